@@ -1,0 +1,171 @@
+"""Nothing that was started outlives its owner, and a wait says what it waited for."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from local import processes
+from local.processes import Process, RigError, free_port, scratch, start, wait_until
+
+SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
+# Starts a child of its own and tells both numbers.
+WITH_CHILD_CODE = """
+import os, signal, subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(600)"])
+print(os.getpid(), child.pid, flush=True)
+time.sleep(600)
+"""
+WITH_CHILD = [sys.executable, "-S", "-c", WITH_CHILD_CODE]
+STUBBORN = [sys.executable, "-S", "-c", "import signal; signal.signal(15, signal.SIG_IGN)" + WITH_CHILD_CODE]
+
+
+def is_alive(pid: int) -> bool:
+    """Running, and not only waiting for a parent to take note of its end."""
+    answer = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return answer.stdout != "" and not answer.stdout.startswith("Z")
+
+
+def none_alive(pids: Sequence[int]) -> bool:
+    return not any(is_alive(pid) for pid in pids)
+
+
+def told_pids(process: Process) -> list[int]:
+    wait_until(lambda: process.log.exists() and process.log.read_text().endswith("\n"), "its numbers", 10)
+    return [int(word) for word in process.log.read_text().split()]
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
+def test_an_owner_that_is_killed_leaves_no_process_behind(tmp_path: Path, end: signal.Signals) -> None:
+    owner_code = f"""
+        import json, sys, time
+        from pathlib import Path
+        from local.processes import exit_on_sigterm, start, wait_until
+        with exit_on_sigterm():
+            logs = [Path({str(tmp_path)!r}, name) for name in ("one", "two")]
+            started = [start(log.name, {WITH_CHILD!r}, log=log) for log in logs]
+            wait_until(lambda: all(log.read_text().endswith("\\n") for log in logs), "all to run", 10)
+            print(json.dumps([int(word) for log in logs for word in log.read_text().split()]), flush=True)
+            time.sleep(600)
+    """
+    with subprocess.Popen([sys.executable, "-c", textwrap.dedent(owner_code)], stdout=subprocess.PIPE) as owner:
+        assert owner.stdout is not None
+        pids = json.loads(owner.stdout.readline())
+        assert len(pids) == 4
+        assert all(is_alive(pid) for pid in pids)
+        owner.send_signal(end)
+
+        wait_until(lambda: none_alive(pids), "the owner's processes to be gone", 15)
+
+
+def test_stop_ends_the_whole_group_even_if_it_ignores_sigterm(tmp_path: Path) -> None:
+    process = start("stubborn", STUBBORN, log=tmp_path / "log")
+    pids = told_pids(process)
+    assert pids[0] == process.pid
+
+    process.stop(grace_seconds=0.2)
+
+    assert process.status == -signal.SIGKILL
+    wait_until(lambda: none_alive(pids), "the group to be gone", 5)
+
+
+def test_a_process_that_ends_takes_its_children_along(tmp_path: Path) -> None:
+    process = start("parent", WITH_CHILD, log=tmp_path / "log")
+    pids = told_pids(process)
+    os.kill(process.pid, signal.SIGKILL)
+
+    assert process.wait(5) == -signal.SIGKILL
+    wait_until(lambda: none_alive(pids), "the group to be gone", 5)
+
+
+def test_a_frozen_process_still_ends_on_sigterm(tmp_path: Path) -> None:
+    process = start("frozen", SLEEP, log=tmp_path / "log")
+    process.send(signal.SIGSTOP)
+
+    process.stop()
+
+    assert process.status == -signal.SIGTERM
+
+
+def test_a_process_survives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
+    """On Linux the parent-death signal would come at the end of the thread that forked."""
+    started: list[Process] = []
+    thread = threading.Thread(target=lambda: started.append(start("sleep", SLEEP, log=tmp_path / "log")))
+    thread.start()
+    thread.join()
+
+    with pytest.raises(RigError, match="has not ended"), started[0] as process:
+        process.wait(0.3)
+
+
+def test_env_is_added_to_the_environment(tmp_path: Path) -> None:
+    code = "import os; print(os.environ['TOPIC'], 'PATH' in os.environ)"
+    process = start("env", [sys.executable, "-c", code], log=tmp_path / "log", env={"TOPIC": "orders"})
+
+    assert process.wait(10) == 0
+    assert process.log.read_text() == "orders True\n"
+
+
+def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RigError, match="broker: no program 'no-such-program' on this machine"):
+        start("broker", ["no-such-program"], log=tmp_path / "log")
+
+
+def test_a_wait_names_what_it_waited_for() -> None:
+    with pytest.raises(RigError, match="in vain for the broker to answer"):
+        wait_until(lambda: False, "the broker to answer", 0.1)
+
+
+def test_a_wait_ends_with_the_process_and_shows_the_end_of_its_log(tmp_path: Path) -> None:
+    process = start("broker", [sys.executable, "-c", "import sys; sys.exit('no such disk')"], log=tmp_path / "log")
+
+    with pytest.raises(RigError, match=r"(?s)broker ended with status 1 while waiting for it to answer.*no such disk"):
+        wait_until(lambda: False, "it to answer", 60, alive=[process])
+
+
+def test_free_ports_are_free_and_never_given_twice() -> None:
+    ports = [free_port() for _ in range(50)]
+
+    assert len(set(ports)) == 50
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", ports[0]))
+
+
+def test_a_port_in_use_is_not_free() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+
+        assert not processes._is_free(listener.getsockname()[1])
+
+
+def test_a_scratch_folder_is_gone_afterwards() -> None:
+    with scratch("test") as folder:
+        (folder / "file").touch()
+
+    assert not folder.exists()
+
+
+def test_the_scratch_of_a_killed_owner_is_removed_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    code = """
+        import os, signal
+        from local.processes import scratch
+        with scratch("test"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], check=False, env={**os.environ, "TMPDIR": str(tmp_path)}
+    )
+    assert len(list(tmp_path.iterdir())) == 1
+
+    with scratch("test") as mine, scratch("test") as mine_too:
+        assert set(tmp_path.iterdir()) == {mine, mine_too}
