@@ -1,0 +1,77 @@
+"""Which groups there are and which broker coordinates each: learnt from ListGroups and from who answers OffsetFetch.
+
+No FindCoordinator: the library would cache its answer for ever. A group whose coordinator is not known is asked for at
+every broker; all but the coordinator answer "not mine" for that group alone, so it costs no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+ROUNDS_BEFORE_GONE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """One broker's answer to ListGroups."""
+
+    groups: frozenset[str]
+    loading: bool
+    """The broker is still reading its part of the offsets topic: groups may be missing from its list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Directory:
+    groups: frozenset[str] = frozenset()
+    """Every group that was listed and is not known to be gone."""
+    coordinators: Mapping[str, int] = field(default_factory=dict)
+    """Group -> node that last listed it or answered for it; absent: to be asked for everywhere."""
+    listed: frozenset[str] = frozenset()
+    """The groups in the newest listing of each broker."""
+    heard: frozenset[int] = frozenset()
+    """Nodes that have listed their groups at least once, loading or not."""
+    absences: Mapping[str, int] = field(default_factory=dict)
+    """Group -> complete rounds running in which nobody listed it and it had no offsets."""
+
+    def unheard(self, brokers: Iterable[int]) -> tuple[int, ...]:
+        """The brokers that have not listed their groups once."""
+        return tuple(sorted(set(brokers) - self.heard))
+
+
+def with_listings(
+    known: Directory, listings: Mapping[int, Listing], brokers: Collection[int], without_offsets: Collection[str]
+) -> Directory:
+    """The directory after a round of ListGroups; `without_offsets`: groups whose coordinator last gave no offsets.
+
+    A coordinator that answers OffsetFetch is believed more than a listing: during a move two brokers list a group.
+    """
+    found = {group: node for node, listing in listings.items() for group in listing.groups}
+    is_complete = listings.keys() >= set(brokers) and not any(listing.loading for listing in listings.values())
+    unlisted = known.groups - found.keys()
+    absences = {group: known.absences.get(group, 0) + is_complete for group in unlisted & set(without_offsets)}
+    gone = {group for group, rounds in absences.items() if rounds >= ROUNDS_BEFORE_GONE}
+    groups = (known.groups | found.keys()) - gone
+    return Directory(
+        groups=groups,
+        coordinators={**found, **{group: node for group, node in known.coordinators.items() if group not in gone}},
+        listed=frozenset(found),
+        heard=known.heard | listings.keys(),
+        absences={group: rounds for group, rounds in absences.items() if group not in gone},
+    )
+
+
+def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Collection[str]) -> Directory:
+    """The directory after OffsetFetch: who answered for a group is its coordinator, who refused is not any more."""
+    kept = {group: node for group, node in known.coordinators.items() if group not in refused}
+    return replace(known, coordinators={**kept, **answered})
+
+
+def asked_at(directory: Directory, groups: Iterable[str], brokers: Collection[int]) -> dict[int, list[str]]:
+    """Node -> the groups to ask it for: at its coordinator, or everywhere while that is unknown or gone."""
+    plan: dict[int, list[str]] = {node: [] for node in brokers}
+    for group in groups:
+        coordinator = directory.coordinators.get(group)
+        for node in (coordinator,) if coordinator in plan else tuple(plan):
+            plan[node].append(group)
+    return {node: names for node, names in plan.items() if names}

@@ -1,0 +1,104 @@
+"""Pure: what one cycle gave and what was known before -> the state of every row, and the values that states give.
+
+| state | lag | lead |
+|---|---|---|
+| ok, truncated | log end - max(committed, log start) | committed - log start, never below 0 |
+| no_commit | by the group's rule 0, or log end - log start | none |
+| ahead | refused: the commit is beyond the end in two cycles running | refused |
+| leaderless, error, unknown | those of the last good row, until it is too old | same |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.snapshot import NEVER, NO_COMMIT, NOT_KNOWN, Cause, Flags, Observed, Offsets, Snapshot, State
+
+CYCLES_BEFORE_AHEAD = 2
+"""A commit may be seen beyond the end once, for a moment after an election; a second time it is."""
+FIRST_TIME_BEYOND = Cause(
+    State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
+)
+
+
+def settled(observed: Observed, before: Snapshot) -> Snapshot:
+    """The snapshot after a cycle; `before` has the same layout."""
+    log_start = np.where(observed.log_start == NOT_KNOWN, before.log_start, observed.log_start)
+    is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (log_start != NOT_KNOWN)
+    is_beyond = is_read & (observed.committed > observed.log_end)
+    is_good = is_read & ~is_beyond
+    beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
+        np.int8
+    )
+    committed = np.where(is_good, observed.committed, before.committed)
+    causes = (*observed.causes, FIRST_TIME_BEYOND)
+    cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
+    cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
+    return Snapshot(
+        layout=before.layout,
+        committed=np.where(beyond >= CYCLES_BEFORE_AHEAD, np.maximum(observed.committed, committed), committed),
+        log_end=np.where(is_good | is_beyond & (beyond >= CYCLES_BEFORE_AHEAD), observed.log_end, before.log_end),
+        log_start=log_start,
+        received=np.where(is_good, np.minimum(observed.commit_received, observed.end_received), before.received),
+        state=_states(committed, log_start, is_good, beyond, _states_of_causes(causes)[cause]),
+        cause=cause,
+        causes=causes,
+        beyond=beyond,
+    )
+
+
+def _states_of_causes(causes: tuple[Cause, ...]) -> NDArray[np.int8]:
+    return np.array([cause.state or State.UNKNOWN for cause in causes], dtype=np.int8)
+
+
+def _states(
+    committed: Offsets, log_start: Offsets, is_good: Flags, beyond: NDArray[np.int8], otherwise: NDArray[np.int8]
+) -> NDArray[np.int8]:
+    conditions = [
+        beyond >= CYCLES_BEFORE_AHEAD,
+        is_good & (committed == NO_COMMIT),
+        is_good & (committed < log_start),
+        is_good,
+    ]
+    states = [State.AHEAD, State.NO_COMMIT, State.TRUNCATED, State.OK]
+    return np.select(conditions, [np.int8(state) for state in states], otherwise).astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Treatment:
+    """How the rules treat each row of a layout."""
+
+    counts_from_start: Flags
+    """Without a commit the whole log counts (offsetReset: earliest)."""
+    is_outside: Flags
+    """Beside the topics that the group's rule gives: stale."""
+    is_abandoned: Flags
+    """No member of a Stable group reads the topic: stale, unless a rule or named metric gives it by name."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What each row gives to a metric; meaningful only where `is_known`."""
+
+    lag: Offsets
+    lead: Offsets
+    has_commit: Flags
+    is_known: Flags
+    """There is a good row and nothing contradicts it; how old it is decides at the time of reading."""
+
+
+def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
+    start = snapshot.log_start
+    has_commit = snapshot.committed != NO_COMMIT
+    from_commit = snapshot.log_end - np.maximum(snapshot.committed, start)
+    without_commit = np.where(treatment.counts_from_start, snapshot.log_end - start, 0)
+    return Values(
+        # A start newer than the last good end may be beyond it: everything known is deleted, nothing is left to read.
+        lag=np.maximum(np.where(has_commit, from_commit, without_commit), 0),
+        lead=np.maximum(snapshot.committed - start, 0),
+        has_commit=has_commit,
+        is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD),
+    )

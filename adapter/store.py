@@ -1,0 +1,58 @@
+"""The newest view of every cluster, swapped whole: readers need no lock and never wait for a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+from adapter.lag import Treatment, Values, values_of
+from adapter.snapshot import Layout, Snapshot, empty_snapshot, layout_of
+from adapter.topology import Topology
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterView:
+    """All that can be said of one cluster after a cycle."""
+
+    cluster: str
+    snapshot: Snapshot
+    treatment: Treatment
+    values: Values
+    silence: str | None
+    """Why groups may exist that are not known yet: some broker has not listed its groups once."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Group -> why its commits have never been read."""
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Group -> the topics given for it by name that do not exist."""
+    topics: frozenset[str] = frozenset()
+    """Every watched topic that exists, for hints in errors."""
+
+    @property
+    def layout(self) -> Layout:
+        return self.snapshot.layout
+
+
+def silent_view(cluster: str, silence: str) -> ClusterView:
+    """A cluster of which nothing has been heard."""
+    snapshot = empty_snapshot(layout_of({}, Topology()))
+    flags = snapshot.received > 0
+    treatment = Treatment(flags, flags, flags)
+    return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), silence)
+
+
+class Store:
+    """One writer per cluster (its collector), any number of readers."""
+
+    def __init__(self, clusters: Iterable[str]) -> None:
+        self.version = 0
+        self._lock = Lock()
+        self.views: tuple[ClusterView, ...] = tuple(
+            silent_view(cluster, "its brokers have not been asked yet") for cluster in clusters
+        )
+
+    def replace(self, view: ClusterView) -> None:
+        """Swap in a cluster's new view. The lock is for the other clusters' writers; readers take `views` as it is."""
+        with self._lock:
+            self.views = tuple(view if known.cluster == view.cluster else known for known in self.views)
+            self.version += 1

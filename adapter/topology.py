@@ -1,0 +1,52 @@
+"""What Metadata says exists: brokers, topics, their generations and leaders, as one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+NO_LEADER = -1
+ANSWERS_BEFORE_DELETED = 3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Topic:
+    generation: str | None
+    """The topic id; a topic made again under its name has another. None: the broker is too old to tell."""
+    leaders: NDArray[np.int32]
+    """Node id of the leader by partition; NO_LEADER where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    brokers: Mapping[int, str] = field(default_factory=dict)
+    """Node id -> `host:port`."""
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
+    """Topics that the last answers no longer had -> in how many answers running."""
+
+    def is_deleted(self, topic: str) -> bool:
+        """Whether so many answers lacked the topic that it can be believed."""
+        return self.missing.get(topic, 0) >= ANSWERS_BEFORE_DELETED
+
+
+def updated(known: Topology, seen: Topology, expected: frozenset[str]) -> Topology:
+    """`seen` as the new truth, but a topic known or `expected` is deleted only after several answers running."""
+    absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys()
+    missing = {topic: known.missing.get(topic, 0) + 1 for topic in absent}
+    doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
+    kept = {topic: value for topic, value in doubtful.items() if missing[topic] < ANSWERS_BEFORE_DELETED}
+    forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
+    return replace(
+        seen,
+        topics={**seen.topics, **kept},
+        missing={topic: count for topic, count in missing.items() if topic not in forgotten},
+    )
+
+
+def wants_another_look(topology: Topology) -> bool:
+    """Whether a topic is between "not in the last answer" and "deleted"."""
+    return any(count < ANSWERS_BEFORE_DELETED for count in topology.missing.values())
