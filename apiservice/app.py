@@ -1,0 +1,159 @@
+"""The whole HTTP surface: who asks, may they, then the answer.
+
+request ──► caller ──► a metric ──► ExternalMetrics      a few look-ups, nothing of the framework
+                 │ └─► all else ──► FastAPI               health comes here without any caller
+                 └───► not allowed ──► Status
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from adapter.errors import AdapterError
+from apiservice import discovery, health, openapi
+from apiservice.access import Attributes, Callers
+from apiservice.external import ExternalMetrics, MetricSource, metric_of
+from apiservice.health import Readiness
+from apiservice.negotiation import accept_and_agent, is_for_people
+from apiservice.query_parameters import is_watch
+from apiservice.replies import json_reply, pretty, text_reply
+from apiservice.request_attributes import attributes_of
+from apiservice.status import Status, status_of, status_of_code
+
+logger = logging.getLogger(__name__)
+
+Exposition = Callable[[], tuple[bytes, str]]
+"""Our own metrics as Prometheus reads them: the bytes and their content type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request is about: whom to ask whether it is allowed (None: nobody), and which metric it reads, if any."""
+
+    attributes: Attributes | None
+    metric: str | None
+
+
+class ApiServer:
+    """The ASGI application of the HTTPS port."""
+
+    def __init__(
+        self, external: ExternalMetrics, callers: Callers, others: ASGIApp, count_read: Callable[[str, int], None]
+    ) -> None:
+        self._external = external
+        self._callers = callers
+        self._others = others
+        self._count_read = count_read
+        self._asked: LRUCache[tuple[str, str, bytes], Asked] = LRUCache(10_000)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await self._answer(scope) if scope["type"] == "http" else None
+        await (self._others if response is None else response)(scope, receive, send)
+
+    async def _answer(self, scope: Scope) -> Response | None:
+        """The answer to the read of a metric or to a caller who may not ask; None: the other routes answer."""
+        asked = self._what_is_asked(scope)
+        response: Response | None = None
+        try:
+            if asked.attributes is not None:
+                await self._admit(scope, asked.attributes)
+            if asked.metric is not None:
+                response = self._external.answer(asked.metric, scope)
+        except AdapterError as error:
+            response = refusal(status_of(error), scope)
+        except Exception as error:
+            logger.exception("%s %s failed", scope["method"], scope["path"])
+            response = refusal(status_of(error), scope)
+        if asked.metric is not None and response is not None:
+            self._count_read(self._external.spelled(asked.metric) or "other", response.status_code)
+        return response
+
+    def _what_is_asked(self, scope: Scope) -> Asked:
+        key = (scope["method"], scope["path"], scope["query_string"])
+        asked = self._asked.get(key)
+        if asked is None:
+            asked = asked_of(*key)
+            if len(key[1]) + len(key[2]) <= 2000:  # keeps all that is kept below some 20 MB
+                self._asked[key] = asked
+        return asked
+
+    async def _admit(self, scope: Scope, attributes: Attributes) -> None:
+        """Return if the caller is known and allowed; a kept "no" is asked again, as `authorize` knows its reason."""
+        caller = self._callers.recall(scope) or await self._callers.identify(scope)
+        if not self._callers.recall_permission(caller, attributes):
+            await self._callers.authorize(caller, attributes)
+
+
+def create_app(
+    metrics: MetricSource,
+    callers: Callers,
+    readiness: Readiness,
+    *,
+    exposition: Exposition,
+    count_read: Callable[[str, int], None],
+    version: str,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> ApiServer:
+    """The application of the HTTPS port. `count_read` is told each read's metric ("other" if unknown) and HTTP code."""
+    others = _framework()
+    others.include_router(health.routes(readiness))
+    others.include_router(discovery.routes(metrics.names, version))
+    others.include_router(openapi.routes(version))
+    _add_exposition(others, exposition)
+    return ApiServer(ExternalMetrics(metrics, monotonic), callers, others, count_read)
+
+
+def create_metrics_app(readiness: Readiness, exposition: Exposition) -> FastAPI:
+    """The application of the plain HTTP port: our own metrics and health, for whoever reaches it."""
+    app = _framework()
+    app.include_router(health.routes(readiness))
+    _add_exposition(app, exposition)
+    return app
+
+
+def asked_of(method: str, path: str, query: bytes) -> Asked:
+    """What a request is about, by its first line alone."""
+    if health.is_health_path(path):
+        return Asked(None, None)
+    return Asked(attributes_of(method, path, is_watch(query)), metric_of(path))
+
+
+def refusal(status: Status, scope: Scope) -> Response:
+    """The Status as an answer, whatever the client accepts: an error in the wrong form says more than none."""
+    response = json_reply(status.body(), status.code, {"allow": "GET"} if status.code == 405 else None)
+    _, agent = accept_and_agent(scope)
+    return pretty(response) if is_for_people(scope["query_string"], agent) else response
+
+
+def _framework() -> FastAPI:
+    """FastAPI without routes of its own, every error of it a Status."""
+    app = FastAPI(openapi_url=None, redirect_slashes=False)
+
+    @app.exception_handler(StarletteHTTPException)
+    async def refuse_by_code(request: Request, error: HTTPException) -> Response:
+        return refusal(status_of_code(error.status_code), request.scope)
+
+    @app.exception_handler(RequestValidationError)
+    async def refuse_invalid(request: Request, _: RequestValidationError) -> Response:
+        return refusal(status_of_code(400), request.scope)
+
+    @app.exception_handler(AdapterError)
+    @app.exception_handler(Exception)
+    async def refuse(request: Request, error: Exception) -> Response:
+        return refusal(status_of(error), request.scope)
+
+    return app
+
+
+def _add_exposition(app: FastAPI, exposition: Exposition) -> None:
+    @app.get("/metrics")
+    async def own_metrics() -> Response:
+        body, content_type = exposition()
+        return text_reply(body, content_type=content_type)

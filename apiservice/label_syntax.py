@@ -1,0 +1,94 @@
+"""What a label's key and value may be, and how Kubernetes words what is wrong with one.
+
+The sentences are those of https://github.com/kubernetes/apimachinery (pkg/api/validate/content): people search for
+them.
+"""
+
+import re
+
+_NAME_PATTERN = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_DOMAIN_PATTERN = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_DOMAIN_PART = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?")
+_CHARACTERS = (
+    "consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character"
+)
+_NAME_PROBLEM = (
+    f"must {_CHARACTERS} (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME_PATTERN}')"
+)
+_VALUE_PROBLEM = (
+    f"a valid label must be an empty string or {_CHARACTERS} (e.g. 'MyValue',  or 'my_value',  or '12345', "
+    f"regex used for validation is '({_NAME_PATTERN})?')"
+)
+_DOMAIN_PROBLEM = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start "
+    f"and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_DOMAIN_PATTERN}')"
+)
+
+
+def problems_of_value(value: str) -> list[str]:
+    """What is wrong with a label's value: nothing, or some sentences."""
+    problems = [] if _bytes_of(value) <= 63 else ["must be no more than 63 bytes"]
+    if value and not _NAME.fullmatch(value):
+        problems.append(_VALUE_PROBLEM)
+    return problems
+
+
+def problems_of_key(key: str) -> list[str]:
+    """What is wrong with a label's key: nothing, or some sentences."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {_NAME_PROBLEM} {optional}"]
+    problems = [f"prefix part {problem}" for problem in _problems_of_prefix(prefix)] if slash else []
+    if not name:
+        problems.append("name part must be non-empty")
+    elif _bytes_of(name) > 63:
+        problems.append("name part must be no more than 63 bytes")
+    if not _NAME.fullmatch(name):
+        problems.append(f"name part {_NAME_PROBLEM}")
+    return problems
+
+
+def _problems_of_prefix(prefix: str) -> list[str]:
+    if not prefix:
+        return ["must be non-empty"]
+    problems = [] if _bytes_of(prefix) <= 253 else ["must be no more than 253 bytes"]
+    # Part by part: one expression for the whole would take long over a long text that does not match.
+    if not all(_DOMAIN_PART.fullmatch(part) for part in prefix.split(".")):
+        problems.append(_DOMAIN_PROBLEM)
+    return problems
+
+
+def _bytes_of(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def invalid(place: str, value: str, problems: list[str]) -> str:
+    """The sentence about one invalid value at one place."""
+    return f"{place}: Invalid value: {_quoted(value)}: {'; '.join(problems)}"
+
+
+def _quoted(text: str) -> str:
+    """The text as Go's %q writes it: in double quotes, whatever cannot be seen as an escape."""
+    return '"' + "".join(map(_visible, text)) + '"'
+
+
+def _visible(character: str) -> str:
+    if character.isprintable() and character not in '"\\':
+        return character
+    code = ord(character)
+    long_form = f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return _SHORT_ESCAPES.get(character, long_form)
+
+
+_SHORT_ESCAPES = dict(zip('"\\\a\b\f\n\r\t\v', (f"\\{letter}" for letter in '"\\abfnrtv'), strict=True))
+_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
+
+
+def int64(text: str) -> int | None:
+    """The number as Go's ParseInt reads it: ASCII digits, any leading zeros, within 64 bits."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
