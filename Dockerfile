@@ -1,0 +1,31 @@
+# The adapter's image: Python, the hashed packages of requirements/runtime.txt, and our three packages. No Spark, no Java.
+#   docker build -t kafka-lag-adapter:0.1.0 .
+# Pinned by tag, because this file was written without a look at a registry. For a build that can be repeated to the byte:
+#   docker build --build-arg PYTHON_IMAGE=python:3.13-slim-bookworm@sha256:... -t kafka-lag-adapter:0.1.0 .
+ARG PYTHON_IMAGE=python:3.13-slim-bookworm
+
+FROM ${PYTHON_IMAGE} AS build
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+# The environment holds no pip: nothing is ever installed into a running container.
+RUN python -m venv --without-pip /opt/venv
+WORKDIR /src
+# Packages before code: a change of code leaves these layers as they are.
+COPY requirements/runtime.txt requirements/build.txt requirements/
+RUN python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary=:all: -r requirements/runtime.txt
+RUN python -m pip install --require-hashes --only-binary=:all: -r requirements/build.txt
+COPY pyproject.toml README.md LICENSE ./
+COPY adapter adapter
+COPY apiservice apiservice
+COPY spark spark
+RUN python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /wheels .
+RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
+
+FROM ${PYTHON_IMAGE}
+# The file system is read-only in the cluster, so no bytecode is written; standard error reaches the log line by line.
+ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+COPY --from=build /opt/venv /opt/venv
+WORKDIR /
+# A number, so that Kubernetes can see by itself that it is not root.
+USER 65532:65532
+EXPOSE 6443 8080
+ENTRYPOINT ["kafka-lag-adapter"]

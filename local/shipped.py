@@ -1,0 +1,84 @@
+"""All shipped manifests as one value that the rules read, and the words they share.
+
+A missing key is None, never an exception: the rules word it as a problem of its file.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+NAME = "kafka-lag-adapter"
+"""Of the product: of the namespace, the Service, the image and the label."""
+
+KUSTOMIZATION = "kustomization.yaml"
+
+Manifest = dict[str, Any]
+"""One Kubernetes object as YAML gives it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipped:
+    """`files`: what each file holds, by its name below the folder; `version`: the package's."""
+
+    files: Mapping[str, Manifest]
+    version: str
+
+    @property
+    def objects(self) -> dict[str, Manifest]:
+        """What is for the cluster, not for kustomize."""
+        return {name: found for name, found in self.files.items() if not name.endswith(KUSTOMIZATION)}
+
+    @property
+    def kustomization(self) -> Manifest:
+        return self.files.get(KUSTOMIZATION, {})
+
+    @property
+    def listed(self) -> list[str]:
+        """The files that the kustomization and its components list."""
+        lists = {
+            PurePosixPath(name).parent: found for name, found in self.files.items() if name.endswith(KUSTOMIZATION)
+        }
+        return [(place / name).as_posix() for place, found in lists.items() for name in found.get("resources", [])]
+
+    def of_kind(self, kind: str) -> Iterator[tuple[str, Manifest]]:
+        return ((name, found) for name, found in self.objects.items() if found["kind"] == kind)
+
+    def names(self, kind: str) -> set[str]:
+        return {at(found, "metadata.name") for _, found in self.of_kind(kind)}
+
+    @property
+    def deployment(self) -> Manifest:
+        return self.objects.get("deployment.yaml", {})
+
+    @property
+    def pod(self) -> Manifest:
+        return at(self.deployment, "spec.template.spec") or {}
+
+    @property
+    def container(self) -> Manifest:
+        return next(iter(self.pod.get("containers", [])), {})
+
+    @property
+    def pod_labels(self) -> Mapping[str, str]:
+        return at(self.deployment, "spec.template.metadata.labels") or {}
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The container's ports by name."""
+        return {port.get("name", ""): port.get("containerPort", 0) for port in self.container.get("ports", [])}
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The container's `--flag=value` arguments."""
+        return dict(flag.removeprefix("--").split("=", 1) for flag in self.container.get("args", []) if "=" in flag)
+
+
+Rule = Callable[[Shipped], Iterator[str]]
+
+
+def at(found: object, path: str) -> Any:  # noqa: ANN401 - what stands in a YAML file is anything
+    """`at(object, "spec.ports")`; None where there is no such path."""
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
