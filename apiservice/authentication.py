@@ -1,0 +1,184 @@
+"""Whom the cluster tells extension API servers to believe: its ConfigMap in, frozen `Authentication` values out.
+
+The watch keeps the newest one for as long as the process lives, so that a rotated CA needs no restart; apart from
+`cluster` because nothing here depends on how the API server is reached.
+"""
+
+import json
+import logging
+import random
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from cryptography import x509
+
+from adapter.errors import AdapterError
+
+logger = logging.getLogger(__name__)
+
+Data = Mapping[str, str]
+"""The `data` of the ConfigMap kube-system/extension-apiserver-authentication."""
+
+
+class AuthenticationInvalid(AdapterError):
+    """The ConfigMap cannot be used as it is; the message names the key."""
+
+
+class ClusterUnreachable(AdapterError):
+    """The Kubernetes API server did not answer, or answered with an error; the message says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """CA bundles as PEM text ("" for none); header names and prefixes in lower case, as HTTP/1.1 parsers give them."""
+
+    client_ca: str
+    requestheader_ca: str
+    allowed_names: frozenset[str]
+    username_headers: tuple[bytes, ...]
+    group_headers: tuple[bytes, ...]
+    uid_headers: tuple[bytes, ...]
+    extra_prefixes: tuple[bytes, ...]
+
+
+class AuthenticationSource(Protocol):
+    """What the watch needs of a cluster; every method blocks, and raises ClusterUnreachable."""
+
+    def read_authentication(self) -> tuple[Data | None, str]:
+        """The ConfigMap's data (None: there is no such ConfigMap) and the resource version to watch from."""
+
+    def follow_authentication(self, version: str) -> Iterator[Data]:
+        """The data after each change, until the API server ends the watch."""
+
+    def interrupt(self) -> None:
+        """Make `follow_authentication` end soon, now and whenever it is called again."""
+
+
+def authentication_of(data: Data) -> Authentication:
+    """Read the ConfigMap; AuthenticationInvalid names the key that cannot be used."""
+    return Authentication(
+        client_ca=_bundle(data, "client-ca-file"),
+        requestheader_ca=_bundle(data, "requestheader-client-ca-file"),
+        allowed_names=frozenset(_texts(data, "requestheader-allowed-names")),
+        username_headers=_headers(data, "requestheader-username-headers"),
+        group_headers=_headers(data, "requestheader-group-headers"),
+        uid_headers=_headers(data, "requestheader-uid-headers"),
+        extra_prefixes=_headers(data, "requestheader-extra-headers-prefix"),
+    )
+
+
+class AuthenticationWatch:
+    """A thread that reads the ConfigMap, follows its changes and gives each usable state to `on_change`."""
+
+    def __init__(
+        self,
+        source: AuthenticationSource,
+        on_change: Callable[[Authentication], None],
+        first_pause_seconds: float = 0.5,
+        longest_pause_seconds: float = 30.0,
+    ) -> None:
+        self._source = source
+        self._on_change = on_change
+        self._pauses = (first_pause_seconds, longest_pause_seconds)
+        self._stopped = threading.Event()
+        self._failures = 0
+        self._newest: Authentication | None = None
+        self._thread = threading.Thread(target=self._run, name="authentication-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the first state arrives as soon as the API server answers."""
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        """End; waits no longer than that for a request under way."""
+        self._stopped.set()
+        self._source.interrupt()
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._read_and_follow()
+            except AdapterError as error:
+                self._note_failure(error)
+            except Exception:  # without this thread a rotated CA would go unnoticed
+                logger.exception("the cluster's authentication settings cannot be followed, trying again")
+                self._failures += 1
+            self._stopped.wait(self._pause_seconds())
+
+    def _read_and_follow(self) -> None:
+        data, version = self._source.read_authentication()
+        if data is None:
+            raise AuthenticationInvalid("there is no ConfigMap kube-system/extension-apiserver-authentication")
+        self._apply(data)
+        self._note_success()
+        for changed in self._source.follow_authentication(version):
+            self._apply(changed)
+
+    def _apply(self, data: Data) -> None:
+        newest = authentication_of(data)
+        if newest == self._newest or self._stopped.is_set():
+            return
+        self._on_change(newest)
+        self._newest = newest
+        logger.info("authentication settings of the cluster read: %s", _summary(newest))
+
+    def _note_failure(self, error: AdapterError) -> None:
+        if self._stopped.is_set():
+            return
+        self._failures += 1
+        log = logger.warning if self._failures == 1 else logger.debug
+        log("authentication settings of the cluster cannot be read, trying again: %s", error)
+
+    def _note_success(self) -> None:
+        if self._failures:
+            logger.info("authentication settings of the cluster can be read again, after %d failures", self._failures)
+        self._failures = 0
+
+    def _pause_seconds(self) -> float:
+        """Twice as long after each failure, with jitter, so that replicas do not ask in step.
+
+        After a success as well: a watch that is ended at once, again and again, must not become a busy loop.
+        """
+        first, longest = self._pauses
+        pause: float = min(longest, first * 2 ** min(max(self._failures - 1, 0), 16))
+        return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+
+
+def certificates_of(bundle: str) -> list[x509.Certificate]:
+    """The certificates of a PEM bundle, in its order; none for an empty one; ValueError if one cannot be read."""
+    return x509.load_pem_x509_certificates(bundle.encode()) if bundle.strip() else []
+
+
+def _bundle(data: Data, key: str) -> str:
+    bundle = data.get(key, "")
+    try:
+        certificates_of(bundle)
+    except ValueError as error:
+        raise AuthenticationInvalid(f"{key} holds a certificate that cannot be read: {error}") from error
+    return bundle if bundle.strip() else ""
+
+
+def _headers(data: Data, key: str) -> tuple[bytes, ...]:
+    return tuple(name.lower().encode() for name in _texts(data, key))
+
+
+def _texts(data: Data, key: str) -> tuple[str, ...]:
+    """A JSON array of strings, as kube-apiserver writes it; no such key: empty."""
+    try:
+        texts = json.loads(data.get(key) or "[]")
+    except ValueError as error:
+        raise AuthenticationInvalid(f"{key} is not JSON: {error}") from error
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise AuthenticationInvalid(f"{key} is not a JSON array of strings")
+    return tuple(texts)
+
+
+def _summary(authentication: Authentication) -> str:
+    names = ", ".join(sorted(authentication.allowed_names)) or "any name"
+    proxies, clients = (
+        len(certificates_of(bundle)) for bundle in (authentication.requestheader_ca, authentication.client_ca)
+    )
+    return f"{proxies} CA certificates for front proxies ({names}), {clients} for clients"

@@ -1,0 +1,254 @@
+"""Who may ask: a connection's certificate and a request's headers in, a `Caller` or a refusal out.
+
+Identity headers count only from a front proxy that proved itself in the TLS handshake; everybody else's are not even
+looked at. What only the Kubernetes API server can tell (tokens, permissions) is asked once and kept for a while; what
+it does not tell is never taken for a yes.
+"""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+from urllib.parse import unquote
+
+from cachetools import LRUCache, TLRUCache
+
+from apiservice.access import Attributes, Caller, Forbidden, ReviewUnavailable, Scope, Unauthorized
+from apiservice.authentication import Authentication, ClusterUnreachable
+from apiservice.peers import Chain, Peers
+
+Key = TypeVar("Key")
+Answer = TypeVar("Answer")
+Headers = tuple[tuple[bytes, bytes], ...]
+
+AUTHENTICATED = "system:authenticated"
+UNAUTHENTICATED = "system:unauthenticated"
+MASTERS = "system:masters"
+ANONYMOUS = Caller(name="system:anonymous", uid="", groups=(UNAUTHENTICATED,), extra=())
+
+ALLOWED_KEPT_SECONDS = 60.0  # longer than the autoscaler's 15 s, so that most of its reads ask nobody
+DENIED_KEPT_SECONDS = 10.0
+TOKEN_KEPT_SECONDS = 30.0
+BAD_TOKEN_KEPT_SECONDS = 10.0
+LONGEST_KEPT_PATH = 1024  # characters; longer ones come from nobody who means well, and would fill the memory
+
+
+class Reviews(Protocol):
+    """What the Kubernetes API server is asked; both raise ClusterUnreachable."""
+
+    async def review_token(self, token: str) -> Caller | None:
+        """Whom the token belongs to; None: it is not good."""
+
+    async def review_access(self, caller: Caller, attributes: Attributes) -> tuple[bool, str]:
+        """Whether this caller may do this, and the authorizer's reason, perhaps empty."""
+
+
+class ClusterCallers:
+    """`apiservice.access.Callers` as the cluster's own API servers do it; all methods but `trust` are one loop's."""
+
+    def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reviews = reviews
+        self._trust: _Trust | None = None
+        self._tokens = _KeptAnswers[bytes, Caller | None](_token_kept_seconds, clock)
+        self._accesses = _KeptAnswers[tuple[Caller, Attributes], tuple[bool, str]](_access_kept_seconds, clock)
+
+    def trust(self, authentication: Authentication) -> None:
+        """Believe these CAs and header names from the next request on, also on open connections; from any thread."""
+        self._trust = _Trust(authentication)
+
+    @property
+    def knows_front_proxy(self) -> bool:
+        """Whether requests that kube-apiserver forwards can be told from others; before, nothing can be served."""
+        return self._trust is not None and self._trust.peers.knows_front_proxy
+
+    def recall(self, scope: Scope) -> Caller | None:
+        """The caller of this request, if it is known without asking anybody."""
+        try:
+            credential = self._credential(scope)
+        except (Unauthorized, ReviewUnavailable):
+            return None  # `identify` will say it
+        if isinstance(credential, Caller):
+            return credential
+        return self._tokens.recall(credential.fingerprint)
+
+    async def identify(self, scope: Scope) -> Caller:
+        """The caller of this request (`system:anonymous` without credentials); Unauthorized, ReviewUnavailable."""
+        credential = self._credential(scope)
+        if isinstance(credential, Caller):
+            return credential
+        caller = await self._tokens.ask(credential.fingerprint, lambda: self._review(credential), is_kept=True)
+        if caller is None:
+            raise Unauthorized("the bearer token is not good")
+        return caller
+
+    def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None:
+        """Whether it is allowed, if that was answered a short time ago."""
+        if MASTERS in caller.groups:
+            return True
+        answer = self._accesses.recall((caller, attributes))
+        return None if answer is None else answer[0]
+
+    async def authorize(self, caller: Caller, attributes: Attributes) -> None:
+        """Return if it is allowed; else Forbidden, ReviewUnavailable."""
+        if MASTERS in caller.groups:
+            return
+        is_allowed, reason = await self._accesses.ask(
+            (caller, attributes),
+            lambda: self._reviews.review_access(caller, attributes),
+            is_kept=len(attributes.path) <= LONGEST_KEPT_PATH,
+        )
+        if not is_allowed:
+            raise Forbidden(caller, attributes, reason)
+
+    async def _review(self, token: "_Token") -> Caller | None:
+        caller = await self._reviews.review_token(token.text)
+        return None if caller is None else _with_authenticated(caller)
+
+    def _credential(self, scope: Scope) -> "Caller | _Token":
+        """The caller, or the token that says who it is. As in kube-apiserver the certificate goes before the token."""
+        chain: Chain = scope["state"].get("peer", ())
+        if chain:
+            caller = self._proven_by_certificate(chain, scope)
+            if caller is not None:
+                return caller
+        return _bearer_token(scope) or ANONYMOUS
+
+    def _proven_by_certificate(self, chain: Chain, scope: Scope) -> Caller | None:
+        """None: the certificate is good and names nobody, or another credential may still do so."""
+        trust = self._trust
+        if trust is None:
+            raise ReviewUnavailable("the cluster's CA certificates are not known yet")
+        verdict = trust.peers.verdict(chain)
+        if verdict.is_front_proxy:
+            return trust.remote_user(scope)
+        if verdict.client is not None:
+            name, groups = verdict.client
+            return _with_authenticated(Caller(name=name, uid="", groups=groups, extra=()))
+        if _bearer_token(scope) is None:
+            raise Unauthorized("the client certificate is not one of this cluster's")
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    text: str
+
+    @property
+    def fingerprint(self) -> bytes:
+        """What tokens are kept by, so that memory holds no credentials."""
+        return hashlib.sha256(self.text.encode()).digest()
+
+
+class _Trust:
+    """One state of the cluster's authentication settings, with what was worked out under it."""
+
+    def __init__(self, authentication: Authentication) -> None:
+        self.peers = Peers(authentication)
+        self._user_headers = authentication.username_headers
+        self._group_headers = authentication.group_headers
+        self._uid_headers = authentication.uid_headers
+        self._extra_prefixes = authentication.extra_prefixes
+        self._names = frozenset(self._user_headers + self._group_headers + self._uid_headers)
+        self._callers: LRUCache[Headers, Caller | None] = LRUCache(maxsize=512)
+
+    def remote_user(self, scope: Scope) -> Caller | None:
+        """Whom the proxy's headers name. Read anew for each request: one connection carries many users."""
+        names, prefixes = self._names, self._extra_prefixes
+        headers = tuple([pair for pair in scope["headers"] if pair[0] in names or pair[0].startswith(prefixes)])
+        try:
+            return self._callers[headers]
+        except KeyError:
+            self._callers[headers] = caller = self._named(headers)
+            return caller
+
+    def _named(self, headers: Headers) -> Caller | None:
+        try:
+            users = _values(headers, self._user_headers)
+            if not users:
+                return None
+            groups, uids = _values(headers, self._group_headers), _values(headers, self._uid_headers)
+            extra = self._extra(headers)
+        except UnicodeDecodeError as error:
+            raise Unauthorized("the proxy's identity headers are not UTF-8") from error
+        uid = uids[0] if uids else ""
+        return _with_authenticated(Caller(name=users[0], uid=uid, groups=groups, extra=extra))
+
+    def _extra(self, headers: Headers) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        extra: dict[str, list[str]] = {}
+        for prefix in self._extra_prefixes:
+            for name, value in headers:
+                if name.startswith(prefix):
+                    extra.setdefault(unquote(name[len(prefix) :].decode()).lower(), []).append(value.decode())
+        return tuple((key, tuple(values)) for key, values in sorted(extra.items()))
+
+
+class _KeptAnswers(Generic[Key, Answer]):
+    """Answers of reviews: kept for a time that depends on the answer; many who ask the same at once are one review."""
+
+    def __init__(self, kept_seconds: Callable[[Answer], float], clock: Callable[[], float]) -> None:
+        self._kept: TLRUCache[Key, Answer] = TLRUCache(
+            maxsize=4096, ttu=lambda _, answer, now: now + kept_seconds(answer), timer=clock
+        )
+        self._under_way: dict[Key, asyncio.Task[Answer]] = {}
+
+    def recall(self, key: Key) -> Answer | None:
+        """The kept answer, if there is one."""
+        return self._kept.get(key)
+
+    async def ask(self, key: Key, review: Callable[[], Coroutine[Any, Any, Answer]], *, is_kept: bool) -> Answer:
+        """The kept answer, or that of the review; ReviewUnavailable is not kept, so that the next one asks again."""
+        try:
+            return self._kept[key]
+        except KeyError:
+            task = self._under_way.get(key)
+        if task is None:
+            task = asyncio.create_task(self._review(key, review, is_kept=is_kept))
+            self._under_way[key] = task
+            task.add_done_callback(lambda done: self._finish(key, done))
+        # Shielded: one client that goes away must not take the answer from the others.
+        return await asyncio.shield(task)
+
+    async def _review(self, key: Key, review: Callable[[], Awaitable[Answer]], *, is_kept: bool) -> Answer:
+        try:
+            answer = await review()
+        except ClusterUnreachable as error:
+            raise ReviewUnavailable(str(error)) from error
+        if is_kept:
+            self._kept[key] = answer
+        return answer
+
+    def _finish(self, key: Key, done: asyncio.Task[Answer]) -> None:
+        self._under_way.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # looked at, or asyncio would complain where every client went away
+
+
+def _token_kept_seconds(caller: Caller | None) -> float:
+    return BAD_TOKEN_KEPT_SECONDS if caller is None else TOKEN_KEPT_SECONDS
+
+
+def _access_kept_seconds(answer: tuple[bool, str]) -> float:
+    is_allowed, _ = answer
+    return ALLOWED_KEPT_SECONDS if is_allowed else DENIED_KEPT_SECONDS
+
+
+def _with_authenticated(caller: Caller) -> Caller:
+    """Add the group of everybody who proved who they are; discovery's permissions hang on it."""
+    if caller.name == ANONYMOUS.name or AUTHENTICATED in caller.groups or UNAUTHENTICATED in caller.groups:
+        return caller
+    return Caller(name=caller.name, uid=caller.uid, groups=(*caller.groups, AUTHENTICATED), extra=caller.extra)
+
+
+def _bearer_token(scope: Scope) -> _Token | None:
+    for name, value in scope["headers"]:
+        if name == b"authorization":
+            scheme, _, text = value.decode("latin-1").strip().partition(" ")
+            return _Token(text.strip()) if scheme.lower() == "bearer" and text.strip() else None
+    return None
+
+
+def _values(headers: Headers, names: tuple[bytes, ...]) -> tuple[str, ...]:
+    """What the headers of these names say, by the order of the names; empty ones say nothing."""
+    return tuple(value.decode() for name in names for header, value in headers if header == name and value)
