@@ -30,7 +30,7 @@ class Directory:
     listed: frozenset[str] = frozenset()
     """The groups in the newest listing of each broker."""
     heard: frozenset[int] = frozenset()
-    """Nodes that have listed their groups at least once, loading or not."""
+    """Nodes that have listed all their groups at least once."""
     absences: Mapping[str, int] = field(default_factory=dict)
     """Group -> complete rounds running in which nobody listed it and it had no offsets."""
 
@@ -56,7 +56,7 @@ def with_listings(
         groups=groups,
         coordinators={**found, **{group: node for group, node in known.coordinators.items() if group not in gone}},
         listed=frozenset(found),
-        heard=known.heard | listings.keys(),
+        heard=known.heard | {node for node, listing in listings.items() if not listing.loading},
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
     )
 

@@ -10,7 +10,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ CYCLES_BEFORE_AHEAD = 2
 FIRST_TIME_BEYOND = Cause(
     State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
 )
+
+OLDER_THAN_BEFORE = Cause(State.UNKNOWN, "a broker that has just come back gives older offsets than before")
 
 
 def settled(observed: Observed, before: Snapshot) -> Snapshot:
@@ -48,6 +50,18 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         causes=causes,
         beyond=beyond,
     )
+
+
+def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
+    """A broker that was silent may answer with old offsets for a moment; `is_doubtful`: rows that such a one told."""
+    is_older = (observed.committed < before.committed) | (observed.log_end < before.log_end)
+    is_step_backward = is_doubtful & (before.received > NEVER) & is_older
+    if not is_step_backward.any():
+        return observed
+    commit_cause = np.where(
+        is_step_backward & (observed.commit_cause == 0), len(observed.causes), observed.commit_cause
+    )
+    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, OLDER_THAN_BEFORE))
 
 
 def _states_of_causes(causes: tuple[Cause, ...]) -> NDArray[np.int8]:

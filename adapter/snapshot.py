@@ -67,6 +67,10 @@ class Layout:
     """(group, topic) -> its rows, one per partition in order."""
     spans: Mapping[str, slice]
     """Group -> its rows; empty for a group without any."""
+    bases: Mapping[str, slice]
+    """Topic -> its place in a table that has every partition once, however many groups read it."""
+    place: NDArray[np.intp]
+    """Row -> its partition's place in that table."""
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -95,15 +99,21 @@ def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layo
     total = int(ends[-1]) if chosen else 0
     group_column = np.repeat(np.array([code for code, _, _ in chosen], dtype=np.int32), sizes)
     bounds = np.searchsorted(group_column, np.arange(len(groups) + 1))
+    topic_column = np.repeat(np.array([topic_codes[topic] for _, _, topic in chosen], dtype=np.int32), sizes)
+    partition_column = (np.arange(total) - np.repeat(ends - sizes, sizes)).astype(np.int32)
+    stops = np.cumsum([len(topology.topics[topic].leaders) for topic in topics], dtype=np.intp).astype(np.intp)
+    begins = np.concatenate([np.zeros(1, dtype=np.intp), stops])
     return Layout(
         groups=groups,
         topics=topics,
         generations={topic: topology.topics[topic].generation for topic in topics},
         group=group_column,
-        topic=np.repeat(np.array([topic_codes[topic] for _, _, topic in chosen], dtype=np.int32), sizes),
-        partition=(np.arange(total) - np.repeat(ends - sizes, sizes)).astype(np.int32),
+        topic=topic_column,
+        partition=partition_column,
         pairs=pairs,
         spans={group: slice(int(bounds[code]), int(bounds[code + 1])) for code, group in enumerate(groups)},
+        bases={topic: slice(int(begins[code]), int(begins[code + 1])) for code, topic in enumerate(topics)},
+        place=(begins[topic_column] + partition_column).astype(np.intp),
     )
 
 

@@ -1,0 +1,342 @@
+"""The only `import kafka`: one cluster's brokers, asked side by side, each call with a deadline of its own.
+
+kafka-python's public offset calls ask brokers one after another, fail whole when one partition fails, and keep a
+group's first coordinator for ever; so requests are built here and sent through the library's connection manager. Its
+private names are used in this module alone, and the dependency is pinned to the versions that have them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import Condition
+from typing import Any, Generic, TypeVar
+
+from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from adapter import wire
+from adapter.directory import Listing
+from adapter.settings import Cluster, Isolation, Protocol
+from adapter.topology import Topology
+from adapter.wire import GroupCommits, PartitionOffsets
+
+Answered = TypeVar("Answered")
+
+LATEST, EARLIEST = -1, -2
+ASK_AGAIN_FOR_BROKERS_MS = 10_000
+"""A broker that Metadata had dropped can be called only after the library's own next refresh (5 min by default)."""
+LARGEST_FRAME_BYTES = 100_000_000
+CALL_SECONDS = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a broker gave no answer."""
+
+    cause: str
+    """One of a few words, for counting: timed_out, refused, dns, tls, authentication, version, connection, other."""
+    text: str
+    """For people; names the broker and its address, never a credential."""
+
+    @property
+    def was_silence(self) -> bool:
+        return self.cause == "timed_out"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Answered]):
+    """What a broker said, and when it had been received (monotonic seconds)."""
+
+    content: Answered
+    received: float
+
+
+class ClusterUnreachable(Exception):
+    """No bootstrap server let us in; `failures` has one for each that was tried."""
+
+    def __init__(self, failures: Sequence[Failure]) -> None:
+        super().__init__("; ".join(failure.text for failure in failures))
+        self.failures = tuple(failures)
+
+
+CountRequest = Callable[[str], None]
+
+
+class Brokers:
+    """A client of one cluster. Blocking, for one thread; the library's own thread does the IO.
+
+    Connections: one per broker, and one more while bootstrapping.
+    """
+
+    def __init__(self, cluster: Cluster, count_request: CountRequest, call_seconds: float = CALL_SECONDS) -> None:
+        self._cluster = cluster
+        self._count_request = count_request
+        self._call_seconds = call_seconds
+        self._client: KafkaNetClient | None = None
+        self._first_server = 0
+        self._last_failures: dict[int, Failure] = {}
+        self._addresses: Mapping[int, str] = {}
+
+    # -- connecting ------------------------------------------------------------------------------
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client is not None
+
+    def connect(self) -> None:
+        """Bootstrap from the first server that answers; raises ClusterUnreachable with what each one did."""
+        failures = []
+        servers = self._cluster.bootstrap_servers
+        for step in range(len(servers)):
+            failure = self._bootstrap(servers[(self._first_server + step) % len(servers)])
+            if failure is None:
+                return
+            failures.append(failure)
+        # A server that only costs time is not the first one every time.
+        self._first_server = (self._first_server + 1) % len(servers)
+        raise ClusterUnreachable(failures)
+
+    def _bootstrap(self, server: str) -> Failure | None:
+        client = KafkaNetClient(**self._client_options(server))
+        client._net.start()
+        manager = client._manager
+        # A TLS handshake has no deadline in the library, and connection set-up has 10 s: ours is for the whole.
+        manager.config["socket_connection_setup_timeout_ms"] = int(self._call_seconds * 1000)
+        manager.config["socket_connection_setup_timeout_max_ms"] = int(self._call_seconds * 1000)
+
+        async def let_in() -> None:
+            connection = manager.get_connection("bootstrap-0", pop_on_close=False, refresh_metadata_on_err=False)
+            await manager.wait_for(connection.init_future, self._call_seconds * 1000)
+            await manager.wait_for(manager.bootstrap_async(self._call_seconds * 1000), self._call_seconds * 1000)
+
+        gathering = _Gathering(1)
+        gathering.collect("bootstrap", manager.call_soon(let_in))
+        gathering.wait(2 * self._call_seconds + 1)
+        outcome = gathering.outcomes.get("bootstrap", kafka_errors.KafkaTimeoutError())
+        if isinstance(outcome, BaseException):
+            _close(client)
+            return failure_of(outcome, f"bootstrap server {server}")
+        self._client = client
+        self._last_failures = {}
+        return None
+
+    def _client_options(self, server: str) -> dict[str, Any]:
+        security = self._cluster.security
+        options: dict[str, Any] = {
+            "bootstrap_servers": server,
+            "client_id": "kafka-lag-adapter",
+            "security_protocol": security.protocol.value,
+            "metadata_max_age_ms": ASK_AGAIN_FOR_BROKERS_MS,
+            "reconnect_backoff_max_ms": 1000,
+            "receive_message_max_bytes": LARGEST_FRAME_BYTES,
+            # A sixth request on a connection fails at once by default, instead of waiting.
+            "max_in_flight_requests_per_connection": 100,
+        }
+        if security.protocol.authenticates:
+            options["sasl_mechanism"] = security.mechanism
+            options["sasl_plain_username"] = security.username
+            options["sasl_plain_password"] = security.password
+        if security.protocol in {Protocol.SSL, Protocol.SASL_SSL}:
+            options["ssl_cafile"] = str(security.ca_file) if security.ca_file else None
+            options["ssl_certfile"] = str(security.cert_file) if security.cert_file else None
+            options["ssl_keyfile"] = str(security.key_file) if security.key_file else None
+            options["ssl_password"] = security.key_password
+        return options
+
+    def close(self) -> None:
+        """Drop every connection; `connect` begins anew, with secrets and certificates read again."""
+        client, self._client = self._client, None
+        if client is not None:
+            _close(client)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def topology(self, node: int | None) -> Answer[Topology] | Failure:
+        """All topics, as `node` knows them; None: as any broker that is connected does."""
+        manager = self._manager
+        chosen = node if node is not None else manager.least_loaded_node()
+        request = MetadataRequest(
+            topics=MetadataRequest.ALL_TOPICS,
+            allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
+            include_topic_authorized_operations=False,
+            min_version=10,
+            max_version=12,
+        )
+        answer = self._ask("Metadata", {chosen: request}, wire.topology_in)[chosen]
+        if isinstance(answer, Answer):
+            self._addresses = answer.content.brokers
+        return answer
+
+    def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
+        """The groups that each of the brokers coordinates."""
+        requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
+        return self._ask("ListGroups", requests, wire.listing_in)
+
+    def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
+        """Everything that groups have committed: one request per broker for all its groups (KIP-709)."""
+        requests = {node: _offset_fetch(groups) for node, groups in plan.items()}
+        return self._ask("OffsetFetch", requests, wire.commits_in)
+
+    def offsets(
+        self, plan: Mapping[int, Mapping[str, Sequence[int]]], timestamp: int, isolation: Isolation
+    ) -> dict[int, Answer[dict[str, PartitionOffsets]] | Failure]:
+        """Log ends (LATEST) or starts (EARLIEST): one request per leader for all its partitions."""
+        requests = {node: _list_offsets(topics, timestamp, isolation) for node, topics in plan.items()}
+        return self._ask("ListOffsets", requests, wire.offsets_in)
+
+    def probe(self, node: int) -> Probe:
+        """Ask a silent broker for a sign of life, without waiting for it."""
+        self._count_request("Metadata")
+        request = MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False, max_version=12)
+        return Probe(self._send(node, request))
+
+    @property
+    def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
+        if self._client is None:
+            raise RuntimeError("connect() comes first")
+        return self._client._manager
+
+    def _ask(
+        self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
+    ) -> dict[int, Answer[Answered] | Failure]:
+        """Send to all at once and wait for the last, or for the deadline."""
+        gathering = _Gathering(len(requests))
+        for node, request in requests.items():
+            self._count_request(kind)
+            gathering.collect(node, self._send(node, request))
+        # The library's thread enforces the deadline; a name that resolves slowly can hold that thread itself.
+        gathering.wait(self._call_seconds + 1)
+        return {node: self._answer(node, gathering, decode) for node in requests}
+
+    def _send(self, node: int, request: object) -> Any:  # noqa: ANN401
+        manager, milliseconds = self._manager, self._call_seconds * 1000
+
+        async def exchange() -> Any:  # noqa: ANN401
+            sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=milliseconds)
+            return await manager.wait_for(sent, milliseconds + 100)
+
+        return manager.call_soon(exchange)
+
+    def _answer(
+        self, node: int, gathering: _Gathering, decode: Callable[[Any], Answered]
+    ) -> Answer[Answered] | Failure:
+        outcome = gathering.outcomes.get(node, kafka_errors.KafkaTimeoutError())
+        if not isinstance(outcome, BaseException):
+            self._last_failures.pop(node, None)
+            return Answer(decode(outcome), gathering.received[node])
+        failure = failure_of(outcome, f"broker {node} at {self._addresses.get(node, 'an unknown address')}")
+        if isinstance(outcome, kafka_errors.NodeNotReadyError):
+            # The library waits before it connects again; what it waits for is the failure before.
+            return self._last_failures.get(node, failure)
+        self._last_failures[node] = failure
+        return failure
+
+
+class Probe:
+    """A request to a silent broker that is on its way."""
+
+    def __init__(self, future: Any) -> None:  # noqa: ANN401
+        self._future = future
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._future.is_done)
+
+    @property
+    def was_answered(self) -> bool:
+        return self.is_done and self._future.exception is None
+
+
+class _Gathering:
+    """Outcomes of futures of the library's thread, waited for in ours."""
+
+    def __init__(self, expected: int) -> None:
+        self.outcomes: dict[object, Any] = {}
+        self.received: dict[object, float] = {}
+        self._expected = expected
+        self._changed = Condition()
+
+    def collect(self, key: object, future: Any) -> None:  # noqa: ANN401
+        def settle(outcome: object) -> None:
+            with self._changed:
+                self.received[key] = time.monotonic()
+                self.outcomes[key] = outcome
+                self._changed.notify()
+
+        future.add_both(settle)
+
+    def wait(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: len(self.outcomes) >= self._expected, timeout=seconds)
+
+
+def _offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:
+    """Version 8 on purpose: from 10 on topics go by id, and a group's topics cannot be told from their names."""
+    group = OffsetFetchRequest.OffsetFetchRequestGroup
+    return OffsetFetchRequest(
+        groups=[group(group_id=name, topics=None) for name in groups],
+        require_stable=False,
+        min_version=8,
+        max_version=8,
+    )
+
+
+def _list_offsets(topics: Mapping[str, Sequence[int]], timestamp: int, isolation: Isolation) -> ListOffsetsRequest:
+    topic = ListOffsetsRequest.ListOffsetsTopic
+    return ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(isolation is Isolation.READ_COMMITTED),
+        topics=[
+            topic(
+                name=name,
+                partitions=[
+                    topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in partitions
+                ],
+            )
+            for name, partitions in topics.items()
+        ],
+        min_version=4,
+        max_version=7,
+    )
+
+
+def failure_of(error: BaseException, who: str) -> Failure:
+    """The library's error as one of ours: a word to count by, a sentence to read."""
+    text = str(error)
+    words = {"text": text.rsplit(": ", 1)[-1]}
+    by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
+    by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in text)
+    cause, said = next(by_text, None) or next(by_type, None) or ("other", f"gave {type(error).__name__}")
+    return Failure(cause, f"{who} {said.format(**words)}")
+
+
+_KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
+    ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), "timed_out", "does not answer"),
+    (
+        (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError),
+        "authentication",
+        "refuses the credentials: {text}",
+    ),
+    ((kafka_errors.IncompatibleBrokerVersion,), "version", "is too old: Kafka 3.0 or newer is needed"),
+    ((kafka_errors.NodeNotReadyError, kafka_errors.UnknownBrokerIdError), "connection", "is not connected"),
+    ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),
+)
+_SIGNS = (
+    ("DNS", "dns", "cannot be found: the name does not resolve"),
+    ("ECONNREFUSED", "refused", "refuses the connection"),
+    ("Connection refused", "refused", "refuses the connection"),
+    ("Connection timed out", "timed_out", "does not answer"),
+    ("Handshake failed", "tls", "and we cannot agree on TLS: {text}"),
+)
+
+
+def _close(client: KafkaNetClient) -> None:
+    """End connections and the library's thread; a thread held by a slow name is not waited for longer than a second."""
+    client._manager.call_soon(client._manager.close)
+    client._net.stop(timeout_ms=1000)

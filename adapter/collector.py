@@ -1,0 +1,112 @@
+"""The loops: one thread per cluster, so that a cluster that hangs holds up no other, nor the server."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from threading import Event, Thread
+
+from adapter.brokers import Brokers
+from adapter.cycle import Cycle, Outcome
+from adapter.metrics import Clock
+from adapter.rows import Watching
+from adapter.settings import Cluster, Settings
+from adapter.snapshot import NEVER, State
+from adapter.store import ClusterView, Store
+from adapter.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+
+class Collector:
+    """One cluster's loop; a failed round is logged and counted, and the next one comes all the same."""
+
+    def __init__(self, settings: Settings, cluster: Cluster, store: Store, telemetry: Telemetry, clock: Clock) -> None:
+        self._name = cluster.name
+        self._interval = settings.collection.interval
+        self._store = store
+        self._telemetry = telemetry
+        self._clock = clock
+        self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
+        watching = Watching(settings, cluster.name)
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock)
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
+        self._told = ""
+        telemetry.age.labels(cluster.name).set_function(self._age)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the loop to end; it does after the round it is in."""
+        self._stopping.set()
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        due = self._clock.monotonic()
+        while not self._stopping.is_set():
+            self._round()
+            # From tick to tick: a long round shortens the pause, and ticks that were missed are not made up for.
+            due = max(due + self._interval, self._clock.monotonic())
+            self._stopping.wait(due - self._clock.monotonic())
+        self._brokers.close()
+
+    def _round(self) -> None:
+        started = self._clock.monotonic()
+        try:
+            outcome = self._cycle.run_once()
+        except Exception:
+            logger.exception("the cycle of cluster %s failed in a way nobody thought of", self._name)
+            self._telemetry.count_cycle(self._name, "failed", self._clock.monotonic() - started)
+            return
+        self._telemetry.count_cycle(self._name, outcome.word, self._clock.monotonic() - started)
+        for failure in outcome.failures:
+            self._telemetry.count_error(self._name, failure.cause)
+        self._telemetry.show_rows(self._name, self._rows_by_state())
+        self._tell(outcome)
+
+    def _rows_by_state(self) -> dict[str, int]:
+        view = self._view()
+        states = Counter(view.snapshot.state.tolist())
+        return {state.name.lower(): states.get(state, 0) for state in State}
+
+    def _tell(self, outcome: Outcome) -> None:
+        """One line when something changes, not one per cycle."""
+        troubles = sorted({failure.text for failure in outcome.failures})
+        told = f"{outcome.word}: {'; '.join(troubles)}" if troubles else outcome.word
+        if told != self._told:
+            self._told = told
+            logger.log(
+                logging.WARNING if troubles else logging.INFO,
+                "cluster %s: %d of %d partitions of groups read, %s",
+                self._name, outcome.read, outcome.rows, told,
+            )  # fmt: skip
+
+    def _age(self) -> float:
+        received = self._view().snapshot.received
+        known = received[received > NEVER]
+        return self._clock.monotonic() - float(known.min()) if len(known) else float("nan")
+
+    def _view(self) -> ClusterView:
+        return next(view for view in self._store.views if view.cluster == self._name)
+
+
+class Collectors:
+    """All clusters' loops."""
+
+    def __init__(self, settings: Settings, store: Store, telemetry: Telemetry, clock: Clock) -> None:
+        self._collectors = [Collector(settings, cluster, store, telemetry, clock) for cluster in settings.clusters]
+
+    def start(self) -> None:
+        for collector in self._collectors:
+            collector.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        """End all loops; one that hangs in a call is left to die with the process."""
+        for collector in self._collectors:
+            collector.stop()
+        for collector in self._collectors:
+            collector.join(timeout_seconds / len(self._collectors))

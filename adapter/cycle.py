@@ -1,0 +1,305 @@
+"""One cluster's cycle: gather commits, then log ends; decide every row's state; put the new view into the store.
+
+Commits come first and ends after, so that lag can only be overstated by what was produced in between, never negative.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from adapter.brokers import Brokers, ClusterUnreachable, Failure
+from adapter.commits import CommitRound, Commits, GroupAnswer
+from adapter.ends import Ends, EndTable, len_of_table
+from adapter.lag import settled, values_of, without_steps_backward
+from adapter.liveness import Liveness
+from adapter.metrics import Clock
+from adapter.rows import Watching, isolation_of, treatment_of
+from adapter.settings import Isolation
+from adapter.snapshot import (
+    NO_LAYOUT,
+    Cause,
+    Causes,
+    Flags,
+    Layout,
+    Observed,
+    State,
+    empty_snapshot,
+    layout_of,
+    moved_to,
+    nothing_observed,
+)
+from adapter.store import ClusterView, Store
+from adapter.topology import Topology, updated, wants_another_look
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 30.0
+"""How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+UNANSWERED_CYCLES = 3
+"""After so many cycles without any answer the client begins anew: every broker may have a new address."""
+NOT_REPORTED = Cause(State.UNKNOWN, "the group's commits for the topic are missing in the last answers")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a cycle went, for the log and the metrics."""
+
+    read: int
+    """Rows read in this cycle."""
+    rows: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def word(self) -> str:
+        if (self.rows and not self.read) or (self.failures and not self.rows):
+            return "failed"
+        return "partial" if self.failures or self.read < self.rows else "complete"
+
+
+class Cycle:
+    """The rounds of one cluster, one after another. Used by one thread."""
+
+    def __init__(
+        self, cluster: str, interval: float, watching: Watching, brokers: Brokers, store: Store, clock: Clock
+    ) -> None:
+        self._cluster = cluster
+        self._interval = interval
+        self._watching = watching
+        self._brokers = brokers
+        self._store = store
+        self._clock = clock
+        self._liveness = Liveness(brokers.probe, clock.monotonic)
+        self._commits = Commits(brokers, self._liveness, watching)
+        self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
+        self._topology = Topology()
+        self._topology_read = self._groups_listed = float("-inf")
+        self._metadata_from = 0
+        self._unanswered = 0
+        self._snapshot = empty_snapshot()
+        self._layout_of: tuple[object, ...] = ()
+        self._treatment = treatment_of(NO_LAYOUT, watching, {})
+        self._strangers: frozenset[tuple[str, int]] = frozenset()
+
+    def run_once(self) -> Outcome:
+        """Read, decide, store. Broker failures are part of the outcome, never raised."""
+        had_failures = bool(self._liveness.failures)
+        self._liveness.begin_cycle()
+        try:
+            if not self._brokers.is_connected:
+                self._brokers.connect()
+        except ClusterUnreachable as error:
+            self._liveness.failures.extend(error.failures)
+            return self._unreachable(str(error))
+        self._look_round(has_news=had_failures or self._ends.have_moved)
+        commits = self._commits.read(self._topology.brokers.keys())
+        self._look_again_for_strangers(commits)
+        observed = self._observe(self._lay_out(), commits)
+        self._begin_anew_if_nobody_answers()
+        return self._apply(observed, self._silence())
+
+    # -- gather: what there is -------------------------------------------------------------------
+
+    def _look_round(self, *, has_news: bool) -> None:
+        now = self._clock.monotonic()
+        if has_news or wants_another_look(self._topology) or self._is_due(self._topology_read, now):
+            self._read_topology(now)
+        nodes: Iterable[int] = self._commits.directory.unheard(self._topology.brokers)
+        if self._is_due(self._groups_listed, now):
+            nodes, self._groups_listed = self._topology.brokers, now
+        present = self._liveness.present(nodes)
+        if present:
+            self._commits.list_groups(present, self._topology.brokers.keys())
+
+    def _is_due(self, last: float, now: float) -> bool:
+        return now - last >= LOOK_SECONDS - self._interval / 2
+
+    def _read_topology(self, now: float) -> None:
+        """From another broker each time: one that was cut off may not know what the others do."""
+        nodes = sorted(self._liveness.present(self._topology.brokers))
+        for _ in range(max(len(nodes), 1)):
+            node = nodes[self._metadata_from % len(nodes)] if nodes else None
+            self._metadata_from += 1
+            answer = self._brokers.topology(node)
+            self._liveness.note({} if node is None else {node: answer})
+            if not isinstance(answer, Failure):
+                self._topology = updated(self._topology, answer.content, self._expected_topics())
+                self._topology_read = now
+                return
+            if node is None:
+                self._liveness.failures.append(answer)
+
+    def _expected_topics(self) -> frozenset[str]:
+        named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
+        return frozenset().union(*named)
+
+    def _look_again_for_strangers(self, commits: CommitRound) -> None:
+        """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle."""
+        strangers = frozenset(
+            (topic, int(offsets.partition.max()))
+            for answer in commits.answers.values()
+            for topic, offsets in answer.topics.items()
+            if len(offsets.partition)
+            and self._watching.watches_topic(topic)
+            and self._is_strange(topic, offsets.partition.max())
+        )
+        if strangers - self._strangers:
+            self._read_topology(self._clock.monotonic())
+        self._strangers = strangers
+
+    def _is_strange(self, topic: str, partition: int) -> bool:
+        known = self._topology.topics.get(topic)
+        return known is None or partition >= len(known.leaders)
+
+    # -- gather: offsets -------------------------------------------------------------------------
+
+    def _lay_out(self) -> Layout:
+        """The rows of this cycle; the same object as before while nothing changes."""
+        wanted = {
+            group: frozenset(self._commits.topics.get(group, ())) | self._watching.given_topics(group)
+            for group in self._commits.groups
+        }
+        topics = frozenset().union(*wanted.values())
+        known = ((topic, self._topology.topics.get(topic)) for topic in sorted(topics))
+        shape = tuple((topic, found.generation, len(found.leaders)) for topic, found in known if found is not None)
+        if (wanted, shape) != self._layout_of:
+            self._layout_of = (wanted, shape)
+            layout = layout_of(wanted, self._topology)
+            self._snapshot = moved_to(self._snapshot, layout)
+            self._treatment = treatment_of(layout, self._watching, {})
+        return self._snapshot.layout
+
+    def _observe(self, layout: Layout, commits: CommitRound) -> Observed:
+        causes = Causes()
+        observed = nothing_observed(layout)
+        is_doubtful = np.zeros(len(layout), dtype=bool)
+        for group, span in layout.spans.items():
+            answer = commits.answers.get(group)
+            if answer is None:
+                observed.commit_cause[span] = causes.code(commits.problems.get(group, NOT_REPORTED))
+            else:
+                is_doubtful[span] = answer.is_doubtful
+                self._fill_commits(observed, layout, group, answer, causes)
+        levels = self._isolation_column(layout)
+        needed = {level: self._needed(layout, rows) for level, rows in levels.items() if rows.any()}
+        tables = self._ends.read(layout, self._topology, needed, causes)
+        for level, table in tables.items():
+            _fill_ends(observed, layout, levels[level], table)
+            is_doubtful |= levels[level] & table.is_doubtful[layout.place]
+        if needed:
+            wanted = np.logical_or.reduce(list(needed.values()))
+            observed.log_start[:] = self._ends.starts(layout, self._topology, wanted)[layout.place]
+        observed = replace(observed, causes=causes.table())
+        return without_steps_backward(observed, self._snapshot, is_doubtful)
+
+    def _fill_commits(
+        self, observed: Observed, layout: Layout, group: str, answer: GroupAnswer, causes: Causes
+    ) -> None:
+        span = layout.spans[group]
+        observed.commit_received[span] = answer.received
+        for topic, offsets in answer.topics.items():
+            rows = layout.pairs.get((group, topic))
+            if rows is None:
+                continue
+            inside = offsets.partition < rows.stop - rows.start
+            places = rows.start + offsets.partition[inside]
+            observed.committed[places] = offsets.offset[inside]
+            failed = places[offsets.error[inside] != 0]
+            if len(failed):
+                observed.commit_cause[failed] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
+        for topic, absences in self._commits.topics.get(group, {}).items():
+            rows = layout.pairs.get((group, topic))
+            if rows is not None and (absences or topic not in answer.topics):
+                observed.commit_cause[rows] = causes.code(NOT_REPORTED)
+
+    def _isolation_column(self, layout: Layout) -> dict[Isolation, Flags]:
+        committed_only = np.zeros(len(layout), dtype=bool)
+        for group, span in layout.spans.items():
+            committed_only[span] = isolation_of(self._watching.rule_for(group)) is Isolation.READ_COMMITTED
+        return {Isolation.READ_UNCOMMITTED: ~committed_only, Isolation.READ_COMMITTED: committed_only}
+
+    def _needed(self, layout: Layout, rows: Flags) -> Flags:
+        needed = np.zeros(len_of_table(layout), dtype=bool)
+        needed[layout.place[rows]] = True
+        return needed
+
+    # -- decide and apply ------------------------------------------------------------------------
+
+    def _apply(self, observed: Observed, silence: str | None) -> Outcome:
+        self._snapshot = settled(observed, self._snapshot)
+        view = ClusterView(
+            cluster=self._cluster,
+            snapshot=self._snapshot,
+            treatment=self._treatment,
+            values=values_of(self._snapshot, self._treatment),
+            silence=silence,
+            unread=self._unread(self._snapshot.layout),
+            missing=self._missing_topics(),
+            topics=frozenset(filter(self._watching.watches_topic, self._topology.topics)),
+        )
+        self._store.replace(view)
+        return Outcome(int((self._snapshot.cause == 0).sum()), len(view.layout), tuple(self._liveness.failures))
+
+    def _unread(self, layout: Layout) -> dict[str, str]:
+        never = {group for group in layout.groups if group not in self._commits.topics}
+        unread = dict.fromkeys(never, "its commits have not been read yet")
+        for group in never:
+            span = layout.spans[group]
+            if span.stop > span.start:
+                unread[group] = self._snapshot.cause_of(span.start).text or unread[group]
+        for group in self._watching.named_groups:
+            for topic in self._watching.topics_given_by_name(group):
+                if topic not in self._topology.topics and not self._topology.is_deleted(topic):
+                    unread[group] = f"topic {topic} has not been seen yet"
+        return unread
+
+    def _missing_topics(self) -> dict[str, tuple[str, ...]]:
+        missing = {
+            group: tuple(sorted(filter(self._topology.is_deleted, self._watching.topics_given_by_name(group))))
+            for group in self._watching.named_groups
+        }
+        return {group: topics for group, topics in missing.items() if topics}
+
+    def _silence(self) -> str | None:
+        """Why groups may exist that nobody has told us of."""
+        if not self._topology.brokers:
+            return (
+                "; ".join(failure.text for failure in self._liveness.failures)
+                or "no broker has described the cluster yet"
+            )
+        unheard = self._commits.directory.unheard(self._topology.brokers)
+        if not unheard:
+            return None
+        node = unheard[0]
+        failure = self._liveness.failure(node)
+        told = [f.text for f in self._liveness.failures if f.text.startswith(f"broker {node} ")]
+        reason = failure.text if failure else next(iter(told), "it is still loading them")
+        return f"broker {node} at {self._topology.brokers[node]} has not listed its groups yet: {reason}"
+
+    # -- trouble ---------------------------------------------------------------------------------
+
+    def _begin_anew_if_nobody_answers(self) -> None:
+        is_silence = self._liveness.answers == 0 and (self._liveness.failures or self._liveness.is_somebody_absent)
+        self._unanswered = self._unanswered + 1 if is_silence else 0
+        if self._unanswered >= UNANSWERED_CYCLES:
+            self._brokers.close()
+            self._liveness.forget_probes()
+
+    def _unreachable(self, reason: str) -> Outcome:
+        """Nothing can be asked: rows keep what was last known, and say why it is not newer."""
+        causes = Causes()
+        observed = nothing_observed(self._snapshot.layout)
+        observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
+        never_heard = not self._topology.brokers or self._commits.directory.unheard(self._topology.brokers)
+        return self._apply(replace(observed, causes=causes.table()), reason if never_heard else None)
+
+
+def _fill_ends(observed: Observed, layout: Layout, rows: Flags, table: EndTable) -> None:
+    """The table's columns for the rows of one isolation level."""
+    places = layout.place[rows]
+    observed.log_end[rows] = table.log_end[places]
+    observed.end_received[rows] = table.received[places]
+    observed.end_cause[rows] = table.cause[places]

@@ -1,0 +1,102 @@
+"""Pure: which rows a cycle wants, and how the settings treat them.
+
+A group's rows are all partitions of every topic it has a commit for, and of the topics that a rule or a named metric
+gives for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from adapter.lag import Treatment
+from adapter.settings import Isolation, Rule, Settings
+from adapter.snapshot import Flags, Layout
+
+CYCLES_BEFORE_DROPPED = 3
+"""So many answers running must lack a topic before its commits are believed to be gone: one proves nothing."""
+RULES_REMEMBERED = 100_000
+
+Absences = Mapping[str, int]
+"""Topic -> in how many answers running the group's commits for it were missing."""
+
+
+class Watching:
+    """The settings' view of one cluster: what is given for a group by its name, and which rule fits it."""
+
+    def __init__(self, settings: Settings, cluster: str) -> None:
+        self._settings = settings
+        self.watches_group = settings.collection.groups.watches
+        self.watches_topic = settings.collection.topics.watches
+        self.rule_for = lru_cache(maxsize=RULES_REMEMBERED)(settings.rule_for)
+        only = settings.clusters[0].name if len(settings.clusters) == 1 else None
+        own = [metric for metric in settings.metrics if (metric.cluster or only) == cluster]
+        self.by_metrics: dict[str, frozenset[str]] = {}
+        for metric in own:
+            self.by_metrics[metric.group] = self.by_metrics.get(metric.group, frozenset()) | frozenset(
+                metric.topics or ()
+            )
+        rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
+        self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+
+    @property
+    def isolations(self) -> frozenset[Isolation]:
+        """The levels in use: each costs one request per broker and cycle."""
+        return frozenset({Isolation.READ_UNCOMMITTED, *(rule.isolation for rule in self._settings.rules)})
+
+    def topics_given_by_name(self, group: str) -> frozenset[str]:
+        """Topics that count for the group whether Kafka knows it or not, and that are never stale."""
+        rule = self.rule_for(group)
+        of_rule = rule.topics if rule is not None and rule.group is not None and rule.topics else ()
+        return self.by_metrics.get(group, frozenset()) | frozenset(of_rule)
+
+    def given_topics(self, group: str) -> frozenset[str]:
+        """Those, and the ones of a rule that fits the group by a regular expression."""
+        rule = self.rule_for(group)
+        return self.topics_given_by_name(group) | frozenset(rule.topics or () if rule else ())
+
+
+def still_committed(known: Absences, seen: Collection[str], *, can_vanish: bool) -> Absences:
+    """A group's committed topics after an answer with `seen`; `can_vanish`: it is listed, so its answers are whole."""
+    if len(seen) == len(known) and all(topic in known and not known[topic] for topic in seen):
+        return known
+    absent = {topic: count + can_vanish for topic, count in known.items() if topic not in seen}
+    kept = {topic: max(count, 1) for topic, count in absent.items() if count < CYCLES_BEFORE_DROPPED}
+    return {**dict.fromkeys(seen, 0), **kept}
+
+
+def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
+    """How the rules treat every row; `members_read`: Stable group -> the topics its members read, where known."""
+    columns = _Columns(layout)
+    for group, span in layout.spans.items():
+        rule = watching.rule_for(group)
+        if rule is not None and rule.offset_reset == "earliest":
+            columns.counts_from_start[span] = True
+    for (group, topic), rows in layout.pairs.items():
+        rule = watching.rule_for(group)
+        if rule is not None and rule.topics is not None and topic not in rule.topics:
+            columns.is_outside[rows] = True
+        read = members_read.get(group)
+        if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
+            columns.is_abandoned[rows] = True
+    return Treatment(columns.counts_from_start, columns.is_outside, columns.is_abandoned)
+
+
+@dataclass(slots=True)
+class _Columns:
+    layout: Layout
+    counts_from_start: Flags = field(init=False)
+    is_outside: Flags = field(init=False)
+    is_abandoned: Flags = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts_from_start = np.zeros(len(self.layout), dtype=bool)
+        self.is_outside = np.zeros(len(self.layout), dtype=bool)
+        self.is_abandoned = np.zeros(len(self.layout), dtype=bool)
+
+
+def isolation_of(rule: Rule | None) -> Isolation:
+    return rule.isolation if rule is not None else Isolation.READ_UNCOMMITTED

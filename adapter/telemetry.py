@@ -1,0 +1,79 @@
+"""The adapter's own metrics: how collecting and answering go. No figures of any consumer group."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+CYCLE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+
+
+class Telemetry:
+    """One registry per process object, so that tests and several servers do not meet."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._cycles = Counter(
+            "kafka_lag_adapter_cycles",
+            "Collection cycles by outcome: complete (every row read), partial (some), failed (none).",
+            ["cluster", "outcome"],
+            registry=self.registry,
+        )
+        self._duration = Histogram(
+            "kafka_lag_adapter_cycle_duration_seconds",
+            "How long a collection cycle took, waiting for brokers included.",
+            ["cluster"],
+            buckets=CYCLE_SECONDS,
+            registry=self.registry,
+        )
+        self.age = Gauge(
+            "kafka_lag_adapter_age_seconds",
+            "Age of the oldest value that is still served or just refused; NaN while there is none.",
+            ["cluster"],
+            registry=self.registry,
+        )
+        self._rows = Gauge(
+            "kafka_lag_adapter_partitions",
+            "Rows of group and partition in the newest cycle, by state.",
+            ["cluster", "state"],
+            registry=self.registry,
+        )
+        self._errors = Counter(
+            "kafka_lag_adapter_broker_errors",
+            "Requests to brokers that failed, by cause.",
+            ["cluster", "cause"],
+            registry=self.registry,
+        )
+        self._requests = Counter(
+            "kafka_lag_adapter_broker_requests",
+            "Requests sent to brokers, by Kafka's name for them; the library's own are not counted.",
+            ["cluster", "request"],
+            registry=self.registry,
+        )
+        self._reads = Counter(
+            "kafka_lag_adapter_reads",
+            "Reads of external metrics, by metric and HTTP status.",
+            ["metric", "code"],
+            registry=self.registry,
+        )
+
+    def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
+        self._cycles.labels(cluster, outcome).inc()
+        self._duration.labels(cluster).observe(seconds)
+
+    def show_rows(self, cluster: str, by_state: dict[str, int]) -> None:
+        for state, rows in by_state.items():
+            self._rows.labels(cluster, state).set(rows)
+
+    def count_error(self, cluster: str, cause: str) -> None:
+        self._errors.labels(cluster, cause).inc()
+
+    def count_request(self, cluster: str, request: str) -> None:
+        self._requests.labels(cluster, request).inc()
+
+    def count_read(self, metric: str, code: int) -> None:
+        self._reads.labels(metric, code).inc()
+
+    def exposition(self) -> tuple[bytes, str]:
+        """The text that Prometheus scrapes, and its content type."""
+        return generate_latest(self.registry), CONTENT_TYPE_LATEST
