@@ -12,7 +12,9 @@ from typing import NamedTuple
 
 import pytest
 import yaml
+from typer.main import get_group
 
+from apiservice.__main__ import app
 from apiservice.issuing import serving_manifests
 from local import deployment_rules, manifest_rules
 from local.manifests import MANIFESTS, gather, judge, load, main, problems, read
@@ -272,6 +274,16 @@ def test_the_certificates_command_prints_the_api_service_of_the_file() -> None:
     assert printed["APIService"]["spec"].pop("caBundle")
     assert printed["APIService"] == read(MANIFESTS / API_SERVICE)
     assert printed["Secret"]["metadata"]["namespace"] == service["namespace"]
+
+
+def test_the_command_line_takes_the_arguments_of_the_deployment() -> None:
+    command, *flags = read(MANIFESTS / DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    params = get_group(app).commands[command].make_context(command, flags).params  # raises on a flag it does not know
+
+    assert params["config"] == Path("/etc/kafka-lag-adapter/settings.yaml")
+    assert (params["secure_port"], params["metrics_port"]) == (6443, 8080)
+    assert (params["tls_cert_file"].name, params["tls_private_key_file"].name) == ("tls.crt", "tls.key")
 
 
 def test_missing_parts_are_problems_and_no_exceptions(folder: Path) -> None:
