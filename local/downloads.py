@@ -1,0 +1,292 @@
+"""What the rig is made of, brought once into a cache folder: Kafka's jars, and a control plane built from its source.
+
+`python -m local.downloads` brings whatever is missing. Everything is written under a temporary name and renamed, under
+a lock, so that what has its final name is whole, and two at once do not do the work twice.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.processes import RigError, exit_on_sigterm, start
+
+KAFKA = "4.3.1"
+LOG4J = "2.25.4"  # the version that Kafka brings; its binding to slf4j is what makes broker logs appear
+GO = "1.26.6"
+GO_AT_LEAST = (1, 26)
+JAVA_AT_LEAST = 17
+KUBERNETES = "v1.36.3"
+BUILD_NEEDS_BYTES = 4 * 1024**3
+JARS_NEED_BYTES = 200 * 1024**2
+PLAIN_LINE_SECONDS = 20.0
+
+HERE = Path(__file__).parent
+GO_SOURCE = HERE / "control_plane_go"
+GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
+
+# kafka-tools brings Kafka Connect and its web server, which the consumer group command does not need.
+IVY_MODULE = f"""<ivy-module version="2.0">
+  <info organisation="kafka-lag-adapter" module="local"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA}" conf="default"/>
+    <dependency org="org.apache.kafka" name="kafka-tools" rev="{KAFKA}" conf="default"/>
+    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="{LOG4J}" conf="default"/>
+    <exclude org="org.apache.kafka" module="connect-.*" matcher="regexp"/>
+  </dependencies>
+</ivy-module>
+"""
+
+
+def cache_folder() -> Path:
+    """Where downloads and builds are kept, outside the tree, for all checkouts."""
+    if chosen := os.environ.get("KAFKA_LAG_ADAPTER_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-lag-adapter"
+
+
+def kafka_jars() -> Path:
+    """The folder of the jars of Kafka and its command line tools, for Java's class path. Raises RigError."""
+    return _bring(_kafka())
+
+
+def control_plane_binary() -> Path:
+    """The program that is etcd, kube-apiserver or kube-controller-manager by its first argument. Raises RigError."""
+    return _bring(_control_plane())
+
+
+def main() -> int:
+    """Bring all that is missing; status 2 and one sentence first where that cannot be done."""
+    try:
+        with exit_on_sigterm():
+            _require_java()
+            missing = [part for part in (_kafka(), _control_plane()) if not part.path.exists()]
+            _require_disk(missing)
+            for part in missing:
+                _bring(part)
+    except RigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One file or folder of the cache, and the function that makes it where it is told to."""
+
+    name: str
+    needs_bytes: int
+    make: Callable[[Path], None]
+
+    @property
+    def path(self) -> Path:
+        return cache_folder() / self.name
+
+
+def _kafka() -> _Part:
+    return _Part(f"kafka-{KAFKA}-{_digest(IVY_MODULE.encode())}", JARS_NEED_BYTES, _download_kafka)
+
+
+def _control_plane() -> _Part:
+    sources = [(GO_SOURCE / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
+    return _Part(f"control-plane-{_digest(*sources)}", BUILD_NEEDS_BYTES, _build_control_plane)
+
+
+def _digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
+def _bring(part: _Part) -> Path:
+    """The part's path, once it is there."""
+    if part.path.exists():
+        return part.path
+    part.path.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(part.path.with_name(f"{part.name}.lock")):
+        if part.path.exists():
+            return part.path
+        workshop = part.path.with_name(f"unfinished-{part.name}")
+        if workshop.exists():
+            shutil.rmtree(workshop)  # its maker was killed
+        workshop.mkdir()
+        try:
+            part.make(workshop / part.name)
+            (workshop / part.name).rename(part.path)
+        finally:
+            shutil.rmtree(workshop)
+    return part.path
+
+
+@contextlib.contextmanager
+def _locked(file: Path) -> Iterator[None]:
+    """The kernel gives the lock back even where its holder is killed."""
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say("waiting for another process that is bringing the same")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _download_kafka(target: Path) -> None:
+    module = target.with_name("ivy.xml")
+    module.write_text(IVY_MODULE)
+    pattern = f"{target}/[artifact]-[revision].[ext]"
+    command = ["java", "-jar", str(_ivy()), "-cache", str(target.with_name("ivy")), "-ivy", str(module)]
+    command += ["-confs", "default", "-retrieve", pattern]
+    _run(f"downloading Kafka {KAFKA} (53 jars, 46 MB; about a minute)", command, target.with_name("log"))
+
+
+def _ivy() -> Path:
+    """The downloader of jars that PySpark ships."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise RigError("PySpark is not installed in this environment; its downloader brings Kafka.")
+    return next(Path(spec.origin).parent.glob("jars/ivy-*.jar"))
+
+
+def _require_java() -> None:
+    problem = f"Java {JAVA_AT_LEAST} or newer is needed to run Kafka and Spark"
+    java = shutil.which("java")
+    if java is None:
+        raise RigError(f"{problem}; there is no `java` on PATH.")
+    found = re.search(r'(?:JAVA_VERSION=|version )"(\d+)', _java_says(java))
+    if found is None:
+        raise RigError(f"{problem}; the `java` on PATH does not tell its version.")
+    if int(found[1]) < JAVA_AT_LEAST:
+        raise RigError(f"{problem}; the `java` on PATH is {found[1]}.")
+
+
+def _java_says(java: str) -> str:
+    """Java's version in words: from the file beside it, as starting a virtual machine takes a while."""
+    release = Path(java).resolve().parent.parent / "release"
+    if release.is_file():
+        return release.read_text()
+    return subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+
+
+def _require_disk(missing: Sequence[_Part]) -> None:
+    needed = sum(part.needs_bytes for part in missing)
+    folder = next(folder for folder in [cache_folder(), *cache_folder().absolute().parents] if folder.exists())
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise RigError(
+            f"Kafka and the control plane need {needed / 1e9:.1f} GB of disk to be downloaded and built, and "
+            f"{folder} has {free / 1e9:.1f} GB left; KAFKA_LAG_ADAPTER_CACHE names another folder."
+        )
+
+
+def _build_control_plane(target: Path) -> None:
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    version = {"gitVersion": KUBERNETES, "gitMajor": major, "gitMinor": minor}
+    stamps = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in version.items()]
+    flags = [
+        "-trimpath",
+        "-buildvcs=false",
+        "-mod=readonly",
+        "-modcacherw",
+        "-ldflags",
+        " ".join(["-s", "-w", *stamps]),
+    ]
+    environment = {
+        "CGO_ENABLED": "0",
+        "GOCACHE": str(cache_folder() / "go-build"),
+        "GOMODCACHE": str(cache_folder() / "go-modules"),
+        "GOFLAGS": "",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+    }
+    _run(
+        f"building the control plane, Kubernetes {KUBERNETES} (about 6 minutes on two cores; once)",
+        [str(_go()), "build", *flags, "-o", str(target), "."],
+        target.with_name("log"),
+        environment,
+        GO_SOURCE,
+    )
+
+
+def _go() -> Path:
+    """A Go toolchain: the one on PATH if it is new enough, else the pinned one."""
+    on_path = shutil.which("go")
+    if on_path is not None:
+        answer = subprocess.run(
+            [on_path, "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+        )
+        found = re.match(r"go(\d+)\.(\d+)", answer.stdout)
+        if found is not None and (int(found[1]), int(found[2])) >= GO_AT_LEAST:
+            return Path(on_path)
+    return _bring(_Part(f"go-{GO}", 0, _download_go)) / "go" / "bin" / "go"
+
+
+def _download_go(target: Path) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
+    command += ["--target", str(target), "--requirement", str(GO_REQUIREMENTS)]
+    _run(f"downloading Go {GO} (70 MB; some seconds)", command, target.with_name("log"))
+
+
+def _run(
+    what: str,
+    command: Sequence[str],
+    log: Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> None:
+    """Run a command to its end while telling that it goes on. Raises RigError with the end of its output."""
+    with _telling(what), start(command[0], command, log=log, env=env, cwd=cwd) as process:
+        if process.wait() != 0:
+            raise RigError(f"{what} did not work:\n{process.log_tail()}")
+
+
+@contextlib.contextmanager
+def _telling(what: str) -> Iterator[None]:
+    """A spinner on a terminal; elsewhere a line now and every 20 s, so that no one takes it for dead."""
+    if sys.stderr.isatty():
+        # Here, as loading it takes longer than all the rest does where nothing is missing.
+        from rich.console import Console  # noqa: PLC0415
+        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            progress.add_task(what, total=None)
+            yield
+        return
+    began = time.monotonic()
+    ended = threading.Event()
+
+    def tell() -> None:
+        _say(what)
+        while not ended.wait(PLAIN_LINE_SECONDS):
+            _say(f"still {what.partition(' (')[0]}: {time.monotonic() - began:.0f} s")
+
+    teller = threading.Thread(target=tell, name="progress")
+    teller.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        teller.join()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
