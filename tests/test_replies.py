@@ -1,0 +1,141 @@
+import json
+import re
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.metrics import MetricValue
+from apiservice.replies import external_metric_values, json_reply, pretty, quantity, utc_time, warning_header
+
+LARGEST = 9_223_372_036_854_775
+QUANTITIES = {
+    0: "0",
+    1: "1",
+    42: "42",
+    999: "999",
+    1000: "1k",
+    1001: "1001",
+    1024: "1024",
+    1500: "1500",
+    10_000: "10k",
+    123_000: "123k",
+    1_234_567: "1234567",
+    12_345_000: "12345k",
+    1_000_000: "1M",
+    2_500_000: "2500k",
+    10**9: "1G",
+    10**12: "1T",
+    10**15: "1P",
+    LARGEST: "9223372036854775",
+}
+
+QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]*)(n|u|m||k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)")
+
+
+def number_in(text: str) -> Fraction:
+    """The value of any quantity, by the grammar that Kubernetes documents."""
+    found = QUANTITY.fullmatch(text)
+    assert found, text
+    digits, suffix = found[1], found[2]
+    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
+        unit = Fraction(f"1{suffix}")
+    elif suffix.endswith("i"):
+        unit = Fraction(2 ** (10 * "_KMGTPE".index(suffix[0])))
+    else:
+        exponents = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+        unit = Fraction(f"1e{exponents[suffix]}")
+    return Fraction(digits) * unit
+
+
+@pytest.mark.parametrize(("value", "text"), QUANTITIES.items())
+def test_a_quantity_is_written_in_its_canonical_form(value: int, text: str) -> None:
+    assert quantity(value) == text
+
+
+@pytest.mark.parametrize("value", [-1, -1000, -(2**63)])
+def test_a_negative_number_is_served_as_zero(value: int) -> None:
+    assert quantity(value) == "0"
+
+
+@pytest.mark.parametrize("value", [LARGEST + 1, 10**16, 2**63 - 1, 2**64])
+def test_a_number_is_never_more_than_the_autoscaler_can_count(value: int) -> None:
+    assert quantity(value) == str(LARGEST)
+
+
+@given(
+    st.one_of(
+        st.integers(0, LARGEST), st.builds(lambda digits, e: digits * 10**e, st.integers(0, 999), st.integers(0, 12))
+    )
+)
+def test_a_quantity_says_exactly_its_number_in_the_shortest_way(value: int) -> None:
+    text = quantity(value)
+
+    assert number_in(text) == value
+    assert re.fullmatch(r"0|[1-9][0-9]*[kMGTPE]?", text)
+    assert value == 0 or not text.rstrip("kMGTPE").endswith("000")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "1970-01-01T00:00:00Z"),
+        (1_795_261_709.999, "2026-11-21T11:48:29Z"),
+        (1_795_261_709, "2026-11-21T11:48:29Z"),
+    ],
+)
+def test_a_time_is_written_in_whole_seconds_of_utc(seconds: float, text: str) -> None:
+    assert utc_time(seconds) == text
+
+
+def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
+    labels = {"cluster": "main", "group": "Billing Service/ü", "topic": "orders"}
+
+    assert json.loads(external_metric_values("lag", [MetricValue(labels, 2000, 1_795_261_709.7)])) == {
+        "kind": "ExternalMetricValueList",
+        "apiVersion": "external.metrics.k8s.io/v1beta1",
+        "metadata": {},
+        "items": [{"metricName": "lag", "metricLabels": labels, "timestamp": "2026-11-21T11:48:29Z", "value": "2k"}],
+    }
+
+
+def test_an_indented_reply_says_the_same_without_the_etag_of_other_bytes() -> None:
+    compact = json_reply(b'{"a":[1]}', headers={"etag": '"1"', "vary": "Accept"})
+    indented = pretty(compact)
+
+    assert bytes(indented.body) == b'{\n  "a": [\n    1\n  ]\n}\n'
+    assert indented.headers["content-length"] == str(len(indented.body))
+    assert (indented.headers["vary"], "etag" in indented.headers) == ("Accept", False)
+
+
+@pytest.mark.parametrize(
+    ("warnings", "header"),
+    [
+        (("group a has no value",), '299 - "group a has no value"'),
+        (("a", "b"), '299 - "a", 299 - "b"'),
+        (('say "no" \\ yes',), '299 - "say \\"no\\" \\\\ yes"'),
+        (("grüße\r\nX-Remote-User: root\0",), '299 - "gr??e??X-Remote-User: root?"'),
+    ],
+)
+def test_warnings_are_one_header_of_printable_ascii(warnings: tuple[str, ...], header: str) -> None:
+    assert warning_header(warnings) == header
+
+
+def test_a_long_warning_is_cut() -> None:
+    assert warning_header(["x" * 300]) == f'299 - "{"x" * 253}..."'
+
+
+@given(st.lists(st.text(max_size=600), min_size=1, max_size=200))
+def test_warnings_stay_short_whatever_they_say(warnings: list[str]) -> None:
+    header = warning_header(warnings)
+
+    assert re.fullmatch(r"[ -~]+", header)
+    assert re.fullmatch(r'299 - "(?:[^"\\]|\\.)*"(?:, 299 - "(?:[^"\\]|\\.)*")*', header)
+
+
+def test_warnings_that_do_not_fit_are_counted() -> None:
+    header = warning_header(["w" * 250] * 100)
+
+    assert header.endswith('299 - "84 more warnings are left out"')
+    assert len(header) < 6000
