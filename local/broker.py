@@ -1,0 +1,250 @@
+"""A real Kafka (KRaft) on 127.0.0.1: one or more processes, each broker and controller at once.
+
+In: an empty folder for settings, data and logs. Out: a `Kafka` whose brokers can be frozen, killed and started again.
+"""
+
+import base64
+import contextlib
+import signal
+import socket
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka.errors import KafkaError
+
+from local.downloads import kafka_jars
+from local.kafka_admin import admin
+from local.kafka_security import (
+    CERTIFICATE_LISTENER,
+    PASSWORD_LISTENER,
+    Login,
+    Security,
+    listener_properties,
+    make_security,
+    scram_arguments,
+)
+from local.processes import Process, RigError, free_port, start, wait_until
+
+START_TIMEOUT_SECONDS = 90.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
+SESSION_TIMEOUT_SECONDS = 6  # Kafka's default is 9
+OPEN_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+PROTOCOLS = {
+    OPEN_LISTENER: "PLAINTEXT",
+    CONTROLLER_LISTENER: "PLAINTEXT",
+    PASSWORD_LISTENER: "SASL_SSL",
+    CERTIFICATE_LISTENER: "SSL",
+}
+# Short lives: compiling less starts sooner, and one thread collects less garbage than two cores' worth of them.
+JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+logger.settings.name = org.apache.kafka.common.config.AbstractConfig
+logger.settings.level = WARN
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} - %m%n
+"""
+
+
+class Broker:
+    """One broker; it keeps its ports and its data from one start to the next."""
+
+    def __init__(self, node_id: int, ports: Mapping[str, int], log: Path, command: Sequence[str]) -> None:
+        self.node_id = node_id
+        self.ports = ports
+        """Of each listener by its name."""
+        self._log = log
+        self._command = command
+        self._process: Process | None = None
+
+    @property
+    def port(self) -> int:
+        """Of the listener without TLS and login."""
+        return self.ports[OPEN_LISTENER]
+
+    @property
+    def process(self) -> Process:
+        assert self._process is not None, f"broker {self.node_id} was never launched"
+        return self._process
+
+    def launch(self) -> None:
+        """Start the process and return at once."""
+        self._process = start(f"broker {self.node_id}", self._command, log=self._log)
+
+    def start(self) -> None:
+        """Start the process and wait until the controller counts this broker among the living."""
+        self.launch()
+        self.wait_until_ready({self.node_id})
+
+    def wait_until_ready(self, node_ids: set[int]) -> None:
+        """Wait until this broker answers and knows all of `node_ids` as alive; raises RigError if that is in vain."""
+        wait_until(
+            lambda: self._is_listening() and node_ids <= self._living(),
+            f"broker {self.node_id} to know brokers {sorted(node_ids)} as alive",
+            START_TIMEOUT_SECONDS,
+            alive=[self.process],
+        )
+
+    def freeze(self) -> None:
+        """Stop the process in its tracks: connections stay open and new ones are accepted, nothing is answered."""
+        self.process.send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it without a farewell: the others notice after SESSION_TIMEOUT_SECONDS."""
+        self.process.stop(grace_seconds=0)
+
+    def stop(self) -> None:
+        """End it as an operator would: it hands over what it leads first."""
+        self.process.stop(grace_seconds=20)
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _living(self) -> set[int]:
+        """Node ids of the brokers that this one knows as alive; none while it does not answer."""
+        try:
+            with admin(f"127.0.0.1:{self.port}", bootstrap_timeout_ms=5_000) as client:
+                brokers = client.describe_cluster()["brokers"]
+        except KafkaError:
+            return set()
+        return {broker["broker_id"] for broker in brokers if not broker["is_fenced"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """A running cluster."""
+
+    bootstrap_servers: str
+    """Of the listeners without TLS and login, comma-separated."""
+    brokers: tuple[Broker, ...]
+    security: Security | None
+    """Present where a login was given to `kafka`."""
+
+
+@contextlib.contextmanager
+def kafka(
+    home: Path,
+    *,
+    brokers: int = 1,
+    security: Login | None = None,
+    properties: Mapping[str, str] | None = None,
+    heap_megabytes: int = 256,
+) -> Iterator[Kafka]:
+    """Run a cluster of that many brokers (ids from 1) and end it with the block.
+
+    `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a CA of
+    their own. `properties` come last: they may replace any of the small settings. Raises RigError where it does not
+    start; the brokers' logs are in `home`.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    logging = home / "log4j2.properties"
+    logging.write_text(LOGGING)
+    ports = {node_id: _ports(is_secure=security is not None) for node_id in range(1, brokers + 1)}
+    secure = None if security is None else _security(home, security, ports)
+    secure_properties = {} if secure is None else listener_properties(secure)
+    common = {**_settings(ports), **secure_properties, **(properties or {})}
+    members = tuple(_broker(home, node_id, ports[node_id], common, heap_megabytes) for node_id in ports)
+    _format(home, list(ports), [] if security is None else scram_arguments(security))
+    with contextlib.ExitStack() as stack:
+        for broker in members:
+            broker.launch()
+            stack.callback(broker.kill)  # nobody needs the data, and a last voter cannot hand over anyway
+        for broker in members:
+            broker.wait_until_ready(set(ports))
+        yield Kafka(_servers(ports, OPEN_LISTENER), members, secure)
+
+
+def java(*arguments: str, heap_megabytes: int) -> list[str]:
+    """A command that runs a main class of Kafka, with `arguments` as after `java -cp …`."""
+    return ["java", f"-Xmx{heap_megabytes}m", *JAVA_OPTIONS, "-cp", f"{kafka_jars()}/*", *arguments]
+
+
+def _ports(*, is_secure: bool) -> dict[str, int]:
+    secure = (PASSWORD_LISTENER, CERTIFICATE_LISTENER) if is_secure else ()
+    return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure)}
+
+
+def _settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:
+    """What all brokers have in common; small, so that several fit beside everything else."""
+    voters = (f"{node_id}@127.0.0.1:{of_node[CONTROLLER_LISTENER]}" for node_id, of_node in ports.items())
+    replicas, in_sync = str(min(3, len(ports))), str(min(2, len(ports)))
+    return {
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": ",".join(voters),
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "inter.broker.listener.name": OPEN_LISTENER,
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()),
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.num.partitions": "5",
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "3",
+        "group.initial.rebalance.delay.ms": "0",
+        "auto.create.topics.enable": "false",
+        # A killed broker may not register again before its session has timed out.
+        "broker.session.timeout.ms": str(SESSION_TIMEOUT_SECONDS * 1000),
+        "broker.heartbeat.interval.ms": "1000",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "log.cleaner.dedupe.buffer.size": "4194304",  # 128 MB by default, taken at once
+    }
+
+
+def _security(home: Path, login: Login, ports: Mapping[int, Mapping[str, int]]) -> Security:
+    servers = (_servers(ports, listener) for listener in (PASSWORD_LISTENER, CERTIFICATE_LISTENER))
+    return make_security(home / "certificates", login, *servers)
+
+
+def _servers(ports: Mapping[int, Mapping[str, int]], listener: str) -> str:
+    return ",".join(f"127.0.0.1:{of_node[listener]}" for of_node in ports.values())
+
+
+def _broker(
+    home: Path, node_id: int, ports: Mapping[str, int], common: Mapping[str, str], heap_megabytes: int
+) -> Broker:
+    """Write the broker's settings file and give the broker, not yet launched."""
+    addresses = {listener: f"{listener}://127.0.0.1:{port}" for listener, port in ports.items()}
+    own = {
+        "node.id": str(node_id),
+        "listeners": ",".join(addresses.values()),
+        "advertised.listeners": ",".join(at for name, at in addresses.items() if name != CONTROLLER_LISTENER),
+        "log.dirs": str(home / f"data-{node_id}"),
+    }
+    settings = _settings_file(home, node_id)
+    settings.write_text("".join(f"{key}={value}\n" for key, value in {**own, **common}.items()))
+    logging = f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}"
+    command = java(logging, "kafka.Kafka", str(settings), heap_megabytes=heap_megabytes)
+    return Broker(node_id, ports, home / f"broker-{node_id}.log", command)
+
+
+def _settings_file(home: Path, node_id: int) -> Path:
+    return home / f"broker-{node_id}.properties"
+
+
+def _format(home: Path, node_ids: Sequence[int], user_arguments: Sequence[str]) -> None:
+    """Make every broker's data folder ready for its first start, all at the same time."""
+    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for node_id in node_ids:
+            # The id goes with =, as it may begin with a dash.
+            settings = f"--config={_settings_file(home, node_id)}"
+            arguments = ("format", f"--cluster-id={cluster_id}", settings, *user_arguments)
+            command = java("kafka.tools.StorageTool", *arguments, heap_megabytes=128)
+            process = start(f"formatting for broker {node_id}", command, log=home / f"format-{node_id}.log")
+            processes.append(stack.enter_context(process))
+        for process in processes:
+            if process.wait(START_TIMEOUT_SECONDS) != 0:
+                raise RigError(f"{process.name} ended with status {process.status}:\n{process.log_tail()}")

@@ -1,0 +1,27 @@
+"""kafka-python's admin client as a context manager that leaves nothing open, also where it could not connect."""
+
+import contextlib
+from collections.abc import Iterator
+
+from kafka.admin import KafkaAdminClient
+from kafka.net.compat import KafkaNetClient
+
+
+@contextlib.contextmanager
+def admin(bootstrap_servers: str, **settings: object) -> Iterator[KafkaAdminClient]:
+    """`settings` are the library's own. Raises its KafkaTimeoutError where no server lets this client in."""
+    opened: list[KafkaNetClient] = []
+
+    def open_connections(**config: object) -> KafkaNetClient:
+        opened.append(KafkaNetClient(**config))
+        return opened[-1]
+
+    try:
+        # A constructor that fails forgets its IO thread and sockets; so they are made here and closed here.
+        with KafkaAdminClient(
+            bootstrap_servers=bootstrap_servers.split(","), kafka_client=open_connections, **settings
+        ) as client:
+            yield client
+    finally:
+        for connections in opened:
+            connections.close()

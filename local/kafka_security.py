@@ -1,0 +1,93 @@
+"""One login, and what a private authority issues for it: all that a broker needs for two secure listeners.
+
+Apart from `broker`, because most users of the local Kafka ask for none of it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from local.certificates import Pair, new_authority
+
+PASSWORD_LISTENER = "SECURE"  # noqa: S105 - a listener's name
+CERTIFICATE_LISTENER = "MUTUAL"
+SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """The one user that the SASL_SSL listener knows, the same for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512."""
+
+    username: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class Security:
+    """How a client reaches the secure listeners; every field is an argument of a Kafka client in some form."""
+
+    login: Login
+    bootstrap_servers: str
+    """Of the SASL_SSL listener, comma-separated."""
+    certificate_bootstrap_servers: str
+    """Of the SSL listener that asks for a client certificate, comma-separated."""
+    ca_file: Path
+    client: Pair
+    """What the SSL listener takes for a client."""
+    broker_file: Path
+    """The brokers' key and certificate: Kafka wants both in one file."""
+
+
+def make_security(folder: Path, login: Login, bootstrap_servers: str, certificate_bootstrap_servers: str) -> Security:
+    """Make an authority in a new folder, and what it issues to the brokers on 127.0.0.1 and to one client."""
+    authority = new_authority(folder, "local Kafka authority")
+    broker = authority.issue("broker", dns_names=["localhost"], addresses=["127.0.0.1"])
+    client = authority.issue("client")
+    broker_file = folder / "broker-key-and-certificate.pem"
+    broker_file.touch(mode=0o600)
+    broker_file.write_bytes(_pkcs8(broker.key) + broker.certificate.read_bytes())
+    ca_file = authority.pair.certificate
+    return Security(login, bootstrap_servers, certificate_bootstrap_servers, ca_file, client, broker_file)
+
+
+def listener_properties(security: Security) -> dict[str, str]:
+    """Broker properties of both secure listeners, ports apart."""
+    user = f'user_{security.login.username}="{security.login.password}"'
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+    keystore = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(security.broker_file)}
+    with_password = {
+        **keystore,
+        "sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM_MECHANISMS)),
+        "plain.sasl.jaas.config": f"org.apache.kafka.common.security.plain.PlainLoginModule required {user};",
+        **{f"{mechanism.lower()}.sasl.jaas.config": scram for mechanism in SCRAM_MECHANISMS},
+    }
+    with_certificate = {
+        **keystore,
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(security.ca_file),
+        "ssl.client.auth": "required",
+    }
+    return {**_of(PASSWORD_LISTENER, with_password), **_of(CERTIFICATE_LISTENER, with_certificate)}
+
+
+def scram_arguments(login: Login) -> list[str]:
+    """Arguments of the storage tool that make the user known before the first broker runs."""
+    credential = f"[name={login.username},password={login.password}]"
+    return [part for mechanism in SCRAM_MECHANISMS for part in ("--add-scram", f"{mechanism}={credential}")]
+
+
+def _of(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
+    return {f"listener.name.{listener.lower()}.{key}": value for key, value in properties.items()}
+
+
+def _pkcs8(key_file: Path) -> bytes:
+    """The key in the only form that Kafka reads."""
+    key = load_pem_private_key(key_file.read_bytes(), password=None)
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
