@@ -171,7 +171,13 @@ class Brokers:
         answer = self._ask("Metadata", {chosen: request}, wire.topology_in)[chosen]
         if isinstance(answer, Answer):
             self._addresses = answer.content.brokers
+            self._tell_library(manager)
         return answer
+
+    def _tell_library(self, manager: Any) -> None:  # noqa: ANN401
+        """A broker that has come back can be called only once the library's own refresh has seen it."""
+        if self._addresses.keys() - {broker.node_id for broker in manager.cluster.brokers()}:
+            manager.call_soon(manager.cluster.request_update)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         """The groups that each of the brokers coordinates."""

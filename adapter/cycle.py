@@ -86,7 +86,8 @@ class Cycle:
 
     def run_once(self) -> Outcome:
         """Read, decide, store. Broker failures are part of the outcome, never raised."""
-        had_failures = bool(self._liveness.failures)
+        # Where a broker fails, leaders and coordinators move: Metadata tells before the next regular look.
+        is_in_trouble = bool(self._liveness.failures) or self._liveness.is_somebody_absent
         self._liveness.begin_cycle()
         try:
             if not self._brokers.is_connected:
@@ -94,7 +95,7 @@ class Cycle:
         except ClusterUnreachable as error:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
-        self._look_round(has_news=had_failures or self._ends.have_moved)
+        self._look_round(has_news=is_in_trouble or self._ends.have_moved)
         commits = self._commits.read(self._topology.brokers.keys())
         self._look_again_for_strangers(commits)
         observed = self._observe(self._lay_out(), commits)
@@ -128,6 +129,7 @@ class Cycle:
             if not isinstance(answer, Failure):
                 self._topology = updated(self._topology, answer.content, self._expected_topics())
                 self._topology_read = now
+                self._liveness.forget_others(self._topology.brokers.keys())
                 return
             if node is None:
                 self._liveness.failures.append(answer)

@@ -72,6 +72,7 @@ class Ends:
             np.zeros(size, dtype=np.int32),
             np.zeros(size, bool),
         )
+        self.have_moved |= bool(((leaders == NO_LEADER) & wanted).any())
         table.cause[leaders == NO_LEADER] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
         for node, answer in self._ask(layout, leaders, wanted, LATEST, level).items():
             own = (leaders == node) & wanted

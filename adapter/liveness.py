@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -81,6 +81,13 @@ class Liveness:
         if node in self._returning:
             return True
         return self._monotonic() - self._back_since.get(node, float("-inf")) < DISTRUST_SECONDS
+
+    def forget_others(self, brokers: Collection[int]) -> None:
+        """Brokers that the cluster no longer has need no probe; should one come back, it is distrusted at first."""
+        gone = self._absences.keys() - set(brokers)
+        self._returning |= gone
+        for node in gone:
+            del self._absences[node]
 
     def forget_probes(self) -> None:
         """The client was closed, and every probe with it; whoever was silent is distrusted after its next answer."""
