@@ -35,14 +35,16 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
         np.int8
     )
+    # Where it is ahead, the pair that contradicts itself is what the error tells; it is never served as a value.
+    is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
     committed = np.where(is_good, observed.committed, before.committed)
     causes = (*observed.causes, FIRST_TIME_BEYOND)
     cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
     cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
     return Snapshot(
         layout=before.layout,
-        committed=np.where(beyond >= CYCLES_BEFORE_AHEAD, np.maximum(observed.committed, committed), committed),
-        log_end=np.where(is_good | is_beyond & (beyond >= CYCLES_BEFORE_AHEAD), observed.log_end, before.log_end),
+        committed=np.where(is_shown_beyond, observed.committed, committed),
+        log_end=np.where(is_good | is_shown_beyond, observed.log_end, before.log_end),
         log_start=log_start,
         received=np.where(is_good, np.minimum(observed.commit_received, observed.end_received), before.received),
         state=_states(committed, log_start, is_good, beyond, _states_of_causes(causes)[cause]),
