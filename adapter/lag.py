@@ -22,7 +22,7 @@ CYCLES_BEFORE_AHEAD = 2
 FIRST_TIME_BEYOND = Cause(
     State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
 )
-
+START_NOT_READ = Cause(State.UNKNOWN, "its log start has not been read yet")
 OLDER_THAN_BEFORE = Cause(State.UNKNOWN, "a broker that has just come back gives older offsets than before")
 
 
@@ -38,8 +38,9 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     # Where it is ahead, the pair that contradicts itself is what the error tells; it is never served as a value.
     is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
     committed = np.where(is_good, observed.committed, before.committed)
-    causes = (*observed.causes, FIRST_TIME_BEYOND)
+    causes = (*observed.causes, START_NOT_READ, FIRST_TIME_BEYOND)
     cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
+    cause = np.where((cause == 0) & ~is_read, len(causes) - 2, cause)
     cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
     return Snapshot(
         layout=before.layout,
