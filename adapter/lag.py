@@ -57,8 +57,9 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
     """A broker that was silent may answer with old offsets for a moment; `is_doubtful`: rows that such a one told."""
-    is_older = (observed.committed < before.committed) | (observed.log_end < before.log_end)
-    is_step_backward = is_doubtful & (before.received > NEVER) & is_older
+    is_older_commit = (observed.commit_cause == 0) & (observed.committed < before.committed)
+    is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end)
+    is_step_backward = is_doubtful & (before.received > NEVER) & (is_older_commit | is_older_end)
     if not is_step_backward.any():
         return observed
     commit_cause = np.where(
