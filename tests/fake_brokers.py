@@ -1,0 +1,270 @@
+"""A Kafka cluster as literal data behind the interface of `adapter.brokers.Brokers`, and a cycle that reads it.
+
+Brokers can be silent (a deadline passes), refuse the connection, or still be loading their groups. Every request is
+remembered as `(kind, node)`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+
+from adapter.brokers import EARLIEST, Answer, Brokers, ClusterUnreachable, Failure, Probe
+from adapter.cycle import Cycle, Outcome
+from adapter.directory import Listing
+from adapter.metrics import Metrics, Reading, Requirement
+from adapter.rows import Watching
+from adapter.settings import Isolation, Settings
+from adapter.store import ClusterView, Store
+from adapter.topology import Topic, Topology
+from adapter.wire import COORDINATOR_LOADING, NOT_COORDINATOR, GroupCommits, PartitionOffsets
+from tests import samples
+from tests.samples import SteppedClock
+
+T = TypeVar("T")
+Partition = tuple[str, int]
+UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER = 3, 6
+
+
+@dataclass
+class Kafka:
+    """What is true in the cluster; tests change it between cycles."""
+
+    topics: dict[str, list[int]] = field(default_factory=dict)
+    """Topic -> the leader of each partition."""
+    commits: dict[str, dict[Partition, int]] = field(default_factory=dict)
+    """Group -> what it has committed; every group here is listed by its coordinator."""
+    coordinators: dict[str, int] = field(default_factory=dict)
+    """Group -> node; others are coordinated by the first broker. NOBODY: every broker refuses."""
+    ends: dict[Partition, int] = field(default_factory=dict)
+    stable_ends: dict[Partition, int] = field(default_factory=dict)
+    """Where they differ from the ends."""
+    starts: dict[Partition, int] = field(default_factory=dict)
+    """Where they are not 0."""
+    generations: dict[str, str] = field(default_factory=dict)
+    nodes: tuple[int, ...] = (1, 2, 3)
+    silent: set[int] = field(default_factory=set)
+    refusing: set[int] = field(default_factory=set)
+    loading: set[int] = field(default_factory=set)
+    unlisted: set[str] = field(default_factory=set)
+    """Groups that nobody lists, whatever they have committed."""
+    commit_errors: dict[str, int] = field(default_factory=dict)
+    end_errors: dict[Partition, int] = field(default_factory=dict)
+    start_errors: dict[Partition, int] = field(default_factory=dict)
+    ignorant: dict[int, set[str]] = field(default_factory=dict)
+    """Node -> topics that its Metadata lacks."""
+    stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
+    """Node -> what it answers for groups instead of the truth, error 0: as after a freeze."""
+    unreachable: str | None = None
+    """Why no bootstrap server lets us in."""
+
+
+NOBODY = -1
+
+
+class FakeBrokers(Brokers):
+    """Reads `kafka` instead of a network; its methods are those that a cycle calls."""
+
+    def __init__(self, kafka: Kafka, clock: SteppedClock) -> None:
+        super().__init__(samples.settings().clusters[0], lambda _: None)
+        self.kafka = kafka
+        self.requests: list[tuple[str, int | None]] = []
+        self.asked_for: list[tuple[str, object]] = []
+        """(kind, what was asked for), beside `requests`."""
+        self.connects = self.closes = 0
+        self._clock = clock
+        self._connected = False
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connected
+
+    def connect(self) -> None:
+        self.connects += 1
+        if self.kafka.unreachable is not None:
+            raise ClusterUnreachable([Failure("refused", self.kafka.unreachable)])
+        self._connected = True
+
+    def close(self) -> None:
+        self.closes += 1
+        self._connected = False
+
+    def topology(self, node: int | None) -> Answer[Topology] | Failure:
+        if node is None:
+            alive = [n for n in self.kafka.nodes if n not in self.kafka.silent | self.kafka.refusing]
+            node = alive[0] if alive else self.kafka.nodes[0]
+            self.requests.append(("Metadata", None))
+        else:
+            self.requests.append(("Metadata", node))
+        return self._failure(node) or Answer(self._metadata(node), self._clock.seconds)
+
+    def _metadata(self, node: int) -> Topology:
+        hidden = self.kafka.ignorant.get(node, set())
+        return Topology(
+            brokers={n: f"kafka-{n}:9092" for n in self.kafka.nodes},
+            topics={
+                name: Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32))
+                for name, leaders in self.kafka.topics.items()
+                if name not in hidden
+            },
+        )
+
+    def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
+        return {node: self._asked("ListGroups", node) or self._told(self._listing(node)) for node in nodes}
+
+    def _listing(self, node: int) -> Listing:
+        if node in self.kafka.loading:
+            return Listing(frozenset(), loading=True)
+        own = {group for group in self.kafka.commits if self._coordinator(group) == node}
+        return Listing(frozenset(own - self.kafka.unlisted), loading=False)
+
+    def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
+        self.asked_for.append(("OffsetFetch", {node: tuple(groups) for node, groups in plan.items()}))
+        return {
+            node: self._asked("OffsetFetch", node)
+            or self._told({group: self._commits_of(node, group) for group in groups})
+            for node, groups in plan.items()
+        }
+
+    def _commits_of(self, node: int, group: str) -> GroupCommits:
+        stale = self.kafka.stale_commits.get(node, {})
+        if group in stale:
+            return GroupCommits(0, _by_topic(stale[group], {}))
+        if self._coordinator(group) != node:
+            return GroupCommits(NOT_COORDINATOR, {})
+        if node in self.kafka.loading:
+            return GroupCommits(COORDINATOR_LOADING, {})
+        if group in self.kafka.commit_errors:
+            return GroupCommits(self.kafka.commit_errors[group], {})
+        return GroupCommits(0, _by_topic(self.kafka.commits.get(group, {}), {}))
+
+    def offsets(
+        self, plan: Mapping[int, Mapping[str, Sequence[int]]], timestamp: int, isolation: Isolation
+    ) -> dict[int, Answer[dict[str, PartitionOffsets]] | Failure]:
+        kind = "ListOffsets earliest" if timestamp == EARLIEST else f"ListOffsets {isolation.value}"
+        self.asked_for.append(
+            (kind, {node: {t: tuple(ps) for t, ps in topics.items()} for node, topics in plan.items()})
+        )
+        return {
+            node: self._asked(kind, node) or self._told(self._offsets(node, topics, kind))
+            for node, topics in plan.items()
+        }
+
+    def _offsets(self, node: int, topics: Mapping[str, Sequence[int]], kind: str) -> dict[str, PartitionOffsets]:
+        partitions = [(topic, index) for topic, indexes in topics.items() for index in indexes]
+        if kind == "ListOffsets earliest":
+            told, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
+        else:
+            changed = self.kafka.stable_ends if kind == "ListOffsets read_committed" else {}
+            told, errors = (
+                {one: {**self.kafka.ends, **changed}.get(one, 0) for one in partitions},
+                self.kafka.end_errors,
+            )
+        return _by_topic(told, {one: errors.get(one) or self._leader_error(node, one) for one in partitions})
+
+    def _leader_error(self, node: int, partition: Partition) -> int:
+        topic, index = partition
+        leaders = self.kafka.topics.get(topic, [])
+        if index >= len(leaders):
+            return UNKNOWN_TOPIC_OR_PARTITION
+        return 0 if leaders[index] == node else NOT_LEADER
+
+    def probe(self, node: int) -> Probe:
+        self.requests.append(("probe", node))
+        return FakeProbe(self.kafka, node)
+
+    def _coordinator(self, group: str) -> int:
+        return self.kafka.coordinators.get(group, self.kafka.nodes[0])
+
+    def _asked(self, kind: str, node: int) -> Failure | None:
+        self.requests.append((kind, node))
+        return self._failure(node)
+
+    def _failure(self, node: int) -> Failure | None:
+        who = f"broker {node} at kafka-{node}:9092"
+        if node in self.kafka.silent:
+            return Failure("timed_out", f"{who} does not answer")
+        if node in self.kafka.refusing or node not in self.kafka.nodes:
+            return Failure("refused", f"{who} refuses the connection")
+        return None
+
+    def _told(self, content: T) -> Answer[T]:
+        return Answer(content, self._clock.seconds)
+
+
+class FakeProbe(Probe):
+    """Answered as soon as its broker is no longer silent."""
+
+    def __init__(self, kafka: Kafka, node: int) -> None:
+        super().__init__(None)
+        self._kafka = kafka
+        self._node = node
+
+    @property
+    def is_done(self) -> bool:
+        return self.was_answered
+
+    @property
+    def was_answered(self) -> bool:
+        return self._node not in self._kafka.silent | self._kafka.refusing
+
+
+def _by_topic(offsets: Mapping[Partition, int], errors: Mapping[Partition, int]) -> dict[str, PartitionOffsets]:
+    """As on the wire, where partitions come in any order: here the last first."""
+    topics: dict[str, list[int]] = {}
+    for topic, index in sorted(offsets, reverse=True):
+        topics.setdefault(topic, []).append(index)
+    return {
+        topic: PartitionOffsets(
+            np.array(indexes, dtype=np.int32),
+            np.array([-1 if errors.get((topic, i)) else offsets[topic, i] for i in indexes], dtype=np.int64),
+            np.array([errors.get((topic, i), 0) for i in indexes], dtype=np.int32),
+        )
+        for topic, indexes in topics.items()
+    }
+
+
+class Rig:
+    """A cycle over a fake cluster, and the metrics of what it stored."""
+
+    def __init__(self, kafka: Kafka, settings: Settings | None = None, cluster: str = "main") -> None:
+        self.kafka = kafka
+        self.settings = settings or samples.settings()
+        self.clock = SteppedClock()
+        self.brokers = FakeBrokers(kafka, self.clock)
+        self.store = Store(one.name for one in self.settings.clusters)
+        watching = Watching(self.settings, cluster)
+        interval = self.settings.collection.interval
+        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock)
+        self.metrics = Metrics(self.settings, self.store, self.clock)
+
+    def run(self, cycles: int = 1) -> Outcome:
+        """So many cycles, an interval apart; the clock stands where the last one read. Gives its outcome."""
+        for _ in range(cycles):
+            if self.store.version:
+                self.clock.seconds += self.settings.collection.interval
+            self.brokers.requests.clear()
+            self.brokers.asked_for.clear()
+            outcome = self.cycle.run_once()
+        return outcome
+
+    def counted(self) -> Counter[str]:
+        """How many requests of each kind the newest cycle sent; the two isolation levels apart."""
+        return Counter(kind for kind, _ in self.brokers.requests)
+
+    def asked(self, kind: str) -> list[object]:
+        return [what for asked, what in self.brokers.asked_for if asked == kind]
+
+    @property
+    def view(self) -> ClusterView:
+        return self.store.views[0]
+
+    def read(self, metric: str = "lag", requirements: Sequence[Requirement] = ()) -> Reading:
+        name = f"kafka_consumergroup_{metric}" if metric in samples.SHORT_NAMES else metric
+        return self.metrics.read(name, requirements)
+
+    def lag(self, group: str = "billing") -> int:
+        """The sum of what a selector for the group gives, as the autoscaler adds it."""
+        return sum(item.value for item in self.read("lag", samples.wants(group=group)).values)

@@ -1,0 +1,224 @@
+"""Small things by hand: settings, topologies, layouts, rows, views, requirements, a clock that stands still.
+
+A group's rows are written as `{("billing", "orders", 0): row(7, 10)}`: committed 7, log end 10, log start 0.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adapter import settings as adapter_settings
+from adapter.lag import Treatment, values_of
+from adapter.metrics import Metrics, Reading, Requirement
+from adapter.rows import Watching, treatment_of
+from adapter.settings import Settings
+from adapter.snapshot import (
+    NEVER,
+    NO_CAUSE,
+    NO_COMMIT,
+    NOT_KNOWN,
+    Cause,
+    Causes,
+    Layout,
+    Observed,
+    Snapshot,
+    State,
+    empty_snapshot,
+    layout_of,
+    nothing_observed,
+)
+from adapter.store import ClusterView
+from adapter.topology import Topic, Topology
+
+NOW = 1000.0
+EPOCH = 1_795_000_000.0
+"""What `SteppedClock.time` says at `NOW`."""
+
+Key = tuple[str, str, int]
+
+
+@dataclass
+class SteppedClock:
+    """Both clocks of a process; they move together, when they are told to."""
+
+    seconds: float = NOW
+
+    def monotonic(self) -> float:
+        return self.seconds
+
+    def time(self) -> float:
+        return EPOCH + self.seconds - NOW
+
+
+def settings(**parts: object) -> Settings:
+    """Settings of one cluster named `main`, unless `parts` says otherwise; keys as in the file."""
+    return adapter_settings.parse({"clusters": [cluster("main")], **parts})
+
+
+def cluster(name: str) -> dict[str, object]:
+    return {"name": name, "bootstrapServers": [f"{name}:9092"]}
+
+
+def topology(leaders: Mapping[str, Sequence[int]], generations: Mapping[str, str] | None = None) -> Topology:
+    """Topic -> the leader of each partition; all leaders are brokers."""
+    nodes = {node for nodes in leaders.values() for node in nodes if node >= 0}
+    ids = generations or {}
+    return Topology(
+        brokers={node: f"kafka-{node}:9092" for node in sorted(nodes)},
+        topics={name: Topic(ids.get(name), np.array(nodes, dtype=np.int32)) for name, nodes in leaders.items()},
+    )
+
+
+def layout(keys: Iterable[Key], groups: Iterable[str] = ()) -> Layout:
+    """Rows for the keys and for every partition below them; `groups` may have groups without rows."""
+    wanted: dict[str, set[str]] = {group: set() for group in groups}
+    sizes: dict[str, int] = {}
+    for group, topic, partition in keys:
+        wanted.setdefault(group, set()).add(topic)
+        sizes[topic] = max(sizes.get(topic, 0), partition + 1)
+    return layout_of(wanted, topology({topic: [1] * size for topic, size in sizes.items()}))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One partition of a group as it was last read, and what the newest cycle says of it."""
+
+    committed: int
+    log_end: int
+    log_start: int = 0
+    received: float = NOW
+    state: State = State.OK
+    why: str = ""
+
+    def unknown(self, why: str, state: State = State.UNKNOWN) -> "Row":
+        return replace(self, state=state, why=why)
+
+    def aged(self, seconds: float) -> "Row":
+        return replace(self, received=NOW - seconds)
+
+
+def row(committed: int | None, log_end: int, log_start: int = 0, state: State | None = None) -> Row:
+    """A row as read just now; committed None: no commit."""
+    found = State.OK if committed is not None else State.NO_COMMIT
+    return Row(
+        NO_COMMIT if committed is None else committed, log_end, log_start, state=found if state is None else state
+    )
+
+
+NEVER_READ = Row(NO_COMMIT, NOT_KNOWN, NOT_KNOWN, NEVER, State.UNKNOWN, "broker 2 at kafka-2:9092 does not answer")
+
+
+def place(layout: Layout, key: Key) -> int:
+    """The row's number."""
+    group, topic, partition = key
+    return int(layout.pairs[group, topic].start) + partition
+
+
+def snapshot(rows: Mapping[Key, Row], groups: Iterable[str] = ()) -> Snapshot:
+    made = empty_snapshot(layout(rows, groups))
+    causes = Causes()
+    for key, one in rows.items():
+        at = place(made.layout, key)
+        made.committed[at], made.log_end[at], made.log_start[at] = one.committed, one.log_end, one.log_start
+        made.received[at], made.state[at] = one.received, one.state
+        made.cause[at] = causes.code(Cause(one.state, one.why) if one.why else NO_CAUSE)
+        made.beyond[at] = 2 if one.state is State.AHEAD else 0
+    return replace(made, causes=causes.table())
+
+
+def observed(rows: Mapping[Key, Row], layout: Layout) -> Observed:
+    """What a cycle gave: a row with `why` could not be read, for want of its commit; the others at their time."""
+    made = nothing_observed(layout)
+    causes = Causes()
+    for key, one in rows.items():
+        at = place(layout, key)
+        made.log_start[at] = one.log_start
+        if one.why:
+            made.commit_cause[at] = causes.code(Cause(one.state, one.why))
+            continue
+        made.committed[at], made.log_end[at] = one.committed, one.log_end
+        made.commit_received[at] = made.end_received[at] = one.received
+    return replace(made, causes=causes.table())
+
+
+def view(
+    rows: Mapping[Key, Row],
+    cluster: str = "main",
+    settings: Settings | None = None,
+    silence: str | None = None,
+    unread: Mapping[str, str] | None = None,
+    missing: Mapping[str, tuple[str, ...]] | None = None,
+    members_read: Mapping[str, frozenset[str]] | None = None,
+) -> ClusterView:
+    """A cluster's view after a cycle; groups in `unread` and `missing` need no rows."""
+    unread, missing = unread or {}, missing or {}
+    made = snapshot(rows, {*unread, *missing})
+    treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {})
+    topics = frozenset(made.layout.topics)
+    return ClusterView(cluster, made, treatment, values_of(made, treatment), silence, unread, missing, topics)
+
+
+def watching(given: Settings | None = None, cluster: str = "main") -> Watching:
+    return Watching(given or settings(), cluster)
+
+
+def plain_treatment(layout: Layout) -> Treatment:
+    """No rules: nothing counts from the start, nothing is stale."""
+    return treatment_of(layout, watching(), {})
+
+
+@dataclass
+class FixedViews:
+    """A store that holds what it was given."""
+
+    views: tuple[ClusterView, ...]
+    version: int = 1
+
+
+@dataclass(frozen=True)
+class Wants:
+    """A requirement of a label selector; `negated`: the label must have none of the values, or be absent."""
+
+    key: str
+    values: frozenset[str]
+    negated: bool = False
+
+    @property
+    def only(self) -> frozenset[str] | None:
+        return None if self.negated else self.values
+
+    def matches(self, value: str | None) -> bool:
+        return (value in self.values) is not self.negated
+
+
+def wants(**labels: str | Sequence[str]) -> tuple[Requirement, ...]:
+    """`group="billing"`, `partition=["0", "1"]`."""
+    return tuple(Wants(key, frozenset([value] if isinstance(value, str) else value)) for key, value in labels.items())
+
+
+def without(**labels: str) -> tuple[Requirement, ...]:
+    """`topic="orders"`: every topic but that one."""
+    return tuple(Wants(key, frozenset([value]), negated=True) for key, value in labels.items())
+
+
+@dataclass
+class Answers:
+    """The metrics of some views, read with short words."""
+
+    views: Sequence[ClusterView]
+    settings: Settings = field(default_factory=settings)
+    clock: SteppedClock = field(default_factory=SteppedClock)
+
+    def read(self, metric: str, requirements: Sequence[Requirement] = ()) -> Reading:
+        """`metric` as clients write it, or a short name."""
+        name = f"kafka_consumergroup_{metric}" if metric in SHORT_NAMES else metric
+        return Metrics(self.settings, FixedViews(tuple(self.views)), self.clock).read(name, requirements)
+
+    def value(self, metric: str, requirements: Sequence[Requirement] = ()) -> int:
+        """The only item's value."""
+        (item,) = self.read(metric, requirements).values
+        return item.value
+
+
+SHORT_NAMES = frozenset(adapter_settings.MetricKind)
