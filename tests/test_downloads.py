@@ -90,10 +90,14 @@ def test_what_was_interrupted_is_made_again_from_the_start(cache: Path) -> None:
 def test_two_at_once_do_the_work_once() -> None:
     times_made = 0
     both_are_there = threading.Barrier(2)
+    another_made_it = threading.Event()
 
     def make(target: Path) -> None:
         nonlocal times_made
         times_made += 1
+        if times_made > 1:
+            another_made_it.set()
+        another_made_it.wait(0.3)
         target.touch()
 
     def bring() -> None:

@@ -44,8 +44,8 @@ def told_pids(process: Process) -> list[int]:
     return [int(word) for word in process.log.read_text().split()]
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
-def test_an_owner_that_is_killed_leaves_no_process_behind(tmp_path: Path, end: signal.Signals) -> None:
+@pytest.mark.parametrize(("end", "status"), [(signal.SIGKILL, -9), (signal.SIGTERM, 128 + 15)])
+def test_an_owner_that_is_killed_leaves_no_process_behind(tmp_path: Path, end: signal.Signals, status: int) -> None:
     owner_code = f"""
         import json, sys, time
         from pathlib import Path
@@ -65,6 +65,30 @@ def test_an_owner_that_is_killed_leaves_no_process_behind(tmp_path: Path, end: s
         owner.send_signal(end)
 
         wait_until(lambda: none_alive(pids), "the owner's processes to be gone", 15)
+    assert owner.returncode == status
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there does the kernel do it")
+def test_the_kernel_ends_a_process_where_owner_and_watchdog_are_killed(tmp_path: Path) -> None:
+    owner_code = f"""
+        import os, signal
+        from pathlib import Path
+        from local import processes
+        log = Path({str(tmp_path)!r}, "log")
+        process = processes.start("one", {WITH_CHILD!r}, log=log)
+        processes.wait_until(lambda: log.read_text().endswith("\\n"), "it to run", 10)
+        print(log.read_text(), flush=True)
+        processes._owner._watchdog.kill()
+        os.kill(os.getpid(), signal.SIGKILL)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(owner_code)]
+    owner = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    process, child = (int(word) for word in owner.stdout.split())
+
+    try:
+        wait_until(lambda: not is_alive(process), "the process to be gone", 5)
+    finally:
+        os.kill(child, signal.SIGKILL)  # without the watchdog nobody ends it
 
 
 def test_stop_ends_the_whole_group_even_if_it_ignores_sigterm(tmp_path: Path) -> None:
@@ -99,7 +123,12 @@ def test_a_frozen_process_still_ends_on_sigterm(tmp_path: Path) -> None:
 def test_a_process_survives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
     """On Linux the parent-death signal would come at the end of the thread that forked."""
     started: list[Process] = []
-    thread = threading.Thread(target=lambda: started.append(start("sleep", SLEEP, log=tmp_path / "log")))
+
+    def begin() -> None:
+        started.append(start("sleep", WITH_CHILD, log=tmp_path / "log"))
+        told_pids(started[0])  # the signal is set by now
+
+    thread = threading.Thread(target=begin)
     thread.start()
     thread.join()
 
