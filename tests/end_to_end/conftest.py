@@ -1,4 +1,7 @@
-"""One real control plane with one node for the whole test run. Each test works in a namespace of its own."""
+"""One real control plane with one node for the whole test run, and real brokers beside it.
+
+Each test works in a namespace of its own.
+"""
 
 import itertools
 from collections.abc import Iterator
@@ -11,6 +14,7 @@ from local.control_plane import control_plane as running_control_plane
 from local.node import Node
 from local.node import node as running_node
 from local.processes import scratch
+from tests.end_to_end.kafka_fixtures import one_broker, three_brokers  # noqa: F401 - found here by the tests
 
 _numbers = itertools.count(1)
 
