@@ -66,32 +66,32 @@ def test_a_deployments_pods_run_as_processes_and_become_ready(
 ) -> None:
     control_plane.apply([deployment(namespace, SLEEP, replicas=2)])
 
-    wait_until(lambda: ready_replicas(control_plane, namespace) == 2, "two ready pods", 30)
-    assert {f"{pod['metadata']['name']}/worker" for pod in pods(control_plane, namespace)} == set(
-        node.processes(namespace)
-    )
+    wait_until(lambda: ready_replicas(control_plane, namespace) == 2, "two ready pods", 60)
+    found = pods(control_plane, namespace)
+    assert {f"{pod['metadata']['name']}/worker" for pod in found} == set(node.processes(namespace))
+    assert all(pod["status"]["containerStatuses"][0]["ready"] for pod in found)
 
 
 def test_scaled_to_zero_a_deployment_has_no_process_left(
     control_plane: ControlPlane, node: Node, namespace: str
 ) -> None:
     control_plane.apply([deployment(namespace, SLEEP, replicas=2)])
-    wait_until(lambda: ready_replicas(control_plane, namespace) == 2, "two ready pods", 30)
+    wait_until(lambda: ready_replicas(control_plane, namespace) == 2, "two ready pods", 60)
     processes = list(node.processes(namespace).values())
 
     control_plane.apply([deployment(namespace, SLEEP, replicas=0)])
 
-    wait_until(lambda: not pods(control_plane, namespace), "the pods to be gone", 30)
+    wait_until(lambda: not pods(control_plane, namespace), "the pods to be gone", 60)
     assert [process.status for process in processes] == [-signal.SIGTERM, -signal.SIGTERM]
 
 
 def test_a_killed_pod_process_is_started_again(control_plane: ControlPlane, node: Node, namespace: str) -> None:
     control_plane.apply([deployment(namespace, SLEEP)])
-    wait_until(lambda: ready_replicas(control_plane, namespace) == 1, "a ready pod", 30)
+    wait_until(lambda: ready_replicas(control_plane, namespace) == 1, "a ready pod", 60)
     (killed,) = node.processes(namespace).values()
     os.kill(killed.pid, signal.SIGKILL)
 
-    wait_until(lambda: container_status(control_plane, namespace).get("restartCount") == 1, "a restart", 30)
+    wait_until(lambda: container_status(control_plane, namespace).get("restartCount") == 1, "a restart", 60)
     (restarted,) = node.processes(namespace).values()
     assert restarted.pid != killed.pid
     assert container_status(control_plane, namespace)["lastState"]["terminated"]["exitCode"] == 128 + signal.SIGKILL
@@ -104,7 +104,7 @@ def test_a_pods_environment_arguments_and_output_are_its_own(
     pod_name = {"name": "POD", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
     env = [{"name": "TOPIC", "value": "orders"}, pod_name]
     control_plane.apply([deployment(namespace, code, env=env, args=["--fast"])])
-    wait_until(lambda: ready_replicas(control_plane, namespace) == 1, "a ready pod", 30)
+    wait_until(lambda: ready_replicas(control_plane, namespace) == 1, "a ready pod", 60)
     name = pods(control_plane, namespace)[0]["metadata"]["name"]
 
     log = node.log(namespace, name, "worker")
@@ -120,7 +120,7 @@ def test_a_container_that_only_has_an_image_is_told_why_it_does_not_start(
     del manifest["spec"]["template"]["spec"]["containers"][0]["command"]
     control_plane.apply([manifest])
 
-    wait_until(lambda: container_status(control_plane, namespace) != {}, "a status", 30)
+    wait_until(lambda: container_status(control_plane, namespace) != {}, "a status", 60)
     waiting = container_status(control_plane, namespace)["state"]["waiting"]
     assert "needs a `command`" in waiting["message"]
     assert ready_replicas(control_plane, namespace) == 0
