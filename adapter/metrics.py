@@ -6,20 +6,19 @@ items of a reply, so whatever must not be added is one item.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import groupby
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
-from adapter.snapshot import Flags, State
+from adapter.snapshot import State
 from adapter.store import ClusterView
-
-Rows = NDArray[np.intp]
+from adapter.totals import NO_LEAD, Rows, Totals, totals_of
 
 LISTED = frozenset({MetricKind.LAG, MetricKind.UNCOMMITTED_PARTITIONS})
 """Without a selector these are listings: one bad group does not hide the others."""
@@ -91,12 +90,14 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The rows of one cluster that a question is about."""
+    """The part of one cluster that a question is about."""
 
     view: ClusterView
-    rows: Rows
-    groups: tuple[str, ...]
-    """The groups that fit, with or without rows."""
+    totals: Totals
+    entries: Sequence[int]
+    """Of the totals."""
+    groups: Sequence[str]
+    """The groups that fit, with or without entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +166,7 @@ class Metrics:
         chosen = [_chosen(view, asked, stale_too=served.gives_topics) for view in fitting]
         for one in chosen:
             self._refuse_missing_topics(one, served, asked)
-        if not any(len(one.rows) for one in chosen):
+        if not any(one.entries for one in chosen):
             self._refuse_unread(served, chosen)
             raise NothingChosen(self._nothing(served, views, asked))
         self._refuse_unread(served, chosen)
@@ -216,35 +217,24 @@ class Metrics:
 
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
         now = self._clock.monotonic()
-        counted = [self._counted(served.kind, one) for one in chosen]
-        for one in counted:
-            self._refuse_bad_rows(served, one, now)
-        if not any(len(one.rows) for one in counted):
+        for one in chosen:
+            self._refuse_bad(served, one, now)
+        values = tuple(_folded(served.kind, chosen, self._clock.time() - now))
+        if not values:
             raise NothingChosen(f"no chosen partition has a commit, so there is no {IN_WORDS[served.kind]} to tell")
-        oldest = min(float(one.view.snapshot.received[one.rows].min()) for one in counted if len(one.rows))
-        values = tuple(self._fold(served.kind, counted, self._clock.time() - now))
+        # That a partition has no commit must be known as well as any offset: left-out ones count for the age.
+        oldest = min(one.totals.oldest[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
 
-    def _counted(self, kind: MetricKind, chosen: Chosen) -> Chosen:
-        """`lead_min` leaves rows without commit out, once it is known that they have none."""
-        if kind is not MetricKind.LEAD_MIN:
-            return chosen
-        known, has_commit = chosen.view.values.is_known[chosen.rows], chosen.view.values.has_commit[chosen.rows]
-        return Chosen(chosen.view, chosen.rows[~known | has_commit], chosen.groups)
+    def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
+        if chosen.entries:
+            worst = min(chosen.entries, key=chosen.totals.oldest.__getitem__)
+            if self._is_bad(chosen.totals, worst, now):
+                raise ValueUnavailable(self._why(served, chosen.view, chosen.totals.worst[worst], now))
 
-    def _refuse_bad_rows(self, served: Served, chosen: Chosen, now: float) -> None:
-        bad = self._bad(chosen, now)
-        if not len(bad):
-            return
-        received = chosen.view.snapshot.received[bad]
-        row = int(bad[int(received.argmin())])
-        raise ValueUnavailable(self._why(served, chosen.view, row, now))
-
-    def _bad(self, chosen: Chosen, now: float) -> Rows:
-        """The rows that cannot be told: never known, contradictory, or too old."""
-        snapshot, values = chosen.view.snapshot, chosen.view.values
-        good = values.is_known[chosen.rows] & (now - snapshot.received[chosen.rows] <= self._max_age)
-        return chosen.rows[~good]
+    def _is_bad(self, totals: Totals, entry: int, now: float) -> bool:
+        """Whether a part was never known, is contradictory or too old."""
+        return now - totals.oldest[entry] > self._max_age
 
     def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
         snapshot = view.snapshot
@@ -267,15 +257,6 @@ class Metrics:
         where = f" in cluster {view.cluster}" if self._several_clusters else ""
         return f"{IN_WORDS[served.kind]} of group {group}{where}"
 
-    def _fold(self, kind: MetricKind, counted: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:
-        filled = [one for one in counted if len(one.rows)]
-        if kind is MetricKind.LAG:
-            yield from (item for one in filled for item in _sums(one, to_epoch))
-        elif kind is MetricKind.UNCOMMITTED_PARTITIONS:
-            yield from (item for one in filled for item in _uncommitted(one, to_epoch))
-        else:
-            yield _extreme(kind, filled, to_epoch)
-
     # -- listings --------------------------------------------------------------------------------
 
     def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
@@ -290,24 +271,22 @@ class Metrics:
             warnings.extend(left_out)
             if view.silence is not None:
                 warnings.append(f"groups of cluster {view.cluster} may be missing: {view.silence}")
-        if any(len(one.rows) for one in told):
+        if any(one.entries for one in told):
             return self._answer(served, told, version, tuple(warnings))
         if warnings:
             raise ValueUnavailable("; ".join(warnings[:3]))
         raise NothingChosen(self._nothing(served, views, ()))
 
     def _without_bad_groups(self, served: Served, chosen: Chosen, now: float) -> tuple[Chosen, list[str]]:
-        view = chosen.view
-        bad = self._bad(chosen, now)
-        codes, first = np.unique(view.layout.group[bad], return_index=True)
-        problems = [self._why(served, view, int(bad[row]), now) for row in first]
-        problems += [self._not_known(served, view, group, why) for group, why in view.unread.items()]
-        problems += [f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()]
-        hidden = [
-            code for code, group in enumerate(view.layout.groups) if group in view.unread or group in view.missing
-        ]
-        kept = ~np.isin(view.layout.group[chosen.rows], np.concatenate([codes, np.array(hidden, dtype=np.int32)]))
-        return Chosen(view, chosen.rows[kept], chosen.groups), problems
+        view, totals = chosen.view, chosen.totals
+        problems = {group: self._not_known(served, view, group, why) for group, why in view.unread.items()}
+        problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
+        for entry in chosen.entries:
+            group = view.layout.groups[totals.group[entry]]
+            if group not in problems and self._is_bad(totals, entry, now):
+                problems[group] = self._why(served, view, totals.worst[entry], now)
+        kept = [entry for entry in chosen.entries if view.layout.groups[totals.group[entry]] not in problems]
+        return Chosen(view, totals, kept, chosen.groups), list(problems.values())
 
 
 def _fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
@@ -315,83 +294,106 @@ def _fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
 
 
 def _chosen(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
-    """The rows whose labels fit. Work is per group and per name, not per partition, as far as the question allows."""
-    layout = view.layout
+    """What fits. Work is per group and topic; per partition only where the question is about partitions."""
     labels = {"cluster", "group", "topic", "partition"}
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
-        return Chosen(view, np.empty(0, dtype=np.intp), ())
+        return Chosen(view, view.totals, (), ())
     groups = _groups(view, asked)
-    if len(groups) == len(layout.groups):
-        rows = np.arange(len(layout))
-    else:
-        spans = [layout.spans[group] for group in groups]
-        rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
-    counts = np.ones(len(rows), dtype=bool)
-    if not stale_too:
-        counts &= ~(view.treatment.is_outside[rows] | view.treatment.is_abandoned[rows])
-    for key, column, names in (("topic", layout.topic, layout.topics), ("partition", layout.partition, None)):
-        if any(requirement.key == key for requirement in asked):
-            counts &= _fitting(key, column[rows], names, asked)
-    return Chosen(view, rows[counts], groups)
+    totals = view.totals
+    if any(requirement.key == "partition" for requirement in asked):
+        totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
+    topics = view.layout.topics
+    fits = _remembering(lambda code: _fits("topic", topics[code], asked))
+    entries = [
+        entry
+        for group in groups
+        for entry in totals.spans.get(view.codes[group], ())
+        if (stale_too or not (totals.is_outside[entry] or totals.is_abandoned[entry])) and fits(totals.topic[entry])
+    ]
+    return Chosen(view, totals, entries, groups)
 
 
-def _groups(view: ClusterView, asked: Sequence[Requirement]) -> tuple[str, ...]:
+def _remembering(fits: Callable[[int], bool]) -> Callable[[int], bool]:
+    """Many groups may read the same topics: each name is matched once."""
+    known: dict[int, bool] = {}
+
+    def remembered(code: int) -> bool:
+        if code not in known:
+            known[code] = fits(code)
+        return known[code]
+
+    return remembered
+
+
+def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
     named = [requirement.only for requirement in asked if requirement.key == "group" and requirement.only is not None]
-    candidates = view.layout.groups
+    candidates: Sequence[str] = view.layout.groups
     if named:
-        candidates = tuple(sorted(group for group in frozenset.intersection(*named) if group in view.layout.spans))
-    return tuple(group for group in candidates if _fits("group", group, asked))
+        candidates = sorted(group for group in frozenset.intersection(*named) if group in view.codes)
+    return [group for group in candidates if _fits("group", group, asked)]
 
 
-def _fitting(key: str, column: NDArray[np.int32], names: tuple[str, ...] | None, asked: Sequence[Requirement]) -> Flags:
-    codes, where = np.unique(column, return_inverse=True)
-    texts = (names[code] if names is not None else str(code) for code in codes)
-    return np.array([_fits(key, text, asked) for text in texts], dtype=bool)[where]
+def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Rows:
+    spans = [view.layout.spans[group] for group in groups]
+    rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
+    numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
+    fits = np.array([_fits("partition", str(number), asked) for number in numbers], dtype=bool)
+    return rows[fits[where]]
 
 
-def _sums(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
-    layout, rows = chosen.view.layout, chosen.rows
-    starts = np.flatnonzero(np.diff(layout.group[rows], prepend=-1) | np.diff(layout.topic[rows], prepend=-1))
-    sums = np.add.reduceat(chosen.view.values.lag[rows], starts)
-    oldest = np.minimum.reduceat(chosen.view.snapshot.received[rows], starts)
-    for row, lag, received in zip(rows[starts], sums, oldest, strict=True):
-        labels = {**_group_labels(chosen.view, int(row)), "topic": layout.topics[layout.topic[row]]}
-        yield MetricValue(labels, int(lag), float(received) + to_epoch)
+def _folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:
+    filled = [one for one in chosen if one.entries]
+    match kind:
+        case MetricKind.LAG:
+            yield from (item for one in filled for item in _lags(one, to_epoch))
+        case MetricKind.UNCOMMITTED_PARTITIONS:
+            yield from (item for one in filled for item in _uncommitted(one, to_epoch))
+        case MetricKind.RECORDS_LAG_MAX:
+            yield _one_item(filled, max(one.totals.lag_max[entry] for one in filled for entry in one.entries), to_epoch)
+        case MetricKind.LEAD_MIN:
+            leads = [one.totals.lead_min[entry] for one in filled for entry in one.entries]
+            if any(lead != NO_LEAD for lead in leads):
+                yield _one_item(filled, min(lead for lead in leads if lead != NO_LEAD), to_epoch)
+
+
+def _lags(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
+    view, totals = chosen.view, chosen.totals
+    for entry in chosen.entries:
+        labels = {
+            "cluster": view.cluster,
+            "group": view.layout.groups[totals.group[entry]],
+            "topic": view.layout.topics[totals.topic[entry]],
+        }
+        yield MetricValue(labels, totals.lag[entry], totals.oldest[entry] + to_epoch)
 
 
 def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
-    layout, rows = chosen.view.layout, chosen.rows
-    starts = np.flatnonzero(np.diff(layout.group[rows], prepend=-1))
-    counts = np.add.reduceat(~chosen.view.values.has_commit[rows], starts, dtype=np.int64)
-    oldest = np.minimum.reduceat(chosen.view.snapshot.received[rows], starts)
-    for row, count, received in zip(rows[starts], counts, oldest, strict=True):
-        yield MetricValue(_group_labels(chosen.view, int(row)), int(count), float(received) + to_epoch)
+    view, totals = chosen.view, chosen.totals
+    for code, run in groupby(chosen.entries, key=totals.group.__getitem__):
+        entries = list(run)
+        labels = {"cluster": view.cluster, "group": view.layout.groups[code]}
+        oldest = min(totals.oldest[entry] for entry in entries)
+        yield MetricValue(labels, sum(totals.uncommitted[entry] for entry in entries), oldest + to_epoch)
 
 
-def _extreme(kind: MetricKind, filled: Sequence[Chosen], to_epoch: float) -> MetricValue:
+def _one_item(filled: Sequence[Chosen], value: int, to_epoch: float) -> MetricValue:
     """One item for everything chosen, with the labels that all of it shares."""
-    if kind is MetricKind.RECORDS_LAG_MAX:
-        value = max(int(one.view.values.lag[one.rows].max()) for one in filled)
-    else:
-        value = min(int(one.view.values.lead[one.rows].min()) for one in filled)
-    oldest = min(float(one.view.snapshot.received[one.rows].min()) for one in filled)
+    oldest = min(one.totals.oldest[entry] for one in filled for entry in one.entries)
     return MetricValue(_shared_labels(filled), value, oldest + to_epoch)
 
 
 def _shared_labels(filled: Sequence[Chosen]) -> dict[str, str]:
     if len(filled) > 1:
         return {}
-    layout, rows = filled[0].view.layout, filled[0].rows
-    labels = {"cluster": filled[0].view.cluster}
-    if layout.group[rows[0]] == layout.group[rows[-1]]:
-        labels["group"] = layout.groups[layout.group[rows[0]]]
-    if np.all(layout.topic[rows] == layout.topic[rows[0]]):
-        labels["topic"] = layout.topics[layout.topic[rows[0]]]
+    view, totals = filled[0].view, filled[0].totals
+    groups = {totals.group[entry] for entry in filled[0].entries}
+    topics = {totals.topic[entry] for entry in filled[0].entries}
+    labels = {"cluster": view.cluster}
+    if len(groups) == 1:
+        labels["group"] = view.layout.groups[groups.pop()]
+    if len(topics) == 1:
+        labels["topic"] = view.layout.topics[topics.pop()]
     return labels
-
-
-def _group_labels(view: ClusterView, row: int) -> dict[str, str]:
-    return {"cluster": view.cluster, "group": view.layout.groups[view.layout.group[row]]}
 
 
 def _hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
