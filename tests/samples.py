@@ -35,6 +35,9 @@ NOW = 1000.0
 EPOCH = 1_795_000_000.0
 """What `SteppedClock.time` says at `NOW`."""
 
+PLAIN = adapter_settings.parse({"clusters": [{"name": "main", "bootstrapServers": ["kafka:9092"]}]})
+"""The settings where none are given."""
+
 Key = tuple[str, str, int]
 
 
@@ -160,7 +163,7 @@ def view(
 
 
 def watching(given: Settings | None = None, cluster: str = "main") -> Watching:
-    return Watching(given or settings(), cluster)
+    return Watching(given or PLAIN, cluster)
 
 
 def plain_treatment(layout: Layout) -> Treatment:
@@ -207,7 +210,7 @@ class Answers:
     """The metrics of some views, read with short words."""
 
     views: Sequence[ClusterView]
-    settings: Settings = field(default_factory=settings)
+    settings: Settings = PLAIN
     clock: SteppedClock = field(default_factory=SteppedClock)
 
     def read(self, metric: str, requirements: Sequence[Requirement] = ()) -> Reading:

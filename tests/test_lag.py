@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.lag import Treatment, settled, values_of, without_steps_backward
@@ -251,6 +251,7 @@ class PlainRow:
         return (max(end - max(committed, self.start), 0), max(committed - self.start, 0), cycle)
 
 
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.booleans(), st.lists(CYCLE, min_size=4, max_size=4)), min_size=1, max_size=6),
 )

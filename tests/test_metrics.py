@@ -1,0 +1,548 @@
+"""What is answered: choosing by labels, folding, and which error says what."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
+from adapter.metrics import Metrics, MetricValue, Requirement
+from adapter.snapshot import State
+from adapter.store import ClusterView, Store, silent_view
+from tests import samples
+from tests.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, Key, Row, SteppedClock, row, view, wants, without
+
+BILLING: dict[Key, Row] = {
+    ("billing", "orders", 0): row(7, 10, 5),
+    ("billing", "orders", 1): row(20, 20, 1),
+    ("billing", "refunds", 0): row(90, 100, 85),
+}
+SHIPPING: dict[Key, Row] = {("shipping", "orders", 0): row(10, 10), ("shipping", "orders", 1): row(None, 20)}
+TO_FOLD = (
+    "to fold for kafka_consumergroup_lag that the selector chooses"
+    " (a partition needs a commit, or a rule that names group and topics)"
+)
+SILENCE = "broker 2 at kafka-2:9092 does not answer"
+
+
+def answers(rows: Mapping[Key, Row]) -> Answers:
+    return Answers([view(rows)])
+
+
+def items(values: Sequence[MetricValue]) -> list[tuple[dict[str, str], int]]:
+    return [(dict(item.labels), item.value) for item in values]
+
+
+# -- folds ---------------------------------------------------------------------------------------------
+
+
+def test_lag_is_one_item_per_group_and_topic_a_caught_up_one_an_explicit_0() -> None:
+    reading = answers(BILLING | SHIPPING).read("lag")
+
+    assert items(reading.values) == [
+        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3),
+        ({"cluster": "main", "group": "billing", "topic": "refunds"}, 10),
+        ({"cluster": "main", "group": "shipping", "topic": "orders"}, 0),
+    ]
+    assert reading.warnings == ()
+
+
+def test_records_lag_max_is_one_item_for_all_that_is_chosen() -> None:
+    everything = answers(BILLING | SHIPPING)
+
+    assert items(everything.read("records_lag_max").values) == [({"cluster": "main"}, 10)]
+    assert items(everything.read("records_lag_max", wants(group="billing", topic="orders")).values) == [
+        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3)
+    ]
+
+
+def test_lead_min_is_one_item_and_leaves_partitions_without_commit_out() -> None:
+    reading = answers(BILLING | SHIPPING).read("lead_min", wants(group=["billing", "shipping"]))
+
+    assert items(reading.values) == [({"cluster": "main"}, 2)]
+
+
+def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
+    with pytest.raises(NothingChosen, match="no chosen partition has a commit, so there is no lead to tell"):
+        answers({("shipping", "orders", 0): row(None, 20)}).read("lead_min", wants(group="shipping"))
+
+
+def test_uncommitted_partitions_is_one_item_per_group_0_included() -> None:
+    reading = answers(BILLING | SHIPPING).read("uncommitted_partitions")
+
+    assert items(reading.values) == [
+        ({"cluster": "main", "group": "billing"}, 0),
+        ({"cluster": "main", "group": "shipping"}, 1),
+    ]
+
+
+@pytest.mark.parametrize("name", ["records-lag-max", "kafka_consumer_fetch_manager_records_lag_max"])
+def test_the_names_known_from_jmx_are_aliases(name: str) -> None:
+    assert answers(BILLING).value(name, wants(group="billing")) == 10
+
+
+def test_names_match_in_any_case() -> None:
+    settings = samples.settings(metrics=[{"name": "Billing-Backlog", "value": "lag", "group": "billing"}])
+    everything = Answers([view(BILLING, settings=settings)], settings)
+
+    assert everything.value("KAFKA_consumergroup_Records_Lag_Max") == 10
+    assert everything.read("billing-backlog").metric == "Billing-Backlog"
+
+
+def test_an_unknown_metric_is_refused_with_the_names_that_are_served() -> None:
+    with pytest.raises(MetricUnknown, match=r"no metric 'lag' is served here; served are kafka_consumergroup_lag, "):
+        Metrics(samples.settings(), FixedViews(()), SteppedClock()).read("lag", ())
+
+
+def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
+    settings = samples.settings(metrics=[{"name": "Backlog", "value": "lag", "group": "billing"}])
+
+    assert Metrics(settings, FixedViews(()), SteppedClock()).names == (
+        "kafka_consumergroup_lag",
+        "kafka_consumergroup_records_lag_max",
+        "kafka_consumergroup_lead_min",
+        "kafka_consumergroup_uncommitted_partitions",
+        "records-lag-max",
+        "kafka_consumer_fetch_manager_records_lag_max",
+        "Backlog",
+    )
+
+
+# -- choosing ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("requirements", "lag"),
+    [
+        (wants(group="billing", topic="orders"), 3),
+        (wants(group="billing", partition="1", topic="orders"), 0),
+        (wants(group="billing", partition=["0", "1"], topic=["orders", "payments"]), 3),
+        ((*wants(group="billing"), *without(topic="orders")), 10),
+        ((*wants(group="billing"), *without(topic="refunds", partition="1")), 3),
+        ((*without(group="shipping"), *wants(topic="refunds")), 10),
+        ((*wants(group=["billing", "shipping"]), *wants(group="shipping")), 0),
+        ((*wants(cluster="main", group="shipping"), *without(namespace="x")), 0),
+    ],
+)
+def test_a_selector_chooses_partitions_by_their_labels(requirements: tuple[Requirement, ...], lag: int) -> None:
+    assert answers(BILLING | SHIPPING).value("lag", requirements) == lag
+
+
+@pytest.mark.parametrize(
+    ("requirements", "sentence"),
+    [
+        (wants(group="biling"), "no group 'biling' is known; known groups are billing, …"),
+        (wants(topic="order"), "no topic 'order' is known; known topics are orders, …"),
+        (wants(cluster="mein"), "no cluster 'mein' is known; known clusters are main"),
+        (
+            wants(group="shipping", topic="refunds"),
+            f"group 'shipping' has nothing {TO_FOLD}",
+        ),
+        (
+            wants(group="billing", namespace="x"),
+            f"group 'billing' has nothing {TO_FOLD}",
+        ),
+        (
+            wants(partition="7"),
+            f"no group has anything {TO_FOLD}",
+        ),
+    ],
+)
+def test_choosing_nothing_is_not_found_and_names_what_exists_nearby(
+    requirements: tuple[Requirement, ...], sentence: str
+) -> None:
+    with pytest.raises(NothingChosen) as caught:
+        answers(BILLING | SHIPPING).read("lag", requirements)
+
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("metric", ["lag", "records_lag_max", "lead_min", "uncommitted_partitions"])
+def test_where_no_group_is_known_nothing_is_found(metric: str) -> None:
+    with pytest.raises(NothingChosen, match="no consumer group is known"):
+        answers({}).read(metric)
+
+
+# -- unknown, too old, contradictory -----------------------------------------------------------------------
+
+
+def test_a_value_stands_until_max_age_and_is_refused_in_words_after_it() -> None:
+    late = answers(
+        BILLING | {("billing", "orders", 2): row(1, 2), ("billing", "orders", 3): row(1, 2).aged(95).unknown(SILENCE)}
+    )
+    with pytest.raises(ValueUnavailable) as caught:
+        late.read("lag", wants(group="billing"))
+
+    assert str(caught.value) == f"lag of group billing is 95 s old, limit 60 s: orders/3: {SILENCE}"
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(60.0, True), (60.5, False)])
+def test_the_last_good_row_counts_while_it_is_not_older_than_max_age(age: float, is_told: bool) -> None:  # noqa: FBT001
+    one = answers({("billing", "orders", 0): row(7, 10).aged(age).unknown(SILENCE)})
+
+    if is_told:
+        assert one.value("lag", wants(group="billing")) == 3
+    else:
+        with pytest.raises(ValueUnavailable):
+            one.read("lag", wants(group="billing"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("lag", "lag"),
+        ("records_lag_max", "largest lag"),
+        ("lead_min", "lead"),
+        ("uncommitted_partitions", "number of uncommitted partitions"),
+    ],
+)
+def test_one_partition_that_was_never_read_refuses_the_whole_answer(metric: str, words: str) -> None:
+    with pytest.raises(ValueUnavailable) as caught:
+        answers(BILLING | {("billing", "orders", 2): NEVER_READ}).read(metric, wants(group="billing"))
+
+    assert str(caught.value) == f"{words} of group billing is not known: orders/2: {SILENCE}"
+
+
+def test_a_selector_beside_the_unknown_partition_has_its_answer() -> None:
+    rows = answers(BILLING | {("billing", "orders", 2): NEVER_READ})
+
+    assert rows.value("lag", wants(group="billing", topic="refunds")) == 10
+
+
+def test_ahead_is_refused_in_words() -> None:
+    with pytest.raises(ValueUnavailable) as caught:
+        answers({("billing", "orders", 0): row(500, 10, state=State.AHEAD)}).read("lag", wants(group="billing"))
+
+    assert str(caught.value) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
+
+
+@pytest.mark.parametrize("metric", ["records_lag_max", "lead_min"])
+def test_a_metric_that_is_one_item_is_whole_or_refused_without_selector_too(metric: str) -> None:
+    with pytest.raises(ValueUnavailable):
+        answers(BILLING | {("shipping", "orders", 0): NEVER_READ}).read(metric)
+
+
+def test_a_missing_commit_that_is_too_old_refuses_lead_min() -> None:
+    rows = BILLING | {("billing", "orders", 2): row(None, 5).aged(95).unknown(SILENCE)}
+    with pytest.raises(ValueUnavailable, match=r"lead of group billing is 95 s old, limit 60 s: orders/2"):
+        answers(rows).read("lead_min", wants(group="billing"))
+
+
+def test_an_answer_of_lead_min_ends_when_a_missing_commit_becomes_too_old() -> None:
+    rows = BILLING | {("billing", "orders", 2): row(None, 5).aged(50).unknown(SILENCE)}
+
+    assert answers(rows).read("lead_min", wants(group="billing")).valid_until == NOW - 50 + 60
+
+
+def test_where_no_cycle_ended_since_the_refusal_says_so() -> None:
+    one = answers({("billing", "orders", 0): row(7, 10).aged(61)})
+    with pytest.raises(ValueUnavailable, match="is 61 s old, limit 60 s: orders/0: no cycle has ended since"):
+        one.read("lag", wants(group="billing"))
+
+
+def test_a_group_whose_commits_were_never_read_is_unknown_not_missing() -> None:
+    unread = Answers([view(BILLING, unread={"shipping": SILENCE})])
+    with pytest.raises(ValueUnavailable) as caught:
+        unread.read("lag", wants(group="shipping"))
+
+    assert str(caught.value) == f"lag of group shipping is not known: {SILENCE}"
+    assert unread.value("records_lag_max", wants(group="billing")) == 10
+
+
+# -- listings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["lag", "uncommitted_partitions"])
+def test_a_listing_leaves_out_whole_groups_without_a_number_and_names_them(metric: str) -> None:
+    rows = BILLING | SHIPPING | {("shipping", "refunds", 0): NEVER_READ}
+    reading = answers(rows).read(metric)
+
+    assert {item.labels["group"] for item in reading.values} == {"billing"}
+    assert len(reading.warnings) == 1
+    assert reading.warnings[0].endswith(f"of group shipping is not known: refunds/0: {SILENCE}")
+
+
+def test_a_listing_names_groups_that_were_never_read_and_groups_that_lack_a_topic() -> None:
+    settings = samples.settings(rules=[{"group": "audit", "topics": ["gone"]}])
+    made = view(
+        BILLING | {("audit", "orders", 0): row(1, 9)},
+        settings=settings,
+        unread={"shipping": SILENCE},
+        missing={"audit": ("gone",)},
+    )
+    reading = Answers([made], settings).read("lag")
+
+    assert {item.labels["group"] for item in reading.values} == {"billing"}
+    assert reading.warnings == (
+        f"lag of group shipping is not known: {SILENCE}",
+        "group audit lacks topic gone",
+    )
+
+
+def test_groups_but_no_number_at_all_is_no_empty_listing() -> None:
+    with pytest.raises(ValueUnavailable, match=f"lag of group billing is not known: orders/0: {SILENCE}"):
+        answers({("billing", "orders", 0): NEVER_READ}).read("lag")
+
+
+def test_a_selector_that_chooses_everything_is_no_listing() -> None:
+    rows = answers(BILLING | {("shipping", "orders", 0): NEVER_READ})
+    with pytest.raises(ValueUnavailable):
+        rows.read("lag", without(group="nobody"))
+
+
+# -- silence, several clusters -----------------------------------------------------------------------------
+
+TWO_CLUSTERS = {"clusters": [samples.cluster("main"), samples.cluster("eu")]}
+
+
+def two_clusters(*views: ClusterView) -> Answers:
+    return Answers(views, samples.settings(**TWO_CLUSTERS))
+
+
+def test_a_cluster_that_has_not_listed_its_groups_refuses_every_selector_that_could_reach_it() -> None:
+    silent = two_clusters(view(BILLING), view({}, "eu", silence="broker 3 has not listed its groups yet"))
+    with pytest.raises(ValueUnavailable) as caught:
+        silent.read("lag", wants(group="billing"))
+
+    assert str(caught.value) == "groups of cluster eu are not known yet: broker 3 has not listed its groups yet"
+    assert silent.value("records_lag_max", wants(group="billing", cluster="main")) == 10
+
+
+def test_a_listing_shows_the_cluster_that_is_known_and_warns_of_the_other() -> None:
+    reading = two_clusters(view(BILLING), silent_view("eu", "its brokers have not been asked yet")).read("lag")
+
+    assert [item.value for item in reading.values] == [3, 10]
+    assert reading.warnings == ("groups of cluster eu may be missing: its brokers have not been asked yet",)
+
+
+def test_a_listing_of_silent_clusters_is_refused() -> None:
+    with pytest.raises(ValueUnavailable, match="groups of cluster main may be missing: nobody answers"):
+        Answers([silent_view("main", "nobody answers")]).read("lag")
+
+
+def test_items_of_several_clusters_stand_apart_and_maxima_become_one() -> None:
+    both = two_clusters(view(BILLING), view({("billing", "orders", 0): row(1, 50)}, "eu"))
+
+    assert items(both.read("lag", wants(topic="orders")).values) == [
+        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3),
+        ({"cluster": "eu", "group": "billing", "topic": "orders"}, 49),
+    ]
+    assert items(both.read("records_lag_max", wants(group="billing")).values) == [({}, 49)]
+    assert items(both.read("lead_min", wants(cluster="eu")).values) == [
+        ({"cluster": "eu", "group": "billing", "topic": "orders"}, 1)
+    ]
+
+
+def test_refusals_name_the_cluster_where_there_are_several() -> None:
+    both = two_clusters(view(BILLING), view({("billing", "orders", 0): NEVER_READ}, "eu"))
+    with pytest.raises(ValueUnavailable, match="lag of group billing in cluster eu is not known"):
+        both.read("lag", wants(group="billing"))
+
+
+# -- rules, stale rows, named metrics, missing topics --------------------------------------------------------
+
+
+def test_topics_outside_the_groups_rule_do_not_count() -> None:
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders"]}])
+    made = Answers([view(BILLING, settings=settings)], settings)
+
+    assert made.value("lag", wants(group="billing")) == 3
+    with pytest.raises(NothingChosen):
+        made.read("lag", wants(group="billing", topic="refunds"))
+
+
+def test_topics_that_no_member_of_a_stable_group_reads_do_not_count_unless_given_by_name() -> None:
+    read = {"billing": frozenset({"orders"})}
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refunds"]}])
+
+    assert Answers([view(BILLING, members_read=read)]).value("lag", wants(group="billing")) == 3
+    given = Answers([view(BILLING, settings=settings, members_read=read)], settings)
+    assert len(given.read("lag", wants(group="billing")).values) == 2
+
+
+def named(**more: object) -> dict[str, object]:
+    return {"name": "backlog", "value": "lag", "group": "billing", **more}
+
+
+@pytest.mark.parametrize(
+    ("metric", "lag"), [(named(), 3), (named(topics=["refunds"]), 10), (named(topics=["orders"], cluster="main"), 3)]
+)
+def test_a_named_metrics_own_topics_come_before_the_rules(metric: dict[str, object], lag: int) -> None:
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders"]}], metrics=[metric])
+
+    assert Answers([view(BILLING | SHIPPING, settings=settings)], settings).value("backlog") == lag
+
+
+def test_a_named_metric_takes_a_selector_as_well() -> None:
+    settings = samples.settings(metrics=[named()])
+    made = Answers([view(BILLING, settings=settings)], settings)
+
+    assert made.value("backlog", wants(topic="refunds")) == 10
+    with pytest.raises(NothingChosen):
+        made.read("backlog", wants(group="shipping"))
+
+
+def test_a_named_metric_is_whole_or_refused() -> None:
+    settings = samples.settings(metrics=[named()])
+    rows = BILLING | {("billing", "orders", 2): NEVER_READ}
+    with pytest.raises(ValueUnavailable):
+        Answers([view(rows, settings=settings)], settings).read("backlog")
+
+
+def test_a_named_metric_of_one_cluster_does_not_wait_for_another() -> None:
+    settings = samples.settings(**TWO_CLUSTERS, metrics=[named(cluster="main", topics=["orders"])])
+    made = Answers([view(BILLING, settings=settings), silent_view("eu", "nobody answers")], settings)
+
+    assert made.value("backlog") == 3
+
+
+def test_a_given_topic_that_does_not_exist_is_not_found_and_named_with_its_neighbours() -> None:
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refund"]}])
+    made = Answers([view(BILLING, settings=settings, missing={"billing": ("refund",)})], settings)
+    with pytest.raises(NothingChosen) as caught:
+        made.read("lag", wants(group="billing"))
+
+    assert str(caught.value) == (
+        "topic refund of group billing does not exist in cluster main; its topics are refunds, …"
+    )
+    assert made.value("lag", wants(group="billing", topic="orders")) == 3
+
+
+def test_a_named_metric_with_topics_answers_although_another_given_topic_is_missing() -> None:
+    settings = samples.settings(
+        rules=[{"group": "billing", "topics": ["orders", "gone"]}],
+        metrics=[named(topics=["orders"]), {**named(topics=["gone"]), "name": "other"}, {**named(), "name": "all"}],
+    )
+    made = Answers([view(BILLING, settings=settings, missing={"billing": ("gone",)})], settings)
+
+    assert made.value("backlog") == 3
+    for name in ("other", "all"):
+        with pytest.raises(NothingChosen, match="topic gone of group billing does not exist"):
+            made.read(name)
+
+
+# -- times and versions ------------------------------------------------------------------------------------
+
+
+def test_an_item_carries_the_time_of_its_oldest_part_and_an_answer_ends_when_that_is_too_old() -> None:
+    rows = BILLING | {("billing", "orders", 1): row(20, 20).aged(25)}
+    reading = answers(rows).read("lag", wants(group="billing"))
+
+    assert [item.measured_at for item in reading.values] == [EPOCH - 25, EPOCH]
+    assert reading.valid_until == NOW - 25 + 60
+
+
+@pytest.mark.parametrize("metric", ["records_lag_max", "lead_min"])
+def test_one_item_for_all_has_the_time_of_the_oldest(metric: str) -> None:
+    rows = BILLING | {("billing", "orders", 1): row(20, 20).aged(25)}
+
+    assert [item.measured_at for item in answers(rows).read(metric).values] == [EPOCH - 25]
+
+
+def test_the_version_changes_with_every_new_view_and_stands_in_the_answer() -> None:
+    store = Store(["main"])
+    metrics = Metrics(samples.settings(), store, SteppedClock())
+    before = metrics.version
+    store.replace(view(BILLING))
+
+    assert metrics.version != before
+    assert metrics.read("kafka_consumergroup_lag", ()).version == metrics.version
+
+
+def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
+    store = Store(["main", "eu"])
+    store.replace(view(BILLING, "eu"))
+
+    assert [(one.cluster, len(one.layout), one.silence is None) for one in store.views] == [
+        ("main", 0, False),
+        ("eu", 3, True),
+    ]
+
+
+# -- against plain Python ------------------------------------------------------------------------------------
+
+NAMES = {"group": ("a", "b", "c"), "topic": ("x", "y"), "partition": ("0", "1", "2")}
+CELL = st.one_of(
+    st.none(),
+    st.builds(
+        lambda committed, more, start, age: row(committed, committed + more, start).aged(age),
+        st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.sampled_from([0, 10, 59]),
+    ),
+    st.builds(lambda end: row(None, end), st.integers(0, 9)),
+    st.sampled_from([NEVER_READ, row(9, 3, state=State.AHEAD), row(1, 5).aged(61), row(None, 5).aged(61)]),
+)  # fmt: skip
+REQUIREMENT = st.sampled_from(sorted(NAMES)).flatmap(
+    lambda key: st.builds(
+        lambda values, negated: samples.Wants(key, values, negated),
+        st.frozensets(st.sampled_from((*NAMES[key], "nobody")), min_size=1, max_size=2),
+        st.booleans(),
+    )
+)
+Answer = list[tuple[dict[str, str], int]] | type[Exception]
+
+
+def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[samples.Wants]) -> Answer:
+    """The rules of the folds, one row at a time."""
+    chosen = {key: one for key, one in sorted(rows.items()) if all(fits(key, one) for one in requirements)}
+    if any(one.state is State.AHEAD or NOW - one.received > 60 for one in chosen.values()):
+        return ValueUnavailable
+    counted = chosen if metric != "lead_min" else {key: one for key, one in chosen.items() if one.committed >= 0}
+    if not counted:
+        return NothingChosen
+    if metric == "lag":
+        pairs = sorted({key[:2] for key in counted})
+        return [(labels_of([pair]), sum(lag(one) for key, one in counted.items() if key[:2] == pair)) for pair in pairs]
+    if metric == "uncommitted_partitions":
+        groups = sorted({key[0] for key in counted})
+        none = [key[0] for key, one in counted.items() if one.committed < 0]
+        return [({"cluster": "main", "group": group}, none.count(group)) for group in groups]
+    if metric == "records_lag_max":
+        return [(labels_of(counted), max(lag(one) for one in counted.values()))]
+    return [(labels_of(counted), min(max(one.committed - one.log_start, 0) for one in counted.values()))]
+
+
+def fits(key: Key, requirement: samples.Wants) -> bool:
+    group, topic, partition = key
+    return requirement.matches({"group": group, "topic": topic, "partition": str(partition)}[requirement.key])
+
+
+def lag(one: Row) -> int:
+    return 0 if one.committed < 0 else max(one.log_end - max(one.committed, one.log_start), 0)
+
+
+def labels_of(keys: Collection[tuple[str, str] | Key]) -> dict[str, str]:
+    """The labels that all of them share."""
+    shared = {"cluster": {"main"}, "group": {key[0] for key in keys}, "topic": {key[1] for key in keys}}
+    return {name: next(iter(values)) for name, values in shared.items() if len(values) == 1}
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from(NAMES["group"]), st.sampled_from(NAMES["topic"])),
+        st.lists(CELL, max_size=3),
+        max_size=5,
+    ),
+    st.sampled_from(sorted(samples.SHORT_NAMES)),
+    st.lists(REQUIREMENT, min_size=1, max_size=3),
+)
+def test_folds_say_what_the_rules_say_row_by_row(
+    cells: Mapping[tuple[str, str], list[Row | None]], metric: str, requirements: list[samples.Wants]
+) -> None:
+    # The layout has every partition of a topic for all its groups: what has no cell there was never read.
+    sizes: dict[str, int] = {}
+    for (_, topic), partitions in cells.items():
+        sizes[topic] = max(sizes.get(topic, 0), len(partitions))
+    rows = {
+        (group, topic, index): (partitions[index] if index < len(partitions) else None) or NEVER_READ
+        for (group, topic), partitions in cells.items()
+        for index in range(sizes[topic])
+    }
+    expected = plain_answer(rows, metric, requirements)
+
+    if isinstance(expected, type):
+        with pytest.raises(expected):
+            answers(rows).read(metric, requirements)
+    else:
+        assert items(answers(rows).read(metric, requirements).values) == expected
