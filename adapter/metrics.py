@@ -338,7 +338,8 @@ def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
     numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
     fits = np.array([_fits("partition", str(number), asked) for number in numbers], dtype=bool)
-    return rows[fits[where]]
+    fitting: Rows = rows[fits[where]]
+    return fitting
 
 
 def _folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 
+import numpy as np
+
 from adapter.lag import Treatment, Values, values_of
 from adapter.snapshot import Layout, Snapshot, empty_snapshot, layout_of
 from adapter.topology import Topology
+from adapter.totals import Totals, totals_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,6 +30,14 @@ class ClusterView:
     """Group -> the topics given for it by name that do not exist."""
     topics: frozenset[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
+    totals: Totals = field(init=False)
+    codes: Mapping[str, int] = field(init=False)
+    """Group -> its code in the layout."""
+
+    def __post_init__(self) -> None:
+        every_row = np.arange(len(self.layout))
+        object.__setattr__(self, "totals", totals_of(self.snapshot, self.treatment, self.values, every_row))
+        object.__setattr__(self, "codes", {group: code for code, group in enumerate(self.layout.groups)})
 
     @property
     def layout(self) -> Layout:
