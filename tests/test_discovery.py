@@ -67,6 +67,7 @@ def test_all_groups_come_in_one_document_for_who_asks(accept: str) -> None:
     "accept",
     [
         f"application/json,{AGGREGATED};q=0.5",
+        f"{AGGREGATED};q=0.5,application/json",
         AGGREGATED.replace("v=v2", "v=v2beta1") + ",application/json",
         f"{AGGREGATED};q=0,application/json",
     ],

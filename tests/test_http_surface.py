@@ -27,6 +27,7 @@ REFUSALS: list[tuple[str, str, str, int, str]] = [
     ("a metric after two slashes", "GET", f"{V1BETA1}/namespaces//lag", 404, NOT_FOUND),
     ("a path of no API", "GET", "/favicon.ico", 404, NOT_FOUND),
     ("two slashes", "GET", "//", 404, NOT_FOUND),
+    ("a slash too many", "GET", "/metrics/", 404, NOT_FOUND),
     ("the framework's own pages", "GET", "/docs", 404, NOT_FOUND),
     ("the framework's own description", "GET", "/openapi.json", 404, NOT_FOUND),
     ("an unknown health check", "GET", "/readyz/kafka", 404, NOT_FOUND),
