@@ -1,0 +1,200 @@
+"""The real `kafka-lag-adapter serve` as a process, with or without a place in the local control plane.
+
+`adapter` applies the shipped manifests and runs one process in the place of the Deployment's pods, with a token of the
+shipped ServiceAccount: what the manifests do not allow it, it cannot do here either. Only what a machine without pods
+and kube-proxy forces is changed: the Service is an ExternalName for localhost, the APIService has that process's port
+and authority, and the Deployment has no replicas.
+"""
+
+import base64
+import contextlib
+import datetime
+import json
+import ssl
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import urllib3
+import yaml
+
+from apiservice.issuing import GROUP, VERSION, serving_manifests
+from local.certificates import Pair
+from local.control_plane import ControlPlane, Manifest
+from local.manifests import MANIFESTS, load, read
+from local.processes import Process, free_port, start, wait_until
+from local.shipped import NAME
+
+NAMESPACE = NAME
+SERVER_NAME = f"{NAME}.{NAMESPACE}.svc"
+API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}"
+EXTERNAL_METRICS = f"/apis/{GROUP}/{VERSION}"
+START_TIMEOUT_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """What the process serves TLS with: made as `kafka-lag-adapter certificates` makes it."""
+
+    pair: Pair
+    authority: Path
+    ca_bundle: str
+    """The same authority, base64 of PEM, as an APIService wants it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """The running process."""
+
+    process: Process
+    port: int
+    metrics_port: int
+    settings: Path
+    serving: Serving
+
+    def get(
+        self, path: str, *, shown: Pair | None = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes]:
+        """Status and body of a request that goes past kube-apiserver, with a client certificate if one is given.
+
+        Raises urllib3's HTTPError where there is no answer.
+        """
+        context = ssl.create_default_context(cafile=str(self.serving.authority))
+        if shown is not None:
+            context.load_cert_chain(shown.certificate, shown.key)
+        with urllib3.HTTPSConnectionPool(
+            "127.0.0.1", self.port, ssl_context=context, server_hostname=SERVER_NAME, assert_hostname=SERVER_NAME
+        ) as pool:
+            response = pool.request("GET", path, headers=headers, timeout=30.0, retries=False)
+        return response.status, response.data
+
+    def get_plain(self, path: str) -> tuple[int, bytes]:
+        """Status and body at the port for probes and the adapter's own metrics."""
+        with urllib3.HTTPConnectionPool("127.0.0.1", self.metrics_port) as pool:
+            response = pool.request("GET", path, timeout=30.0, retries=False)
+        return response.status, response.data
+
+    def is_live(self) -> bool:
+        return self._says_ok("/livez")
+
+    def is_ready(self) -> bool:
+        return self._says_ok("/readyz")
+
+    def _says_ok(self, path: str) -> bool:
+        try:
+            return self.get_plain(path)[0] == 200
+        except urllib3.exceptions.HTTPError:
+            return False  # not listening yet
+
+
+@contextlib.contextmanager
+def adapter(plane: ControlPlane, home: Path, settings: Mapping[str, Any]) -> Iterator[Adapter]:
+    """Run an adapter that kube-apiserver serves external metrics from; `settings` as in its settings file.
+
+    Raises RigError where it does not become available.
+    """
+    serving = new_serving(home)
+    port = free_port()
+    *documents, api_service = shipped(port, serving.ca_bundle)
+    plane.apply(documents)
+    kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, NAME)
+    with process(home, settings, kubeconfig, serving=serving, port=port) as running:
+        wait_until(running.is_ready, "the adapter to be ready", START_TIMEOUT_SECONDS, alive=[running.process])
+        # Last, as kube-apiserver takes longer and longer pauses before it tries again whom it found absent.
+        plane.apply([api_service])
+        wait_until(
+            lambda: is_available(plane),
+            "kube-apiserver to find the adapter available",
+            START_TIMEOUT_SECONDS,
+            alive=[running.process],
+        )
+        yield running
+
+
+@contextlib.contextmanager
+def process(
+    home: Path,
+    settings: Mapping[str, Any],
+    kubeconfig: Path,
+    *,
+    serving: Serving | None = None,
+    port: int | None = None,
+) -> Iterator[Adapter]:
+    """Run an adapter that no APIService names and wait until it is live; RigError where it ends instead."""
+    home.mkdir(parents=True, exist_ok=True)
+    serving = serving or new_serving(home)
+    port, metrics_port = port or free_port(), free_port()
+    settings_file = home / "settings.yaml"
+    settings_file.write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+    flags = {
+        "config": settings_file,
+        "kubeconfig": kubeconfig,
+        "bind-address": "127.0.0.1",
+        "secure-port": port,
+        "tls-cert-file": serving.pair.certificate,
+        "tls-private-key-file": serving.pair.key,
+        "metrics-bind-address": "127.0.0.1",
+        "metrics-port": metrics_port,
+    }
+    command = [str(program()), "serve", *(f"--{flag}={value}" for flag, value in flags.items())]
+    with start(NAME, command, log=home / "adapter.log") as running:
+        started = Adapter(running, port, metrics_port, settings_file, serving)
+        wait_until(started.is_live, "the adapter to be live", START_TIMEOUT_SECONDS, alive=[running])
+        yield started
+
+
+def program() -> Path:
+    """The command as it is installed beside this interpreter."""
+    return Path(sys.executable).with_name(NAME)
+
+
+def shipped(port: int, ca_bundle: str) -> list[Manifest]:
+    """The shipped manifests for a process at that port of this machine; the APIService is the last."""
+    documents: list[Manifest] = []
+    for document in [*load(), read(MANIFESTS / "api-service-external.yaml")]:
+        match document["kind"], document["metadata"]["name"]:
+            case "Service", name if name == NAME:
+                documents.append({**document, "spec": _external_name(port)})
+            case "APIService", _:
+                spec = document["spec"]
+                service = {**spec["service"], "port": port}
+                documents.append({**document, "spec": {**spec, "service": service, "caBundle": ca_bundle}})
+            case "Deployment", _:
+                documents.append({**document, "spec": {**document["spec"], "replicas": 0}})
+            case _:
+                documents.append(document)
+    return documents
+
+
+def new_serving(home: Path, *, namespace: str = NAMESPACE) -> Serving:
+    """Certificates for a Service in that namespace, in files of `home`; a second call renews the files."""
+    home.mkdir(parents=True, exist_ok=True)
+    made = serving_manifests(namespace, NAME, days=1, now=datetime.datetime.now(datetime.UTC))
+    secret, api_service = yaml.safe_load_all(made)
+    pair = Pair(home / "tls.crt", home / "tls.key")
+    authority = home / "tls-ca.crt"
+    pair.key.touch(mode=0o600)
+    pair.key.write_bytes(base64.b64decode(secret["data"]["tls.key"]))
+    pair.certificate.write_bytes(base64.b64decode(secret["data"]["tls.crt"]))
+    ca_bundle = api_service["spec"]["caBundle"]
+    authority.write_bytes(base64.b64decode(ca_bundle))
+    return Serving(pair, authority, ca_bundle)
+
+
+def is_available(plane: ControlPlane) -> bool:
+    """Whether kube-apiserver forwards requests for external metrics."""
+    conditions = plane.get(API_SERVICE).get("status", {}).get("conditions", [])
+    return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
+
+
+def items(body: bytes) -> list[dict[str, Any]]:
+    """The values in a reply of the metrics API."""
+    found: list[dict[str, Any]] = json.loads(body)["items"]
+    return found
+
+
+def _external_name(port: int) -> Manifest:
+    """There is no kube-proxy: by this kind of Service the aggregator dials an address of its own machine."""
+    return {"type": "ExternalName", "externalName": "localhost", "ports": [{"name": "https", "port": port}]}
