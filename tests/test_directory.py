@@ -1,0 +1,86 @@
+"""Which groups there are, where to ask for them, and when one is gone."""
+
+from adapter.directory import Directory, Listing, asked_at, with_coordinators, with_listings
+
+BROKERS = (1, 2, 3)
+EMPTY = Listing(frozenset(), loading=False)
+LOADING = Listing(frozenset(), loading=True)
+BILLING_AT_2 = {1: EMPTY, 2: Listing(frozenset({"billing"}), loading=False), 3: EMPTY}
+NOBODY_LISTS = dict.fromkeys(BROKERS, EMPTY)
+NO_OFFSETS = frozenset({"billing"})
+
+
+def after(*rounds: dict[int, Listing], without_offsets: frozenset[str] = NO_OFFSETS) -> Directory:
+    known = Directory()
+    for listings in rounds:
+        known = with_listings(known, listings, BROKERS, without_offsets)
+    return known
+
+
+def test_who_lists_a_group_is_asked_for_it() -> None:
+    assert asked_at(after(BILLING_AT_2), ["billing"], BROKERS) == {2: ["billing"]}
+
+
+def test_a_group_whose_coordinator_is_not_known_is_asked_for_everywhere() -> None:
+    assert asked_at(Directory(), ["billing"], BROKERS) == {1: ["billing"], 2: ["billing"], 3: ["billing"]}
+
+
+def test_a_group_whose_coordinator_is_no_broker_any_more_is_asked_for_everywhere() -> None:
+    assert asked_at(after(BILLING_AT_2), ["billing"], (1, 3)) == {1: ["billing"], 3: ["billing"]}
+
+
+def test_a_broker_without_groups_is_not_asked() -> None:
+    assert asked_at(after(BILLING_AT_2), [], BROKERS) == {}
+
+
+def test_who_refuses_a_group_is_not_its_coordinator_any_more() -> None:
+    moved = with_coordinators(after(BILLING_AT_2), answered={}, refused={"billing"})
+
+    assert asked_at(moved, ["billing"], BROKERS).keys() == {1, 2, 3}
+
+
+def test_who_answers_for_a_group_is_its_coordinator_also_when_others_refuse() -> None:
+    moved = with_coordinators(after(BILLING_AT_2), answered={"billing": 3}, refused={"billing"})
+
+    assert moved.coordinators == {"billing": 3}
+
+
+def test_a_coordinator_that_answered_is_believed_more_than_a_listing() -> None:
+    moved = with_coordinators(after(BILLING_AT_2), answered={"billing": 3}, refused={"billing"})
+
+    assert with_listings(moved, BILLING_AT_2, BROKERS, ()).coordinators == {"billing": 3}
+
+
+def test_a_group_is_gone_after_three_complete_rounds_without_it() -> None:
+    assert after(BILLING_AT_2, NOBODY_LISTS, NOBODY_LISTS).groups == {"billing"}
+    gone = after(BILLING_AT_2, NOBODY_LISTS, NOBODY_LISTS, NOBODY_LISTS)
+
+    assert gone.groups == frozenset()
+    assert gone.coordinators == {}
+
+
+def test_rounds_with_a_loading_or_a_silent_broker_prove_nothing() -> None:
+    loading = {**NOBODY_LISTS, 3: LOADING}
+    silent = {1: EMPTY, 2: EMPTY}
+
+    assert after(BILLING_AT_2, *[loading, silent] * 5).groups == {"billing"}
+    assert after(BILLING_AT_2, NOBODY_LISTS, loading, NOBODY_LISTS, silent).groups == {"billing"}
+
+
+def test_a_listing_in_between_begins_the_count_anew() -> None:
+    assert after(BILLING_AT_2, *[NOBODY_LISTS] * 2, BILLING_AT_2, *[NOBODY_LISTS] * 2).groups == {"billing"}
+
+
+def test_a_group_whose_coordinator_still_gives_offsets_is_not_gone() -> None:
+    assert after(BILLING_AT_2, *[NOBODY_LISTS] * 9, without_offsets=frozenset()).groups == {"billing"}
+
+
+def test_a_broker_is_unheard_until_it_has_listed_all_its_groups() -> None:
+    first = after({1: EMPTY, 2: LOADING})
+
+    assert first.unheard(BROKERS) == (2, 3)
+    assert with_listings(first, {2: EMPTY}, BROKERS, ()).unheard(BROKERS) == (3,)
+
+
+def test_a_broker_that_was_heard_once_stays_heard() -> None:
+    assert after(NOBODY_LISTS, {1: EMPTY, 2: LOADING}).unheard(BROKERS) == ()
