@@ -48,7 +48,11 @@ class ServingTls:
         # Called in every handshake, whether the client names a server or not.
         self.context = _context(files, self._ca_bundle)
         self.context.sni_callback = self._choose_newest
-        logger.info("serving certificate %s, valid until %s", files.certificate, _end(files))
+
+    @property
+    def served(self) -> str:
+        """The served certificate's file and end, for people."""
+        return f"{self._files.certificate}, valid until {_end(self._files)}"
 
     def trust(self, authentication: Authentication) -> None:
         """Take client certificates of these CAs, and of no others, in handshakes from now on; from any thread.
@@ -75,7 +79,7 @@ class ServingTls:
             return
         self._newest = _context(self._files, self._ca_bundle)
         self._fingerprint = fingerprint
-        logger.info("serving certificate %s reloaded, valid until %s", self._files.certificate, _end(self._files))
+        logger.info("serving certificate reloaded: %s", self.served)
 
     def _note(self, problem: str) -> None:
         if problem != self._problem:

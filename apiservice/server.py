@@ -7,6 +7,7 @@ handshake as `scope["state"]["peer"]` (see `apiservice.peers.Chain`).
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 import ssl
@@ -53,32 +54,42 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::", backlog=2048)
     except OSError as error:
-        raise AddressUnusable(f"cannot listen on {host}:{port}: {error.strerror}") from error
+        # The standard library adds the address to what the system says, in its own notation.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise AddressUnusable(f"cannot listen on {host}:{port}: {reason}") from error
+
+
+Work = Callable[[], Coroutine[None, None, None]]
 
 
 def serve(
     listeners: tuple[Listener, ...],
     on_started: Callable[[], None],
     on_stopping: Callable[[], None],
-    background: tuple[Callable[[], Coroutine[None, None, None]], ...] = (),
+    background: tuple[Work, ...] = (),
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what is under way; at most about 7 s after the signal it returns.
+    """Serve until SIGTERM or SIGINT, then finish what is under way: about 7 s at most. A second signal kills."""
 
-    `on_started` is called once all listeners accept, `on_stopping` at the signal, both in the loop's thread.
-    `background` runs beside the listeners and is cancelled at the end.
-    """
+    async def serve_until_signal() -> None:
+        await serve_until(_first_signal(), listeners, on_started, on_stopping, background)
+
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(listeners, on_started, on_stopping, background))
+        runner.run(serve_until_signal())
 
 
-async def _serve(
+async def serve_until(
+    stopping: asyncio.Event,
     listeners: tuple[Listener, ...],
     on_started: Callable[[], None],
     on_stopping: Callable[[], None],
-    background: tuple[Callable[[], Coroutine[None, None, None]], ...],
+    background: tuple[Work, ...] = (),
 ) -> None:
+    """Serve until the event is set, then finish what is under way.
+
+    `on_started` is called once all listeners accept, `on_stopping` at the event, both in the loop's thread.
+    `background` runs beside the listeners and is cancelled at the end.
+    """
     servers = [_Server(_config(listener)) for listener in listeners]
-    stopping = _stopping_at_signals(servers)
     async with asyncio.TaskGroup() as tasks:
         beside = [tasks.create_task(work()) for work in background]
         for server, listener in zip(servers, listeners, strict=True):
@@ -95,18 +106,19 @@ async def _serve(
             task.cancel()
 
 
-def _stopping_at_signals(servers: "list[_Server]") -> asyncio.Event:
-    """An event that the first signal sets; the second one ends all waiting."""
-    stopping = asyncio.Event()
+def _first_signal() -> asyncio.Event:
+    """An event that the first signal sets; the next one has its usual effect."""
+    loop, stopping = asyncio.get_running_loop(), asyncio.Event()
+    numbers = (signal.SIGTERM, signal.SIGINT)
 
     def stop() -> None:
-        if stopping.is_set():
-            for server in servers:
-                server.force_exit = True
         stopping.set()
+        for number in numbers:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop)
+    for number in numbers:
+        loop.add_signal_handler(number, stop)
     return stopping
 
 
@@ -129,8 +141,9 @@ class _Server(uvicorn.Server):
 
     @property
     def is_busy(self) -> bool:
-        """Whether anybody is connected or waits for an answer, and nobody has lost patience."""
-        return bool(self.server_state.connections or self.server_state.tasks) and not self.force_exit
+        """Whether anybody is connected or waits for an answer."""
+        connections = self.server_state.connections
+        return bool(self.server_state.tasks) or any(not each.transport.is_closing() for each in connections)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -141,9 +154,12 @@ class _Server(uvicorn.Server):
         yield
 
     def ask_to_leave(self) -> None:
-        """Close each connection after its next answer."""
+        """Close each connection after its next answer, also where the request is under way already."""
         self.config.encoded_headers = [*self.config.encoded_headers, (b"connection", b"close")]
         self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
+        for connection in self.server_state.connections:
+            if isinstance(connection, _Protocol) and connection.cycle is not None:
+                connection.cycle.keep_alive = False
 
 
 class _Protocol(HttpToolsProtocol):

@@ -1,0 +1,141 @@
+"""The command line: `serve` and `certificates`. What cannot be used ends with status 2 and a sentence for each problem.
+
+Only flags are read here. What a command needs is imported in it, so that `--help` is there at once.
+"""
+
+import datetime
+import importlib.metadata
+import logging
+import os
+import re
+import sys
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from adapter.errors import AdapterError
+
+LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123, as names of namespaces and Services are
+
+app = typer.Typer(
+    help="Kafka consumer lag for the native Kubernetes autoscaler.",
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+class LogLevel(StrEnum):
+    """How much is logged to stderr."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer's way to call it
+    if is_asked:
+        typer.echo(_version())
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    _is_version_asked: Annotated[  # noqa: FBT002 - typer's way to declare a flag
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Kafka consumer lag for the native Kubernetes autoscaler."""
+
+
+@app.command()
+def serve(  # noqa: PLR0913, PLR0917 - one for each flag
+    config: Annotated[Path | None, typer.Option(help="Settings file (YAML): what to watch.")] = None,
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Instead of --config: watch this one cluster.")
+    ] = None,
+    bind_address: Annotated[str, typer.Option(help="Where to serve HTTPS.")] = "0.0.0.0",  # noqa: S104 - a pod's address is not known before
+    secure_port: Annotated[int, typer.Option(min=0, max=65535, help="Port for HTTPS; 0: any.")] = 6443,
+    tls_cert_file: Annotated[
+        Path | None, typer.Option(help="Serving certificate, its chain after it (PEM); reloaded when it changes.")
+    ] = None,
+    tls_private_key_file: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
+    cert_dir: Annotated[
+        Path | None,
+        typer.Option(help="Where a self-signed pair is kept if none is given. Default: a new temporary folder."),
+    ] = None,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Outside a cluster: how to reach one.")] = None,
+    metrics_bind_address: Annotated[str, typer.Option(help="Where to serve own metrics, plain HTTP.")] = "0.0.0.0",  # noqa: S104 - as above
+    metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="Port for plain HTTP; 0: any.")] = 8080,
+    log_level: Annotated[LogLevel, typer.Option(help="Least urgent lines that are logged.")] = LogLevel.INFO,
+) -> None:
+    """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
+    log_to_stderr(log_level)
+    # numpy adds columns here and multiplies no matrices: threads for that would only cost memory.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from apiservice import serving  # noqa: PLC0415 - see above
+
+    flags = serving.Flags(
+        config=config,
+        bootstrap_servers=bootstrap_servers,
+        bind_address=bind_address,
+        secure_port=secure_port,
+        tls_cert_file=tls_cert_file,
+        tls_private_key_file=tls_private_key_file,
+        cert_dir=cert_dir,
+        kubeconfig=kubeconfig,
+        metrics_bind_address=metrics_bind_address,
+        metrics_port=metrics_port,
+    )
+    serving.run(flags, _version())
+
+
+@app.command()
+def certificates(
+    namespace: Annotated[str, typer.Option(help="Namespace of the Service.")],
+    service: Annotated[str, typer.Option(help="Name of the Service.")] = "kafka-lag-adapter",
+    days: Annotated[int, typer.Option(min=1, max=36500, help="How long the certificate is valid.")] = 365,
+) -> None:
+    """Print a serving Secret and the APIService that trusts it, to pipe into `kubectl apply -f -`."""
+    for flag, name in (("--namespace", namespace), ("--service", service)):
+        if not LABEL.fullmatch(name):
+            raise typer.BadParameter(f"{name!r} is no name of a Kubernetes object", param_hint=flag)
+    from apiservice.issuing import serving_manifests  # noqa: PLC0415 - see above
+
+    typer.echo(serving_manifests(namespace, service, days, datetime.datetime.now(datetime.UTC)), nl=False)
+
+
+def log_to_stderr(level: LogLevel) -> None:
+    """One plain line per event, its time in UTC."""
+    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=level.value.upper(), handlers=[handler], force=True)
+    # The libraries' own lines repeat what arrives here as exceptions, and is logged as events of ours.
+    if level is not LogLevel.DEBUG:
+        for library in ("kafka", "urllib3", "kubernetes", "asyncio"):
+            logging.getLogger(library).setLevel(logging.CRITICAL)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The installed command; without arguments, with those of the process."""
+    try:
+        app(arguments, prog_name="kafka-lag-adapter")
+    except AdapterError as error:
+        for problem in str(error).splitlines():
+            typer.echo(f"kafka-lag-adapter: {problem}", err=True)
+        sys.exit(2)
+
+
+def _version() -> str:
+    return importlib.metadata.version("kafka-lag-adapter")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Composition: flags in, a serving process out. Everything is built here, and nothing elsewhere is built by itself.
+
+Apart from `__main__`, so that `--help` and `certificates` need not load any of it.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import functools
+import gc
+import logging
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from adapter import settings as settings_file
+from adapter.collector import Collectors
+from adapter.errors import AdapterError, SettingsInvalid
+from adapter.metrics import Metrics
+from adapter.settings import Settings
+from adapter.store import Store
+from adapter.telemetry import Telemetry
+from apiservice.app import create_app, create_metrics_app
+from apiservice.authentication import Authentication, AuthenticationWatch
+from apiservice.callers import ClusterCallers
+from apiservice.certificates import PairFiles, ServingTls, self_signed_files
+from apiservice.cluster import Cluster, connect
+from apiservice.health import Readiness
+from apiservice.issuing import service_names
+from apiservice.server import Listener, listen, serve
+
+logger = logging.getLogger(__name__)
+
+Made = TypeVar("Made")
+
+RELOAD_SECONDS = 5.0
+COLLECTOR_STOP_SECONDS = 5.0  # beside the listeners' end, which takes about as long
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """The command line of `serve`; what each flag means is said there."""
+
+    config: Path | None
+    bootstrap_servers: str | None
+    bind_address: str
+    secure_port: int
+    tls_cert_file: Path | None
+    tls_private_key_file: Path | None
+    cert_dir: Path | None
+    kubeconfig: Path | None
+    metrics_bind_address: str
+    metrics_port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the flags lead to, all of it usable."""
+
+    settings: Settings
+    cluster: Cluster
+    tls: ServingTls
+    secure_socket: socket.socket
+    plain_socket: socket.socket
+
+
+def run(flags: Flags, version: str) -> None:
+    """Serve until a signal; SettingsInvalid with all that is wrong with the flags and what they name."""
+    with contextlib.ExitStack() as stack:
+        prepared = _prepare(flags, stack)
+        logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
+        logger.info("serving certificate: %s", prepared.tls.served)
+        _serve(prepared, version)
+
+
+def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
+    """Try everything, then say everything that is wrong."""
+    attempts = _Attempts()
+    prepared = (
+        attempts.make(lambda: _settings(flags)),
+        attempts.make(lambda: connect(flags.kubeconfig)),
+        attempts.make(lambda: ServingTls(_serving_files(flags, stack))),
+        attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port))),
+        attempts.make(lambda: stack.enter_context(listen(flags.metrics_bind_address, flags.metrics_port))),
+    )
+    match prepared:
+        case (
+            Settings() as settings,
+            Cluster() as cluster,
+            ServingTls() as tls,
+            socket.socket() as s,
+            socket.socket() as p,
+        ):
+            return Prepared(settings, cluster, tls, s, p)
+    raise SettingsInvalid(tuple(attempts.problems))
+
+
+@dataclass(slots=True)
+class _Attempts:
+    problems: list[str] = field(default_factory=list)
+
+    def make(self, maker: Callable[[], Made]) -> Made | None:
+        """What the maker gives; None, and the problem noted, if it cannot."""
+        try:
+            return maker()
+        except SettingsInvalid as invalid:
+            self.problems.extend(invalid.problems)
+        except AdapterError as error:
+            self.problems.append(str(error))
+        return None
+
+
+def _settings(flags: Flags) -> Settings:
+    match flags.config, flags.bootstrap_servers:
+        case None, None:
+            raise SettingsInvalid(("what to watch is missing: give --config FILE or --bootstrap-servers HOST:PORT",))
+        case Path() as config, None:
+            return settings_file.load(config)
+        case None, str(servers):
+            return settings_file.from_bootstrap_servers(servers)
+    raise SettingsInvalid(("--config and --bootstrap-servers exclude each other",))
+
+
+def _serving_files(flags: Flags, stack: contextlib.ExitStack) -> PairFiles:
+    match flags.tls_cert_file, flags.tls_private_key_file:
+        case Path() as certificate, Path() as key:
+            return PairFiles(certificate, key)
+        case None, None:
+            directory = flags.cert_dir or Path(stack.enter_context(_temporary_folder()))
+            return self_signed_files(directory, _own_names(), datetime.datetime.now(datetime.UTC))
+    raise SettingsInvalid(("--tls-cert-file and --tls-private-key-file go together",))
+
+
+def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="kafka-lag-adapter-", ignore_cleanup_errors=True)
+
+
+def _own_names() -> tuple[str, ...]:
+    namespace = NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.is_file() else "default"
+    return (*service_names("kafka-lag-adapter", namespace), "localhost", "127.0.0.1")
+
+
+def _serve(prepared: Prepared, version: str) -> None:
+    settings, tls = prepared.settings, prepared.tls
+    telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
+    collectors = Collectors(settings, store, telemetry, time)
+    callers = ClusterCallers(prepared.cluster)
+    listening = threading.Event()
+    readiness = Readiness(
+        {
+            "listening": listening.is_set,
+            "authentication-settings": lambda: callers.knows_front_proxy,
+        }
+    )
+    metrics = Metrics(settings, store, time)
+    api = create_app(
+        metrics,
+        callers,
+        readiness,
+        exposition=telemetry.exposition,
+        count_read=telemetry.count_read,
+        version=version,
+    )
+    own = create_metrics_app(readiness, telemetry.exposition)
+    watch = AuthenticationWatch(prepared.cluster, functools.partial(_trust, tls, callers))
+    end_of_collecting = threading.Thread(target=collectors.stop, args=(COLLECTOR_STOP_SECONDS,), name="stop-collectors")
+
+    def on_started() -> None:
+        listening.set()
+        # What exists now lives as long as the process: no use in going through it again and again.
+        gc.collect()
+        gc.freeze()
+        logger.info("serving on %s, metrics on %s", _place(prepared.secure_socket), _place(prepared.plain_socket))
+
+    def on_stopping() -> None:
+        logger.info("stopping: not ready any more, finishing what is under way")
+        readiness.shut_down()
+        end_of_collecting.start()
+
+    watch.start()
+    collectors.start()
+    serve(
+        (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
+        on_started,
+        on_stopping,
+        background=(functools.partial(_reload_certificates, tls),),
+    )
+    watch.stop(timeout_seconds=1.0)
+    prepared.cluster.close()
+    end_of_collecting.join()
+    logger.info("stopped")
+
+
+def _trust(tls: ServingTls, callers: ClusterCallers, authentication: Authentication) -> None:
+    tls.trust(authentication)
+    callers.trust(authentication)
+
+
+async def _reload_certificates(tls: ServingTls) -> None:
+    while True:
+        await asyncio.sleep(RELOAD_SECONDS)
+        tls.reload_if_changed()
+
+
+def _place(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"{host}:{port}"

@@ -1,0 +1,296 @@
+import contextlib
+import functools
+import http.client
+import json
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import yaml
+
+from apiservice.__main__ import main
+from tests.authorities import SERVER, Authority, Issued, client_context, config_map_data
+from tests.fake_cluster import FakeCluster, kubeconfig_text
+
+# kafka-python reads its message descriptions in a way that Python 3.11 and 3.12 call deprecated, and 3.13 no longer.
+pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
+
+SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
+PROXY, IMPOSTOR = PROXIES.issue("front-proxy-client"), CLIENTS.issue("front-proxy-client")
+AS_AUTOSCALER = {"X-Remote-User": "autoscaler", "X-Remote-Group": "system:authenticated"}
+GROUP = "/apis/external.metrics.k8s.io/v1beta1"
+Given = TypeVar("Given")
+COMMAND = (sys.executable, "-m", "apiservice")
+# Port 1 of the loopback: nobody listens there, and nothing of Kafka is needed here.
+ANYWHERE = ("--bootstrap-servers", "127.0.0.1:1", "--bind-address", "127.0.0.1", "--metrics-bind-address", "127.0.0.1")
+ANY_PORTS = ("--secure-port", "0", "--metrics-port", "0")
+
+
+@dataclass
+class Serving:
+    """A running `serve`, its ports and what it has logged."""
+
+    process: subprocess.Popen[str]
+    secure: int
+    plain: int
+    log: Path
+    folder: Path
+    cluster: FakeCluster
+
+    def get(self, path: str, shown: Issued | None = None, headers: dict[str, str] | None = None) -> tuple[int, str]:
+        """Status and body over TLS."""
+        context = client_context(self.folder, shown)
+        connection = http.client.HTTPSConnection("127.0.0.1", self.secure, timeout=10, context=context)
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers or {})
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+    def get_plain(self, path: str) -> int:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.plain, timeout=10)) as connection:
+            connection.request("GET", path)
+            return connection.getresponse().status
+
+
+@contextlib.contextmanager
+def serving(folder: Path, cluster: FakeCluster, kubeconfig: str | None = None) -> Iterator[Serving]:
+    certificate, key = SERVERS.issue("x", usages=(SERVER,), dns_names=("localhost",)).write(folder, "tls")
+    (folder / "cluster").write_text(kubeconfig or kubeconfig_text(cluster.port))
+    files = ("--kubeconfig", folder / "cluster", "--tls-cert-file", certificate, "--tls-private-key-file", key)
+    log = folder / "log"
+    with log.open("w") as stderr:
+        process = subprocess.Popen((*COMMAND, "serve", *ANYWHERE, *ANY_PORTS, *files), stderr=stderr, text=True)
+    try:
+        secure, plain = wait_for_ports(process, log)
+        yield Serving(process, secure, plain, log, folder, cluster)
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def wait_for_ports(process: "subprocess.Popen[str]", log: Path) -> tuple[int, int]:
+    def ports() -> "re.Match[str] | None":
+        assert process.poll() is None, log.read_text()
+        return re.search(r"serving on 127\.0\.0\.1:(\d+), metrics on 127\.0\.0\.1:(\d+)", log.read_text())
+
+    found = until(ports)
+    assert found
+    return int(found[1]), int(found[2])
+
+
+def until(condition: Callable[[], Given], seconds: float = 60) -> Given:
+    """What the condition gives as soon as that is something."""
+    end = time.monotonic() + seconds
+    while not (given := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+    return given
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[FakeCluster]:
+    data = config_map_data(PROXIES, CLIENTS)
+    with FakeCluster(data, tokens={"good": "prometheus"}, allowed={"autoscaler", "prometheus"}) as fake:
+        yield fake
+
+
+@pytest.fixture(scope="module")
+def running(cluster: FakeCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    """One process for several tests, because starting it takes longest."""
+    with serving(tmp_path_factory.mktemp("running"), cluster) as server:
+        until(lambda: server.get_plain("/readyz") == 200)
+        yield server
+
+
+def test_whoever_asks_is_told_apart(running: Serving) -> None:
+    code, body = running.get(GROUP, PROXY, AS_AUTOSCALER)
+    assert (code, json.loads(body)["kind"]) == (200, "APIResourceList")
+
+    code, body = running.get(GROUP, IMPOSTOR, AS_AUTOSCALER)
+    assert (code, 'User "front-proxy-client" cannot get path' in json.loads(body)["message"]) == (403, True)
+
+    code, body = running.get(GROUP, None, AS_AUTOSCALER)
+    assert (code, 'User "system:anonymous" cannot get path' in json.loads(body)["message"]) == (403, True)
+
+    assert running.get(GROUP, PROXY, AS_AUTOSCALER | {"X-Remote-User": "nobody"})[0] == 403
+    assert running.get(GROUP, None, {"Authorization": "Bearer good"})[0] == 200
+    assert running.get(GROUP, None, {"Authorization": "Bearer bad"})[0] == 401
+    assert running.get("/livez")[0] == running.get_plain("/metrics") == 200
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        running.get(GROUP, Authority("stranger").issue("front-proxy-client"), AS_AUTOSCALER)
+
+
+def test_a_rotated_front_proxy_ca_needs_no_restart(running: Serving) -> None:
+    renewed = Authority("front-proxy-ca")
+    new = renewed.issue("front-proxy-client")
+    for authority, believed, removed in ((renewed, new, PROXY), (PROXIES, PROXY, new)):
+        running.cluster.replace(config_map_data(authority, CLIENTS))
+
+        until(functools.partial(is_believed, running, believed))
+        assert not is_believed(running, removed)
+
+
+def is_believed(server: Serving, proxy: Issued) -> bool:
+    try:
+        return server.get(GROUP, proxy, AS_AUTOSCALER)[0] == 200
+    except (ssl.SSLError, ConnectionError):
+        return False
+
+
+def test_a_renewed_serving_certificate_needs_no_restart(running: Serving) -> None:
+    before = ssl.get_server_certificate(("127.0.0.1", running.secure))
+
+    SERVERS.issue("renewed", usages=(SERVER,)).write(running.folder, "tls")
+
+    assert until(lambda: ssl.get_server_certificate(("127.0.0.1", running.secure)) != before)
+
+
+def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster) -> None:
+    with serving(tmp_path, cluster) as server:
+        until(lambda: server.get_plain("/readyz") == 200)
+        kept = http.client.HTTPSConnection("127.0.0.1", server.secure, timeout=10, context=client_context(tmp_path))
+        with contextlib.closing(kept):
+            kept.request("GET", "/readyz")
+            assert kept.getresponse().read() == b"ok"
+            begun = time.monotonic()
+            server.process.send_signal(signal.SIGTERM)
+            until(lambda: "stopping: not ready any more" in server.log.read_text())
+
+            kept.request("GET", "/readyz")
+
+            assert kept.getresponse().status == 500
+            assert server.process.wait(15) == 0
+            assert time.monotonic() - begun < 10
+        lines = server.log.read_text().splitlines()
+    assert len(lines) > 3
+    for line in lines:
+        assert re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (INFO|WARNING) \S+: ", line), line
+
+
+def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:
+    cluster = FakeCluster(config_map_data(PROXIES, CLIENTS), tokens={}, allowed={"autoscaler"})
+    cluster.failing_with = 503
+    with cluster, serving(tmp_path, cluster) as server:
+        assert server.get_plain("/livez") == 200
+        assert server.get_plain("/readyz") == 500
+        assert server.get(GROUP, None, {"Authorization": "Bearer good"})[0] == 503
+
+        cluster.failing_with = None
+
+        until(lambda: server.get_plain("/readyz") == 200)
+        assert server.get(GROUP, PROXY, AS_AUTOSCALER)[0] == 200
+        server.process.send_signal(signal.SIGINT)
+        assert server.process.wait(15) == 0
+        log = server.log.read_text()
+    assert "Traceback" not in log
+    assert log.count("cannot be read, trying again") == 1
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """What a call that cannot be meant says; it must end with status 2 and print nothing else."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    # In this process the log belongs to pytest.
+    monkeypatch.setattr("apiservice.__main__.log_to_stderr", lambda _level: None)
+
+    def call(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        printed, told = capsys.readouterr()
+        assert (ended.value.code, printed) == (2, "")
+        return told
+
+    return call
+
+
+def test_an_occupied_port_is_named(tmp_path: Path, refused: Callable[..., str]) -> None:
+    (tmp_path / "cluster").write_text(kubeconfig_text(port=1))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        told = refused(
+            "serve", *ANYWHERE, "--kubeconfig", str(tmp_path / "cluster"), "--secure-port", port, "--metrics-port", "0"
+        )
+
+    assert told == f"kafka-lag-adapter: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_an_unreadable_certificate_is_named(tmp_path: Path, refused: Callable[..., str]) -> None:
+    (tmp_path / "cluster").write_text(kubeconfig_text(port=1))
+    (tmp_path / "tls.crt").write_text("no certificate")
+    (tmp_path / "tls.key").write_text("no key")
+    files = ("--tls-cert-file", str(tmp_path / "tls.crt"), "--tls-private-key-file", str(tmp_path / "tls.key"))
+
+    told = refused("serve", *ANYWHERE, *ANY_PORTS, "--kubeconfig", str(tmp_path / "cluster"), *files)
+
+    assert told.startswith(f"kafka-lag-adapter: {tmp_path}/tls.crt holds no certificate that can be read")
+    assert told.count("\n") == 1
+
+
+def test_outside_a_cluster_one_sentence_says_what_is_missing(refused: Callable[..., str]) -> None:
+    told = refused("serve", *ANYWHERE, *ANY_PORTS)
+
+    assert told == "kafka-lag-adapter: not running in a Kubernetes cluster: name one with --kubeconfig FILE\n"
+
+
+def test_all_problems_are_told_at_once(tmp_path: Path, refused: Callable[..., str]) -> None:
+    told = refused("serve", *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x")
+
+    assert [line.split(": ", 1)[1][:40] for line in told.splitlines()] == [
+        "what to watch is missing: give --config FILE or"[:40],
+        f"kubeconfig {tmp_path}/none cannot be used"[:40],
+        "--tls-cert-file and --tls-private-key-file"[:40],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("serve", "--config", "x", *ANYWHERE), "--config and --bootstrap-servers exclude each other"),
+        (("serve", "--no-such-flag"), "--no-such-flag"),
+        (("serve", "--secure-port", "65536"), "--secure-port"),
+        (("serve", "--config", "/does/not/exist"), "/does/not/exist: No such file or directory"),
+        (("serve", "--bootstrap-servers", ","), "--bootstrap-servers: names no server"),
+        (("certificates",), "--namespace"),
+        (("certificates", "--namespace", "Not_A_Name"), "Not_A_Name"),
+        (("certificates", "--namespace", "x\n"), "'x\\n' is no name"),
+        (("certificates", "--namespace", "x", "--days", "0"), "--days"),
+    ],
+)
+def test_a_call_that_cannot_be_meant_is_refused(
+    arguments: tuple[str, ...], told: str, refused: Callable[..., str]
+) -> None:
+    assert told in refused(*arguments)
+
+
+def test_a_refused_call_is_a_line_without_traceback() -> None:
+    """The one refusal that is watched from outside."""
+    ended = subprocess.run((*COMMAND, "serve", "--config", "/none"), capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 2
+    assert "kafka-lag-adapter: /none: No such file or directory\n" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_certificates_are_printed_for_kubectl() -> None:
+    printed = subprocess.run(
+        (*COMMAND, "certificates", "--namespace", "lag"), capture_output=True, text=True, check=True
+    )
+
+    assert [item["kind"] for item in yaml.safe_load_all(printed.stdout)] == ["Secret", "APIService"]
+
+
+def test_help_loads_neither_numpy_nor_the_clients() -> None:
+    code = (
+        "import sys, apiservice.__main__; sys.exit(any(name in sys.modules for name in ('numpy', 'kafka', 'fastapi')))"
+    )
+
+    assert subprocess.run((sys.executable, "-c", code), check=False).returncode == 0
