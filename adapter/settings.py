@@ -314,7 +314,9 @@ def parse(content: object) -> Settings:
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
-        problems = tuple(_sentence(problem) for problem in error.errors(include_url=False, include_input=True))
+        errors = error.errors(include_url=False, include_input=True)
+        # A list whose items are all refused counts as too short as well; only one that is empty in the file is.
+        problems = tuple(_sentence(one) for one in errors if one["type"] != "too_short" or not one["input"])
         raise SettingsInvalid(problems + contradictions) from error
     if contradictions:
         raise SettingsInvalid(contradictions)
