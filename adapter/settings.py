@@ -149,7 +149,12 @@ class Security(SettingsPart):
             yield from (f"{key} has no meaning with {self.protocol}" for key, value in sasl.items() if value)
 
     def _tls_problems(self) -> Iterator[str]:
-        tls = {"caFile": self.ca_file, "certFile": self.cert_file, "keyFile": self.key_file}
+        tls = {
+            "caFile": self.ca_file,
+            "certFile": self.cert_file,
+            "keyFile": self.key_file,
+            "keyPasswordFile": self.key_password_file,
+        }
         if not self.protocol.encrypts:
             yield from (f"{key} has no meaning with {self.protocol}" for key, value in tls.items() if value)
         elif (self.cert_file is None) != (self.key_file is None):
