@@ -72,6 +72,14 @@ def topic_name(text: str) -> str:
     return text
 
 
+def metric_name(text: str) -> str:
+    if not METRIC_NAME.fullmatch(text):
+        raise ValueError(f"{text!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends")
+    if text.lower() in {"status", "finalize"}:
+        raise ValueError(f"{text!r} is taken by Kubernetes' own paths below a namespace")
+    return text
+
+
 def readable_file(path: Path) -> Path:
     try:
         path.read_bytes()
@@ -255,21 +263,11 @@ class Rule(SettingsPart):
 class NamedMetric(SettingsPart):
     """A metric of its own name, for groups that are no legal label values, or for short HPAs."""
 
-    name: Name
+    name: Annotated[str, AfterValidator(metric_name)]
     value: MetricKind
     cluster: Name | None = None
     group: Name
     topics: TopicNames | None = None
-
-    @model_validator(mode="after")
-    def _name_can_be_asked_for(self) -> Self:
-        if not METRIC_NAME.fullmatch(self.name):
-            raise ValueError(
-                f"name {self.name!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-            )
-        if self.name.lower() in {"status", "finalize"}:
-            raise ValueError(f"name {self.name!r} is taken by Kubernetes' own paths below a namespace")
-        return self
 
 
 class History(SettingsPart):
