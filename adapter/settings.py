@@ -88,6 +88,12 @@ def readable_file(path: Path) -> Path:
     return path
 
 
+def not_kept_yet(location: str | None) -> str | None:
+    if location is not None:
+        raise ValueError("this version keeps no history")
+    return location
+
+
 def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     repeated = [value for value, count in Counter(values).items() if count > 1]
     if repeated:
@@ -273,13 +279,7 @@ class NamedMetric(SettingsPart):
 class History(SettingsPart):
     """Accepted as an empty block only: this version keeps no history, and says so."""
 
-    location: str | None = None
-
-    @model_validator(mode="after")
-    def _not_kept_yet(self) -> Self:
-        if self.location is not None:
-            raise ValueError("location: this version keeps no history")
-        return self
+    location: Annotated[str | None, AfterValidator(not_kept_yet)] = None
 
 
 class Settings(SettingsPart):
