@@ -16,10 +16,9 @@ from typing import Any, Generic, TypeVar
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import ListGroupsRequest
-from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from adapter import wire
+from adapter import frames, wire
 from adapter.directory import Listing
 from adapter.settings import Cluster, Isolation, Protocol
 from adapter.topology import Topology
@@ -39,7 +38,7 @@ class Failure:
     """Why a broker gave no answer."""
 
     cause: str
-    """One of a few words, for counting: timed_out, refused, dns, tls, authentication, version, connection, other."""
+    """One of the few words that `docs/metrics.md` lists, for counting."""
     text: str
     """For people; names the broker and its address, never a credential."""
 
@@ -186,15 +185,18 @@ class Brokers:
 
     def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
         """Everything that groups have committed: one request per broker for all its groups (KIP-709)."""
-        requests = {node: _offset_fetch(groups) for node, groups in plan.items()}
-        return self._ask("OffsetFetch", requests, wire.commits_in)
+        requests = {node: frames.offset_fetch(groups) for node, groups in plan.items()}
+        return self._ask("OffsetFetch", requests, lambda response: frames.commits_in_bytes(response.body))
 
     def offsets(
         self, plan: Mapping[int, Mapping[str, Sequence[int]]], timestamp: int, isolation: Isolation
     ) -> dict[int, Answer[dict[str, PartitionOffsets]] | Failure]:
         """Log ends (LATEST) or starts (EARLIEST): one request per leader for all its partitions."""
-        requests = {node: _list_offsets(topics, timestamp, isolation) for node, topics in plan.items()}
-        return self._ask("ListOffsets", requests, wire.offsets_in)
+        committed_only = isolation is Isolation.READ_COMMITTED
+        requests = {
+            node: frames.list_offsets(topics, timestamp, committed_only=committed_only) for node, topics in plan.items()
+        }
+        return self._ask("ListOffsets", requests, lambda response: frames.offsets_in_bytes(response.body))
 
     def probe(self, node: int) -> Probe:
         """Ask a silent broker for a sign of life, without waiting for it."""
@@ -233,10 +235,14 @@ class Brokers:
         self, node: int, gathering: _Gathering, decode: Callable[[Any], Answered]
     ) -> Answer[Answered] | Failure:
         outcome = gathering.outcomes.get(node, kafka_errors.KafkaTimeoutError())
+        who = f"broker {node} at {self._addresses.get(node, 'an unknown address')}"
         if not isinstance(outcome, BaseException):
             self._last_failures.pop(node, None)
-            return Answer(decode(outcome), gathering.received[node])
-        failure = failure_of(outcome, f"broker {node} at {self._addresses.get(node, 'an unknown address')}")
+            try:
+                return Answer(decode(outcome), gathering.received[node])
+            except frames.MalformedResponse as error:
+                return Failure("malformed", f"{who} sent what cannot be read: {error}")
+        failure = failure_of(outcome, who)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):
             # The library waits before it connects again; what it waits for is the failure before.
             return self._last_failures.get(node, failure)
@@ -280,36 +286,6 @@ class _Gathering:
     def wait(self, seconds: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: len(self.outcomes) >= self._expected, timeout=seconds)
-
-
-def _offset_fetch(groups: Sequence[str]) -> OffsetFetchRequest:
-    """Version 8 on purpose: from 10 on topics go by id, and a group's topics cannot be told from their names."""
-    group = OffsetFetchRequest.OffsetFetchRequestGroup
-    return OffsetFetchRequest(
-        groups=[group(group_id=name, topics=None) for name in groups],
-        require_stable=False,
-        min_version=8,
-        max_version=8,
-    )
-
-
-def _list_offsets(topics: Mapping[str, Sequence[int]], timestamp: int, isolation: Isolation) -> ListOffsetsRequest:
-    topic = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=int(isolation is Isolation.READ_COMMITTED),
-        topics=[
-            topic(
-                name=name,
-                partitions=[
-                    topic.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in partitions
-                ],
-            )
-            for name, partitions in topics.items()
-        ],
-        min_version=4,
-        max_version=7,
-    )
 
 
 def failure_of(error: BaseException, who: str) -> Failure:

@@ -70,28 +70,3 @@ def listing_in(response: Any) -> Listing:  # noqa: ANN401
         groups=frozenset(group.group_id for group in response.groups),
         loading=response.error_code != NO_ERROR,
     )
-
-
-def commits_in(response: Any) -> dict[str, GroupCommits]:  # noqa: ANN401
-    """An OffsetFetch response of version 8: what each group has committed, or why it cannot be told."""
-    return {
-        group.group_id: GroupCommits(
-            error=NO_ERROR if group.error_code == GROUP_NOT_FOUND else group.error_code,
-            topics={topic.name: _columns(topic.partitions, "committed_offset") for topic in group.topics or ()},
-        )
-        for group in response.groups
-    }
-
-
-def offsets_in(response: Any) -> dict[str, PartitionOffsets]:  # noqa: ANN401
-    """A ListOffsets response: topic -> what was asked for of its partitions."""
-    return {topic.name: _columns(topic.partitions, "offset") for topic in response.topics}
-
-
-def _columns(partitions: list[Any], offset: str) -> PartitionOffsets:
-    count = len(partitions)
-    return PartitionOffsets(
-        partition=np.fromiter((p.partition_index for p in partitions), dtype=np.int32, count=count),
-        offset=np.fromiter((getattr(p, offset) for p in partitions), dtype=np.int64, count=count),
-        error=np.fromiter((p.error_code for p in partitions), dtype=np.int32, count=count),
-    )
