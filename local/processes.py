@@ -185,6 +185,11 @@ def free_port() -> int:
     raise RigError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}")
 
 
+def stop_all() -> None:
+    """End whatever `start` of this interpreter started and nobody stopped, the last started first."""
+    _owner.stop_all()
+
+
 @contextlib.contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
     """A temporary folder, removed at the end. Those of owners that were killed are removed by the next call."""
@@ -325,4 +330,4 @@ def _started_at(pid: int) -> str:
 
 _ports_given: set[int] = set()
 _owner = _Owner()
-atexit.register(_owner.stop_all)
+atexit.register(stop_all)
