@@ -1,4 +1,4 @@
-"""One real control plane with one node for the whole test run, and real brokers beside it.
+"""One real control plane with one node for the whole test run, real brokers beside it, and one adapter between them.
 
 Each test works in a namespace of its own.
 """
@@ -9,11 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from local.adapter import Adapter
+from local.adapter import adapter as running_adapter
+from local.broker import Kafka
+from local.certificates import Pair
 from local.control_plane import ControlPlane
 from local.control_plane import control_plane as running_control_plane
 from local.node import Node
 from local.node import node as running_node
 from local.processes import scratch
+from tests.end_to_end import groups_to_read
 from tests.end_to_end.kafka_fixtures import one_broker, three_brokers  # noqa: F401 - found here by the tests
 
 _numbers = itertools.count(1)
@@ -36,6 +41,21 @@ def control_plane(rig_home: Path) -> Iterator[ControlPlane]:
 def node(control_plane: ControlPlane, rig_home: Path) -> Iterator[Node]:
     with running_node(control_plane, rig_home) as stand_in:
         yield stand_in
+
+
+@pytest.fixture(scope="session")
+def adapter(control_plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> Iterator[Adapter]:
+    """An adapter that kube-apiserver serves from, on one broker whose groups it has all read."""
+    groups_to_read.prepare(one_broker)
+    with running_adapter(control_plane, rig_home / "adapter", groups_to_read.settings(one_broker)) as running:
+        groups_to_read.wait_until_read(control_plane)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def administrator(control_plane: ControlPlane) -> Pair:
+    """A client certificate that may do everything, with and without kube-apiserver in between."""
+    return control_plane.issue("test-administrator", ["system:masters"])
 
 
 @pytest.fixture
