@@ -1,0 +1,300 @@
+"""The settings file: what is accepted, and that all its problems are told at once, each with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from adapter.errors import SettingsInvalid
+from adapter.settings import Isolation, MetricKind, Protocol, from_bootstrap_servers, load
+from tests import samples
+from tests.authorities import Authority
+
+WHOLE_FILE = """
+clusters:
+  - name: main
+    bootstrapServers: [kafka-0:9092, "[::1]:9093"]
+collection:
+  interval: 5s
+  maxAge: 1m30s
+  groups: {include: ['bill.*'], exclude: ['billing-test']}
+rules:
+  - {group: billing, topics: [orders], offsetReset: earliest, isolation: read_committed}
+  - {groups: '.*'}
+metrics:
+  - {name: billing-backlog, value: records_lag_max, group: 'Billing Service/eu', topics: [orders]}
+"""
+
+
+def problems(**parts: object) -> tuple[str, ...]:
+    with pytest.raises(SettingsInvalid) as caught:
+        samples.settings(**parts)
+    return caught.value.problems
+
+
+def test_a_whole_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "settings.yaml"
+    path.write_text(WHOLE_FILE)
+    settings = load(path)
+
+    assert settings.clusters[0].bootstrap_servers == ("kafka-0:9092", "[::1]:9093")
+    assert (settings.collection.interval, settings.collection.max_age) == (5.0, 90.0)
+    assert settings.rules[0].isolation is Isolation.READ_COMMITTED
+    assert settings.rules[0].offset_reset == "earliest"
+    assert settings.metrics[0].value is MetricKind.RECORDS_LAG_MAX
+    assert settings.metrics[0].group == "Billing Service/eu"
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    settings = samples.settings()
+
+    assert (settings.collection.interval, settings.collection.max_age) == (10.0, 60.0)
+    assert settings.clusters[0].security.protocol is Protocol.PLAINTEXT
+    assert samples.settings(rules=[{"group": "a"}]).rules[0].offset_reset == "latest"
+
+
+def test_internal_topics_are_not_watched_and_every_other_name_is() -> None:
+    collection = samples.settings().collection
+
+    assert not collection.topics.watches("__consumer_offsets")
+    assert collection.topics.watches("orders")
+    assert collection.groups.watches("__group")
+
+
+def test_patterns_match_whole_names_and_exclusion_wins() -> None:
+    names = {"include": ["bill", "ship.*"], "exclude": ["ship-old"]}
+    watches = samples.settings(collection={"groups": names}).collection.groups.watches
+
+    assert [name for name in ("bill", "billing", "shipping", "ship-old", "old") if watches(name)] == [
+        "bill",
+        "shipping",
+    ]
+
+
+def test_all_problems_are_told_at_once_each_with_its_place() -> None:
+    found = problems(
+        clusters=[samples.cluster("main"), {"name": "main", "bootstrapServers": ["kafka"]}],
+        collection={"interval": 10, "groups": {"include": ["("]}},
+        rules=[{"group": "a"}, {}, {"group": "b", "offsetReset": "newest", "isolaton": "x"}],
+        metrics=[{"name": "-x", "value": "lagg", "group": ""}],
+        colection={},
+    )
+
+    assert sorted(problem.split(": ", 1)[0] for problem in found) == [
+        "clusters[1].bootstrapServers[0]",
+        "clusters[1].name",
+        "colection",
+        "collection.groups.include[0]",
+        "collection.interval",
+        "metrics[0].group",
+        "metrics[0].name",
+        "metrics[0].value",
+        "rules[1]",
+        "rules[2].isolaton",
+        "rules[2].offsetReset",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"clusters": []}, "clusters: must not be empty"),
+        ({"clusters": [{"name": "main"}]}, "clusters[0].bootstrapServers: is missing"),
+        ({"collection": {"interval": "0s"}}, "collection.interval: input should be greater than or equal to 1"),
+        ({"collection": {"interval": "1"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
+        ({"collection": {"maxAge": "10s"}}, "collection: maxAge (10s) must be longer than interval (10s)"),
+        ({"rules": [{}]}, "rules[0]: needs either group (a name) or groups (a regular expression)"),
+        ({"rules": [{"group": "a", "topics": []}]}, "rules[0].topics: must not be empty"),
+        ({"rules": [{"group": "a", "topics": ["x", "x"]}]}, "rules[0].topics: 'x' stands twice"),
+        ({"rules": [{"group": "a", "topics": ["x y"]}]}, "rules[0].topics[0]: 'x y' is no legal topic name"),
+        ({"rules": {"group": "a"}}, "rules: must be a list"),
+        ({"rules": ["a"]}, "rules[0]: must be a mapping"),
+        ({"rules": [{"group": "a", "offset_reset": "latest"}]}, "rules[0].offset_reset: is no known key"),
+        (
+            {"rules": [{"group": "a", "offsetReset": "newest"}]},
+            "rules[0].offsetReset: is 'newest'; input should be 'latest' or 'earliest'",
+        ),
+        ({"metrics": [{"name": "x", "value": "lag"}]}, "metrics[0].group: is missing"),
+        ({"history": {"location": "/var/lib"}}, "history.location: this version keeps no history"),
+    ],
+)  # fmt: skip
+def test_a_problem_is_one_sentence_with_its_place(parts: dict[str, object], problem: str) -> None:
+    assert problems(**parts) == (problem,)
+
+
+def metric(name: str, **more: object) -> dict[str, object]:
+    return {"name": name, "value": "lag", "group": "billing", **more}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "problem"),
+    [
+        (
+            [metric("backlog"), metric("Backlog")],
+            "metrics[1].name: 'backlog' is also the name of metrics[0]",
+        ),
+        (
+            [metric("Kafka_ConsumerGroup_Lag")],
+            "metrics[0].name: 'Kafka_ConsumerGroup_Lag' is a metric that is always served",
+        ),
+        ([metric("records-lag-max")], "metrics[0].name: 'records-lag-max' is a metric that is always served"),
+        ([metric("backlog", cluster="eu")], "metrics[0].cluster: 'eu' is none of the clusters main"),
+        ([metric("status")], "metrics[0].name: 'status' is taken by Kubernetes' own paths below a namespace"),
+    ],
+)
+def test_names_of_metrics_are_unique_in_any_case_and_clusters_exist(
+    metrics: list[dict[str, object]], problem: str
+) -> None:
+    assert problems(metrics=metrics) == (problem,)
+
+
+@pytest.mark.parametrize("name", ["-backlog", "back log", "back/log", "backlog-", "ümlaut", "x" * 300])
+def test_a_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
+    (problem,) = problems(metrics=[metric(name)])
+
+    assert problem.startswith("metrics[0].name: ")
+
+
+def test_with_several_clusters_a_named_metric_must_say_which() -> None:
+    clusters = [samples.cluster("main"), samples.cluster("eu")]
+
+    assert problems(clusters=clusters, metrics=[metric("backlog")]) == (
+        "metrics[0].cluster: is missing; there are several clusters",
+    )
+    assert samples.settings(clusters=clusters, metrics=[metric("backlog", cluster="eu")]).metrics[0].cluster == "eu"
+
+
+@pytest.mark.parametrize("server", ["kafka", "kafka:0", "kafka:70000", "user@kafka:9092", "kafka:9092/x", "::1:9092"])
+def test_a_server_that_is_not_host_and_port_is_refused(server: str) -> None:
+    found = problems(clusters=[{"name": "main", "bootstrapServers": [server]}])
+
+    assert found == (f"clusters[0].bootstrapServers[0]: {server!r} is not HOST:PORT",)
+
+
+# -- security ------------------------------------------------------------------------------------------
+
+
+def security_problems(**security: object) -> str:
+    (problem,) = problems(clusters=[{**samples.cluster("main"), "security": security}])
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("security", "problem"),
+    [
+        ({"protocol": "SASL_SSL"}, "mechanism is needed with SASL_SSL; username is needed with SASL_SSL"),
+        ({"username": "lag"}, "username has no meaning with PLAINTEXT"),
+        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no meaning with SSL"),
+    ],
+)
+def test_parts_of_security_that_do_not_belong_together_are_refused(security: dict[str, object], problem: str) -> None:
+    assert security_problems(**security).startswith(f"clusters[0].security: {problem}")
+
+
+@pytest.mark.parametrize("key", ["caFile", "certFile", "keyFile", "keyPasswordFile"])
+def test_tls_files_have_no_meaning_without_tls(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "file"
+    path.write_text("x")
+
+    assert security_problems(**{key: str(path)}) == f"clusters[0].security: {key} has no meaning with PLAINTEXT"
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "absent.pem"
+
+    assert security_problems(protocol="SSL", caFile=str(path)) == (
+        f"clusters[0].security.caFile: {path} cannot be read: No such file or directory"
+    )
+
+
+def test_a_file_without_certificates_is_refused_at_start(tmp_path: Path) -> None:
+    path = tmp_path / "ca.pem"
+    path.write_text("no certificate")
+
+    assert f"caFile {path} holds no PEM certificates" in security_problems(protocol="SSL", caFile=str(path))
+
+
+def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
+    path, _ = Authority("clients").issue("lag").write(tmp_path, "tls")
+
+    assert security_problems(protocol="SSL", certFile=str(path)).endswith("certFile and keyFile belong together")
+
+
+def test_a_password_is_read_from_its_file_without_the_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_text(" se cret \r\n")
+    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "lag", "passwordFile": str(path)}
+    settings = samples.settings(clusters=[{**samples.cluster("main"), "security": security}])
+
+    assert settings.clusters[0].security.password == " se cret "
+    assert "cret" not in repr(settings)
+
+
+# -- files and flags -----------------------------------------------------------------------------------
+
+
+def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
+    path = tmp_path / "settings.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(SettingsInvalid) as caught:
+        load(path)
+    return tuple(problem.removeprefix(f"{path}: ") for problem in caught.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("clusters: [\n", "while parsing"),
+        ("clusters: 1\nclusters: 2\n", "the key 'clusters' stands twice"),
+        (b"\xff\xfe\xff", "is not UTF-8 text"),
+        ("", "must be a mapping with at least `clusters`"),
+        ("- a\n", "must be a mapping with at least `clusters`"),
+        ("{}", "clusters: is missing"),
+        ("{[a, b]: c}", "unhashable key"),
+        ("clusters: !!python/object:os.system []", "could not determine a constructor"),
+    ],
+)
+def test_a_file_that_is_no_settings_file_is_refused_with_its_path(
+    tmp_path: Path, text: str | bytes, words: str
+) -> None:
+    (problem,) = load_text(tmp_path, text)
+
+    assert words in problem
+
+
+def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SettingsInvalid, match=r"absent.yaml: No such file or directory"):
+        load(tmp_path / "absent.yaml")
+
+
+def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
+    assert load_text(tmp_path, "clusters: []\nrule: []\n") == (
+        "clusters: must not be empty",
+        "rule: is no known key",
+    )
+
+
+def test_bootstrap_servers_mean_one_cluster_named_main() -> None:
+    settings = from_bootstrap_servers("kafka-0:9092, kafka-1:9092,")
+
+    assert settings.clusters[0].name == "main"
+    assert settings.clusters[0].bootstrap_servers == ("kafka-0:9092", "kafka-1:9092")
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("kafka", ("--bootstrap-servers: 'kafka' is not HOST:PORT",)),
+        (",", ("--bootstrap-servers: names no server",)),
+        ("a, b:1, c", ("--bootstrap-servers: 'a' is not HOST:PORT", "--bootstrap-servers: 'c' is not HOST:PORT")),
+    ],
+)
+def test_bad_bootstrap_servers_are_told_with_their_flag(text: str, problems: tuple[str, ...]) -> None:
+    with pytest.raises(SettingsInvalid) as caught:
+        from_bootstrap_servers(text)
+
+    assert caught.value.problems == problems
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        samples.settings().rules = ()
