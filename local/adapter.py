@@ -32,6 +32,7 @@ SERVER_NAME = f"{NAME}.{NAMESPACE}.svc"
 API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}"
 EXTERNAL_METRICS = f"/apis/{GROUP}/{VERSION}"
 START_TIMEOUT_SECONDS = 60.0
+IDENTITY_KINDS = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "RoleBinding"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,7 @@ def adapter(plane: ControlPlane, home: Path, settings: Mapping[str, Any]) -> Ite
     port = free_port()
     *documents, api_service = shipped(port, serving.ca_bundle)
     plane.apply(documents)
-    kubeconfig = plane.kubeconfig_for_service_account(NAMESPACE, NAME)
-    with process(home, settings, kubeconfig, serving=serving, port=port) as running:
+    with process(home, settings, own_kubeconfig(plane), serving=serving, port=port) as running:
         wait_until(running.is_ready, "the adapter to be ready", START_TIMEOUT_SECONDS, alive=[running.process])
         # Last, as kube-apiserver takes longer and longer pauses before it tries again whom it found absent.
         plane.apply([api_service])
@@ -148,6 +148,12 @@ def process(
 def program() -> Path:
     """The command as it is installed beside this interpreter."""
     return Path(sys.executable).with_name(NAME)
+
+
+def own_kubeconfig(plane: ControlPlane) -> Path:
+    """A kubeconfig with a token of the shipped ServiceAccount, after applying it and its shipped rights."""
+    plane.apply([document for document in load() if document["kind"] in IDENTITY_KINDS])
+    return plane.kubeconfig_for_service_account(NAMESPACE, NAME)
 
 
 def shipped(port: int, ca_bundle: str) -> list[Manifest]:

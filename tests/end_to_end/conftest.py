@@ -1,6 +1,6 @@
 """One real control plane with one node for the whole test run, real brokers beside it, and one adapter between them.
 
-Each test works in a namespace of its own.
+Each test works in a namespace of its own, and with topics and groups of names of its own.
 """
 
 import itertools
@@ -11,15 +11,15 @@ import pytest
 
 from local.adapter import Adapter
 from local.adapter import adapter as running_adapter
-from local.broker import Kafka
+from local.broker import Kafka, kafka
 from local.certificates import Pair
 from local.control_plane import ControlPlane
 from local.control_plane import control_plane as running_control_plane
+from local.kafka_security import Login
 from local.node import Node
 from local.node import node as running_node
 from local.processes import scratch
 from tests.end_to_end import groups_to_read
-from tests.end_to_end.kafka_fixtures import one_broker, three_brokers  # noqa: F401 - found here by the tests
 
 _numbers = itertools.count(1)
 
@@ -41,6 +41,19 @@ def control_plane(rig_home: Path) -> Iterator[ControlPlane]:
 def node(control_plane: ControlPlane, rig_home: Path) -> Iterator[Node]:
     with running_node(control_plane, rig_home) as stand_in:
         yield stand_in
+
+
+@pytest.fixture(scope="session")
+def one_broker(rig_home: Path) -> Iterator[Kafka]:
+    """One broker, with secure listeners beside the open one. Whoever freezes or stops it brings it back."""
+    with kafka(rig_home / "one-broker", security=Login("alice", "wonderland")) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def three_brokers(rig_home: Path) -> Iterator[Kafka]:
+    with kafka(rig_home / "three-brokers", brokers=3) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="session")
