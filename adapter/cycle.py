@@ -6,7 +6,7 @@ Commits come first and ends after, so that lag can only be overstated by what wa
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,7 @@ LOOK_SECONDS = 30.0
 UNANSWERED_CYCLES = 3
 """After so many cycles without any answer the client begins anew: every broker may have a new address."""
 NOT_REPORTED = Cause(State.UNKNOWN, "the group's commits for the topic are missing in the last answers")
+NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Cycle:
         self._look_again_for_strangers(commits)
         observed = self._observe(self._lay_out(), commits)
         self._begin_anew_if_nobody_answers()
-        return self._apply(observed, self._silence())
+        return self._apply(observed, self._silence(), commits.problems)
 
     # -- gather: what there is -------------------------------------------------------------------
 
@@ -230,7 +231,7 @@ class Cycle:
 
     # -- decide and apply ------------------------------------------------------------------------
 
-    def _apply(self, observed: Observed, silence: str | None) -> Outcome:
+    def _apply(self, observed: Observed, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
         self._snapshot = settled(observed, self._snapshot)
         view = ClusterView(
             cluster=self._cluster,
@@ -238,20 +239,16 @@ class Cycle:
             treatment=self._treatment,
             values=values_of(self._snapshot, self._treatment),
             silence=silence,
-            unread=self._unread(self._snapshot.layout),
+            unread=self._unread(self._snapshot.layout, problems),
             missing=self._missing_topics(),
             topics=frozenset(filter(self._watching.watches_topic, self._topology.topics)),
         )
         self._store.replace(view)
         return Outcome(int((self._snapshot.cause == 0).sum()), len(view.layout), tuple(self._liveness.failures))
 
-    def _unread(self, layout: Layout) -> dict[str, str]:
-        never = {group for group in layout.groups if group not in self._commits.topics}
-        unread = dict.fromkeys(never, "its commits have not been read yet")
-        for group in never:
-            span = layout.spans[group]
-            if span.stop > span.start:
-                unread[group] = self._snapshot.cause_of(span.start).text or unread[group]
+    def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
+        never = [group for group in layout.groups if group not in self._commits.topics]
+        unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
         for group in self._watching.named_groups:
             for topic in self._watching.topics_given_by_name(group):
                 if topic not in self._topology.topics and not self._topology.is_deleted(topic):
@@ -296,7 +293,8 @@ class Cycle:
         observed = nothing_observed(self._snapshot.layout)
         observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
         never_heard = not self._topology.brokers or self._commits.directory.unheard(self._topology.brokers)
-        return self._apply(replace(observed, causes=causes.table()), reason if never_heard else None)
+        problems = dict.fromkeys(self._snapshot.layout.groups, Cause(State.UNKNOWN, reason))
+        return self._apply(replace(observed, causes=causes.table()), reason if never_heard else None, problems)
 
 
 def _fill_ends(observed: Observed, layout: Layout, rows: Flags, table: EndTable) -> None:
