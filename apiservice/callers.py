@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 from urllib.parse import unquote
 
-from cachetools import LRUCache, TLRUCache
+from cachetools import LRUCache
 
 from apiservice.access import Attributes, Caller, Forbidden, ReviewUnavailable, Scope, Unauthorized
 from apiservice.authentication import Authentication, ClusterUnreachable
@@ -32,6 +32,7 @@ ALLOWED_KEPT_SECONDS = 60.0  # longer than the autoscaler's 15 s, so that most o
 DENIED_KEPT_SECONDS = 10.0
 TOKEN_KEPT_SECONDS = 30.0
 BAD_TOKEN_KEPT_SECONDS = 10.0
+MOST_KEPT = 4096  # answers of one kind
 LONGEST_KEPT_PATH = 1024  # characters; longer ones come from nobody who means well, and would fill the memory
 
 
@@ -188,21 +189,24 @@ class _KeptAnswers(Generic[Key, Answer]):
     """Answers of reviews: kept for a time that depends on the answer; many who ask the same at once are one review."""
 
     def __init__(self, kept_seconds: Callable[[Answer], float], clock: Callable[[], float]) -> None:
-        self._kept: TLRUCache[Key, Answer] = TLRUCache(
-            maxsize=4096, ttu=lambda _, answer, now: now + kept_seconds(answer), timer=clock
-        )
+        self._kept_seconds = kept_seconds
+        self._clock = clock
+        # Until when, and the answer. A plain dict: every read looks into it, and a cache's bookkeeping would cost more
+        # than all else here. What is oldest goes first, which is what ends soonest.
+        self._kept: dict[Key, tuple[float, Answer]] = {}
         self._under_way: dict[Key, asyncio.Task[Answer]] = {}
 
     def recall(self, key: Key) -> Answer | None:
         """The kept answer, if there is one."""
-        return self._kept.get(key)
+        kept = self._kept.get(key)
+        return kept[1] if kept is not None and self._clock() < kept[0] else None
 
     async def ask(self, key: Key, review: Callable[[], Coroutine[Any, Any, Answer]], *, is_kept: bool) -> Answer:
         """The kept answer, or that of the review; ReviewUnavailable is not kept, so that the next one asks again."""
-        try:
-            return self._kept[key]
-        except KeyError:
-            task = self._under_way.get(key)
+        kept = self._kept.get(key)
+        if kept is not None and self._clock() < kept[0]:
+            return kept[1]
+        task = self._under_way.get(key)
         if task is None:
             task = asyncio.create_task(self._review(key, review, is_kept=is_kept))
             self._under_way[key] = task
@@ -216,8 +220,14 @@ class _KeptAnswers(Generic[Key, Answer]):
         except ClusterUnreachable as error:
             raise ReviewUnavailable(str(error)) from error
         if is_kept:
-            self._kept[key] = answer
+            self._keep(key, answer)
         return answer
+
+    def _keep(self, key: Key, answer: Answer) -> None:
+        self._kept.pop(key, None)
+        if len(self._kept) >= MOST_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = (self._clock() + self._kept_seconds(answer), answer)
 
     def _finish(self, key: Key, done: asyncio.Task[Answer]) -> None:
         self._under_way.pop(key, None)

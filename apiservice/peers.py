@@ -47,8 +47,11 @@ class Peers:
 
     def verdict(self, chain: Chain) -> Verdict:
         """What this chain proves now."""
-        kept = self._verdicts.get(chain)
-        if kept is not None and time.time() < kept.valid_until:
+        try:
+            kept = self._verdicts[chain]
+        except KeyError:
+            kept = _NOBODY
+        if time.time() < kept.valid_until:
             return kept
         self._verdicts[chain] = verdict = self._examine(chain)
         return verdict

@@ -163,9 +163,10 @@ def test_a_user_without_groups_is_authenticated() -> None:
 
 
 def test_an_anonymous_user_that_the_proxy_names_is_not_authenticated() -> None:
-    headers = [("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")]
+    name, group = ("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")
 
-    assert identified(trusting(), request(PROXY, headers=headers)) == ANONYMOUS
+    assert identified(trusting(), request(PROXY, headers=[name, group])) == ANONYMOUS
+    assert identified(trusting(), request(PROXY, headers=[name])).groups == ()
 
 
 def test_a_proxy_that_names_nobody_is_anonymous() -> None:
@@ -291,6 +292,16 @@ def test_many_who_ask_the_same_at_once_are_one_review() -> None:
         return reviews.asked
 
     assert asyncio.run(ask_many()) == 1
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiservice.callers.MOST_KEPT", 2)
+    callers = trusting(FakeReviews(allowed=("alice",)))
+    paths = [Attributes(verb="get", path=path) for path in ("/a", "/b", "/c")]
+    for attributes in paths:
+        asyncio.run(callers.authorize(ALICE, attributes))
+
+    assert [callers.recall_permission(ALICE, attributes) for attributes in paths] == [None, True, True]
 
 
 def test_permissions_for_very_long_paths_do_not_fill_the_memory() -> None:
