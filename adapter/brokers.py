@@ -7,6 +7,7 @@ private names are used in this module alone, and the dependency is pinned to the
 
 from __future__ import annotations
 
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from typing import Any, Generic, TypeVar
 
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
@@ -101,12 +106,11 @@ class Brokers:
         raise ClusterUnreachable(failures)
 
     def _bootstrap(self, server: str) -> Failure | None:
-        client = KafkaNetClient(**self._client_options(server))
-        client._net.start()
-        manager = client._manager
-        # A TLS handshake has no deadline in the library, and connection set-up has 10 s: ours is for the whole.
-        manager.config["socket_connection_setup_timeout_ms"] = int(self._call_seconds * 1000)
-        manager.config["socket_connection_setup_timeout_max_ms"] = int(self._call_seconds * 1000)
+        options = self._client_options(server)
+        net = NetworkSelector(**options)
+        manager = _Manager(net, **options)
+        client = KafkaNetClient(net, manager)
+        net.start()
 
         async def let_in() -> None:
             connection = manager.get_connection("bootstrap-0", pop_on_close=False, refresh_metadata_on_err=False)
@@ -135,6 +139,8 @@ class Brokers:
             "receive_message_max_bytes": LARGEST_FRAME_BYTES,
             # A sixth request on a connection fails at once by default, instead of waiting.
             "max_in_flight_requests_per_connection": 100,
+            "socket_connection_setup_timeout_ms": self._call_seconds * 1000,
+            "socket_connection_setup_timeout_max_ms": self._call_seconds * 1000,
         }
         if security.protocol.authenticates:
             options["sasl_mechanism"] = security.mechanism
@@ -250,6 +256,43 @@ class Brokers:
         return failure
 
 
+class _Transport(KafkaSSLTransport):  # type: ignore[misc]  # the library has no types
+    """TLS whose handshake ends: the library's waits for ever for a peer that accepts and says nothing."""
+
+    async def handshake_until(self, timeout_at: float | None) -> None:
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at)
+            else:
+                return
+
+
+class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
+    """Connections that are made within the deadline, TLS included."""
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
+        if not self.ssl_enabled:
+            return await super()._build_transport(node, timeout_at)
+        sock = await create_connection(
+            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
+        )
+        options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
+        transport = _Transport(self._net, sock, host=node.host, **options)
+        try:
+            await transport.handshake_until(timeout_at)
+        except OSError as error:
+            transport.close()
+            raise kafka_errors.KafkaConnectionError(f"Handshake failed: {error}") from error
+        except kafka_errors.KafkaTimeoutError:
+            transport.close()
+            raise
+        return transport
+
+
 class Probe:
     """A request to a silent broker that is on its way."""
 
@@ -291,7 +334,7 @@ class _Gathering:
 def failure_of(error: BaseException, who: str) -> Failure:
     """The library's error as one of ours: a word to count by, a sentence to read."""
     text = str(error)
-    words = {"text": text.rsplit(": ", 1)[-1]}
+    words = {"text": text.removeprefix("KafkaConnectionError: ").removeprefix("Handshake failed: ")}
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
     by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in text)
     cause, said = next(by_text, None) or next(by_type, None) or ("other", f"gave {type(error).__name__}")
@@ -306,6 +349,11 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
         "refuses the credentials: {text}",
     ),
     ((kafka_errors.IncompatibleBrokerVersion,), "version", "is too old: Kafka 3.0 or newer is needed"),
+    (
+        (kafka_errors.InvalidReceiveError, kafka_errors.KafkaProtocolError, kafka_errors.CorrelationIdError),
+        "malformed",
+        "sent what cannot be read as Kafka's protocol",
+    ),
     ((kafka_errors.NodeNotReadyError, kafka_errors.UnknownBrokerIdError), "connection", "is not connected"),
     ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),
 )
@@ -322,3 +370,4 @@ def _close(client: KafkaNetClient) -> None:
     """End connections and the library's thread; a thread held by a slow name is not waited for longer than a second."""
     client._manager.call_soon(client._manager.close)
     client._net.stop(timeout_ms=1000)
+    client._net.close()

@@ -6,7 +6,7 @@ Commits come first and ends after, so that lag can only be overstated by what wa
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -79,6 +79,7 @@ class Cycle:
         self._topology = Topology()
         self._topology_read = self._groups_listed = float("-inf")
         self._metadata_from = 0
+        self._is_new_client = True
         self._unanswered = 0
         self._snapshot = empty_snapshot()
         self._layout_of: tuple[object, ...] = ()
@@ -93,6 +94,7 @@ class Cycle:
         try:
             if not self._brokers.is_connected:
                 self._brokers.connect()
+                self._is_new_client = True
         except ClusterUnreachable as error:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
@@ -107,7 +109,8 @@ class Cycle:
 
     def _look_round(self, *, has_news: bool) -> None:
         now = self._clock.monotonic()
-        if has_news or wants_another_look(self._topology) or self._is_due(self._topology_read, now):
+        has_news = has_news or self._is_new_client or wants_another_look(self._topology)
+        if has_news or self._is_due(self._topology_read, now):
             self._read_topology(now)
         nodes: Iterable[int] = self._commits.directory.unheard(self._topology.brokers)
         if self._is_due(self._groups_listed, now):
@@ -121,19 +124,25 @@ class Cycle:
 
     def _read_topology(self, now: float) -> None:
         """From another broker each time: one that was cut off may not know what the others do."""
-        nodes = sorted(self._liveness.present(self._topology.brokers))
-        for _ in range(max(len(nodes), 1)):
-            node = nodes[self._metadata_from % len(nodes)] if nodes else None
-            self._metadata_from += 1
+        for node in self._in_turn(sorted(self._liveness.present(self._topology.brokers))):
             answer = self._brokers.topology(node)
             self._liveness.note({} if node is None else {node: answer})
             if not isinstance(answer, Failure):
                 self._topology = updated(self._topology, answer.content, self._expected_topics())
                 self._topology_read = now
+                self._is_new_client = False
                 self._liveness.forget_others(self._topology.brokers.keys())
                 return
             if node is None:
                 self._liveness.failures.append(answer)
+
+    def _in_turn(self, nodes: Sequence[int]) -> Iterator[int | None]:
+        """The next broker each time; before them any that is connected, where all that are known may be replaced."""
+        if self._is_new_client or not nodes:
+            yield None
+        for _ in nodes:
+            self._metadata_from += 1
+            yield nodes[self._metadata_from % len(nodes)]
 
     def _expected_topics(self) -> frozenset[str]:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
