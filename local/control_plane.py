@@ -100,15 +100,15 @@ class ControlPlane:
         query = urlencode({"fieldManager": "local", "force": "true"})
         for document in documents:
             self.ask(
-                "PATCH", f"{self._path_of(document)}?{query}", document, content_type="application/apply-patch+yaml"
+                "PATCH", f"{self.path_of(document)}?{query}", document, content_type="application/apply-patch+yaml"
             )
 
     def delete(self, documents: Sequence[Manifest]) -> None:
         """Delete what `apply` made of these manifests; objects that do not exist are passed over."""
         for document in documents:
-            status, answer = self.request("DELETE", self._path_of(document))
+            status, answer = self.request("DELETE", self.path_of(document))
             if status not in {200, 202, 404}:
-                raise RigError(f"DELETE {self._path_of(document)}: {status} {answer.decode(errors='replace').strip()}")
+                raise RigError(f"DELETE {self.path_of(document)}: {status} {answer.decode(errors='replace').strip()}")
 
     def kubeconfig(self, name: str, user: Mapping[str, str]) -> Path:
         """A kubeconfig file for this cluster; `user` as in such a file, for example {"token": "..."}."""
@@ -123,7 +123,8 @@ class ControlPlane:
         token = self.ask("POST", path, request)["status"]["token"]
         return self.kubeconfig(f"service-account-{namespace}-{name}", {"token": token})
 
-    def _path_of(self, document: Manifest) -> str:
+    def path_of(self, document: Manifest) -> str:
+        """Where kube-apiserver has the object of this manifest; raises RigError for an unknown kind."""
         version, kind, metadata = document["apiVersion"], document["kind"], document["metadata"]
         prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
         for resource in self.get(prefix)["resources"]:

@@ -13,6 +13,7 @@ def main() -> int:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from local import showing  # noqa: PLC0415 - see above
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     return showing.main()
 
 

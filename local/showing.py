@@ -37,12 +37,12 @@ INTERRUPTED = 128 + signal.SIGINT
 
 def main() -> int:
     """Exit status of the demo; problems are told on stderr, a sentence each."""
-    arguments = _arguments()
-    missing = downloads.main()
-    if missing:
-        return missing
     try:
         with exit_on_sigterm(), _one_interrupt():
+            arguments = _arguments()
+            missing = downloads.main()
+            if missing:
+                return missing
             _show(_Screen(Console(highlight=False, markup=False, emoji=False, soft_wrap=True)), arguments.messages)
     except (RigError, KafkaError, urllib3.exceptions.HTTPError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)

@@ -1,0 +1,63 @@
+"""What cannot be meant, given to the real command: it ends at once, with status 2 and all that is wrong."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+SETTINGS = """
+clusters:
+  - name: main
+    bootstrapServers: []
+collection:
+  interval: soon
+  groups:
+    include: ['(']
+rules:
+  - group: billing
+    topics: [orders]
+    offsetreset: earliest
+metrics:
+  - {name: backlog, value: lag, group: billing}
+  - {name: Backlog, value: lag, group: mail}
+"""
+NOT_CLOSED = "missing ), unterminated subpattern at position 0"
+
+
+def ended(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    command = [Path(sys.executable).with_name("kafka-lag-adapter"), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_every_problem_of_flags_and_files_is_told_with_its_place(tmp_path: Path) -> None:
+    settings, certificate = tmp_path / "settings.yaml", tmp_path / "tls.crt"
+    settings.write_text(SETTINGS)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = ended(
+            "serve",
+            *("--config", settings, "--kubeconfig", tmp_path / "cluster"),
+            *("--tls-cert-file", certificate, "--tls-private-key-file", tmp_path / "tls.key"),
+            *("--bind-address", "127.0.0.1", "--secure-port", str(port)),
+            *("--metrics-bind-address", "127.0.0.1", "--metrics-port", "0"),
+        )
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert [line.removeprefix("kafka-lag-adapter: ") for line in refused.stderr.splitlines()] == [
+        f"{settings}: clusters[0].bootstrapServers: must not be empty",
+        f"{settings}: collection.interval: must be a duration such as 10s, 1m30s or 30d",
+        f"{settings}: collection.groups.include[0]: is no regular expression: {NOT_CLOSED}",
+        f"{settings}: rules[0].offsetreset: is no known key",
+        f"{settings}: metrics[1].name: 'backlog' is also the name of metrics[0]",
+        f"kubeconfig {tmp_path}/cluster cannot be used: Invalid kube-config file. No configuration found.",
+        f"{certificate} cannot be read: No such file or directory",
+        f"cannot listen on 127.0.0.1:{port}: Address already in use",
+    ]
+
+
+def test_an_unknown_flag_is_named() -> None:
+    refused = ended("serve", "--boostrap-servers", "127.0.0.1:9092")
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "--boostrap-servers" in refused.stderr
+    assert "Traceback" not in refused.stderr
