@@ -122,13 +122,14 @@ class Cycle:
     def _is_due(self, last: float, now: float) -> bool:
         return now - last >= LOOK_SECONDS - self._interval / 2
 
-    def _read_topology(self, now: float) -> None:
+    def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
         """From another broker each time: one that was cut off may not know what the others do."""
         for node in self._in_turn(sorted(self._liveness.present(self._topology.brokers))):
             answer = self._brokers.topology(node)
             self._liveness.note({} if node is None else {node: answer})
             if not isinstance(answer, Failure):
-                self._topology = updated(self._topology, answer.content, self._expected_topics())
+                expected = self._expected_topics()
+                self._topology = updated(self._topology, answer.content, expected, counts=not is_second_look)
                 self._topology_read = now
                 self._is_new_client = False
                 self._liveness.forget_others(self._topology.brokers.keys())
@@ -159,7 +160,7 @@ class Cycle:
             and self._is_strange(topic, offsets.partition.max())
         )
         if strangers - self._strangers:
-            self._read_topology(self._clock.monotonic())
+            self._read_topology(self._clock.monotonic(), is_second_look=True)
         self._strangers = strangers
 
     def _is_strange(self, topic: str, partition: int) -> bool:

@@ -33,10 +33,13 @@ class Topology:
         return self.missing.get(topic, 0) >= ANSWERS_BEFORE_DELETED
 
 
-def updated(known: Topology, seen: Topology, expected: frozenset[str]) -> Topology:
-    """`seen` as the new truth, but a topic known or `expected` is deleted only after several answers running."""
+def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts: bool = True) -> Topology:
+    """`seen` as the new truth, but a topic known or `expected` is deleted only after several answers running.
+
+    `counts`: False for a second look in one cycle, which proves no more than the first.
+    """
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys()
-    missing = {topic: known.missing.get(topic, 0) + 1 for topic in absent}
+    missing = {topic: known.missing.get(topic, 0) + counts for topic in absent}
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
     kept = {topic: value for topic, value in doubtful.items() if missing[topic] < ANSWERS_BEFORE_DELETED}
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}

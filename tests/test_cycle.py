@@ -421,6 +421,21 @@ def test_a_deleted_topic_is_dropped_after_three_answers() -> None:
     assert rig.lag() == 13
 
 
+def test_two_looks_in_one_cycle_count_once_for_a_deletion() -> None:
+    cluster = kafka()
+    cluster.topics["refunds"] = [1]
+    cluster.commits["billing"]["refunds", 0] = 0
+    rig = running(cluster)
+    rig.run(2)
+    del cluster.topics["refunds"]
+    for number in range(2):
+        cluster.commits["billing"][f"new-{number}", 0] = 0
+        rig.run()
+        assert rig.counted()["Metadata"] == 2
+
+    assert "refunds" in rig.view.layout.topics
+
+
 def test_answers_that_count_for_a_deletion_come_from_different_brokers() -> None:
     rig = running()
     rig.kafka.ignorant = {2: {"orders"}}
