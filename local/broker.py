@@ -25,30 +25,12 @@ from local.kafka_security import (
     make_security,
     scram_arguments,
 )
+from local.kafka_settings import CONTROLLER_LISTENER, LOGGING, OPEN_LISTENER, small_settings
 from local.processes import Process, RigError, free_port, start, wait_until
 
-START_TIMEOUT_SECONDS = 90.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
-SESSION_TIMEOUT_SECONDS = 6  # Kafka's default is 9
-OPEN_LISTENER = "PLAINTEXT"
-CONTROLLER_LISTENER = "CONTROLLER"
-PROTOCOLS = {
-    OPEN_LISTENER: "PLAINTEXT",
-    CONTROLLER_LISTENER: "PLAINTEXT",
-    PASSWORD_LISTENER: "SASL_SSL",
-    CERTIFICATE_LISTENER: "SSL",
-}
+START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
 # Short lives: compiling less starts sooner, and one thread collects less garbage than two cores' worth of them.
 JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
-LOGGING = """\
-rootLogger.level = INFO
-rootLogger.appenderRef.console.ref = console
-logger.settings.name = org.apache.kafka.common.config.AbstractConfig
-logger.settings.level = WARN
-appender.console.type = Console
-appender.console.name = console
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} - %m%n
-"""
 
 
 class Broker:
@@ -61,6 +43,7 @@ class Broker:
         self._log = log
         self._command = command
         self._process: Process | None = None
+        self._is_wanted = False
 
     @property
     def port(self) -> int:
@@ -75,6 +58,7 @@ class Broker:
     def launch(self) -> None:
         """Start the process and return at once."""
         self._process = start(f"broker {self.node_id}", self._command, log=self._log)
+        self._is_wanted = True
 
     def start(self) -> None:
         """Start the process and wait until the controller counts this broker among the living."""
@@ -99,11 +83,19 @@ class Broker:
 
     def kill(self) -> None:
         """End it without a farewell: the others notice after SESSION_TIMEOUT_SECONDS."""
+        self._is_wanted = False
         self.process.stop(grace_seconds=0)
 
     def stop(self) -> None:
         """End it as an operator would: it hands over what it leads first."""
+        self._is_wanted = False
         self.process.stop(grace_seconds=20)
+
+    def confirm(self) -> None:
+        """Raise RigError where it ended though nobody here ended it."""
+        if self._is_wanted and not self.process.is_running():
+            status, tail = self.process.status, self.process.log_tail()
+            raise RigError(f"{self.process.name} ended by itself with status {status}; the end of its log:\n{tail}")
 
     def _is_listening(self) -> bool:
         with socket.socket() as probe:
@@ -143,7 +135,7 @@ def kafka(
 
     `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a CA of
     their own. `properties` come last: they may replace any of the small settings. Raises RigError where it does not
-    start; the brokers' logs are in `home`.
+    start, and at the end of the block where a broker ended by itself meanwhile; the brokers' logs are in `home`.
     """
     home.mkdir(parents=True, exist_ok=True)
     logging = home / "log4j2.properties"
@@ -151,7 +143,7 @@ def kafka(
     ports = {node_id: _ports(is_secure=security is not None) for node_id in range(1, brokers + 1)}
     secure = None if security is None else _security(home, security, ports)
     secure_properties = {} if secure is None else listener_properties(secure)
-    common = {**_settings(ports), **secure_properties, **(properties or {})}
+    common = {**small_settings(ports), **secure_properties, **(properties or {})}
     members = tuple(_broker(home, node_id, ports[node_id], common, heap_megabytes) for node_id in ports)
     _format(home, list(ports), [] if security is None else scram_arguments(security))
     with contextlib.ExitStack() as stack:
@@ -161,6 +153,8 @@ def kafka(
         for broker in members:
             broker.wait_until_ready(set(ports))
         yield Kafka(_servers(ports, OPEN_LISTENER), members, secure)
+        for broker in members:
+            broker.confirm()
 
 
 def java(*arguments: str, heap_megabytes: int) -> list[str]:
@@ -171,35 +165,6 @@ def java(*arguments: str, heap_megabytes: int) -> list[str]:
 def _ports(*, is_secure: bool) -> dict[str, int]:
     secure = (PASSWORD_LISTENER, CERTIFICATE_LISTENER) if is_secure else ()
     return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure)}
-
-
-def _settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:
-    """What all brokers have in common; small, so that several fit beside everything else."""
-    voters = (f"{node_id}@127.0.0.1:{of_node[CONTROLLER_LISTENER]}" for node_id, of_node in ports.items())
-    replicas, in_sync = str(min(3, len(ports))), str(min(2, len(ports)))
-    return {
-        "process.roles": "broker,controller",
-        "controller.quorum.voters": ",".join(voters),
-        "controller.listener.names": CONTROLLER_LISTENER,
-        "inter.broker.listener.name": OPEN_LISTENER,
-        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()),
-        "offsets.topic.replication.factor": replicas,
-        "offsets.topic.num.partitions": "5",
-        "transaction.state.log.replication.factor": replicas,
-        "transaction.state.log.min.isr": in_sync,
-        "transaction.state.log.num.partitions": "3",
-        "share.coordinator.state.topic.replication.factor": replicas,
-        "share.coordinator.state.topic.min.isr": in_sync,
-        "share.coordinator.state.topic.num.partitions": "3",
-        "group.initial.rebalance.delay.ms": "0",
-        "auto.create.topics.enable": "false",
-        # A killed broker may not register again before its session has timed out.
-        "broker.session.timeout.ms": str(SESSION_TIMEOUT_SECONDS * 1000),
-        "broker.heartbeat.interval.ms": "1000",
-        "num.network.threads": "2",
-        "num.io.threads": "4",
-        "log.cleaner.dedupe.buffer.size": "4194304",  # 128 MB by default, taken at once
-    }
 
 
 def _security(home: Path, login: Login, ports: Mapping[int, Mapping[str, int]]) -> Security:

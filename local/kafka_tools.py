@@ -14,7 +14,7 @@ from local.broker import Kafka, java
 from local.kafka_admin import admin
 from local.processes import RigError, scratch, start, wait_until
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 60.0
 DESCRIBED_ROW = re.compile(
     r"^(?P<group>\S.*?) +(?P<topic>[\w.-]+) +(?P<partition>\d+) +"
     r"(?P<committed>\d+|-) +(?P<log_end>\d+|-) +(?P<lag>-?\d+|-) ",
