@@ -12,7 +12,7 @@ from kubernetes.utils.quantity import parse_quantity
 from local.adapter import API_SERVICE, EXTERNAL_METRICS, NAMESPACE, Adapter
 from local.broker import Kafka
 from local.control_plane import ControlPlane
-from local.kafka_tools import described_groups
+from local.kafka_tools import Described, described_groups
 from local.manifests import load
 from local.processes import wait_until
 from tests.end_to_end.groups_to_read import COMMITS, LAG, UNLABELLED_GROUP, UNLABELLED_METRIC, path
@@ -28,7 +28,15 @@ SERVED = {
     UNLABELLED_METRIC,
 }
 
+Table = dict[str, dict[tuple[str, int], Described]]
+
 pytestmark = pytest.mark.usefixtures("adapter")
+
+
+@pytest.fixture(scope="module")
+def described(one_broker: Kafka) -> Table:
+    """Group -> (topic, partition) -> what Kafka's own command prints; nothing moves while these tests run."""
+    return described_groups(one_broker)
 
 
 def values(plane: ControlPlane, metric: str, selector: str = "") -> list[tuple[dict[str, str], int]]:
@@ -42,8 +50,7 @@ def number(quantity: str) -> int:
     return int(parse_quantity(quantity))  # type: ignore[no-untyped-call]  # the client has no types here
 
 
-def test_every_partitions_lag_is_what_kafkas_own_command_says(control_plane: ControlPlane, one_broker: Kafka) -> None:
-    described = described_groups(one_broker)
+def test_every_partitions_lag_is_what_kafkas_own_command_says(control_plane: ControlPlane, described: Table) -> None:
     expected = {
         (group, topic, partition): described[group][topic, partition].lag
         for group, offsets in COMMITS.items()
@@ -60,10 +67,9 @@ def test_every_partitions_lag_is_what_kafkas_own_command_says(control_plane: Con
     assert served == expected
 
 
-def test_a_topics_lag_is_the_sum_that_kafkas_own_command_gives(control_plane: ControlPlane, one_broker: Kafka) -> None:
-    described = described_groups(one_broker)["ledger"]
+def test_a_topics_lag_is_the_sum_that_kafkas_own_command_gives(control_plane: ControlPlane, described: Table) -> None:
     expected = {
-        name: sum(partition.lag or 0 for (topic, _), partition in described.items() if topic == name)
+        name: sum(partition.lag or 0 for (topic, _), partition in described["ledger"].items() if topic == name)
         for name in ("read-orders", "read-invoices")
     }
 
@@ -71,11 +77,9 @@ def test_a_topics_lag_is_the_sum_that_kafkas_own_command_gives(control_plane: Co
     assert {labels["topic"]: value for labels, value in served} == expected
 
 
-def test_a_group_whose_name_is_no_label_has_its_own_metric(control_plane: ControlPlane, one_broker: Kafka) -> None:
-    described = described_groups(one_broker)[UNLABELLED_GROUP]
-
+def test_a_group_whose_name_is_no_label_has_its_own_metric(control_plane: ControlPlane, described: Table) -> None:
     ((labels, value),) = values(control_plane, UNLABELLED_METRIC)
-    assert value == sum(partition.lag or 0 for partition in described.values()) == 100
+    assert value == sum(partition.lag or 0 for partition in described[UNLABELLED_GROUP].values()) == 100
     assert labels["topic"] == "read-invoices"
 
 
