@@ -119,3 +119,23 @@ def test_somebody_is_absent_while_a_probe_is_not_answered() -> None:
     signs.answer()
     liveness.begin_cycle()
     assert not liveness.is_somebody_absent
+
+
+def test_a_broker_that_the_cluster_no_longer_has_is_not_probed_and_distrusted_should_it_come_back() -> None:
+    liveness, signs, clock = silent_broker_2()
+    liveness.forget_others([1, 3])
+    signs.fail()
+    liveness.begin_cycle()
+
+    assert len(signs.sent) == 1
+    assert not liveness.is_somebody_absent
+    clock.seconds += 100
+    liveness.note({2: ANSWER})
+    assert liveness.is_doubtful(2)
+
+
+def test_a_silent_broker_that_the_cluster_still_has_stays_absent() -> None:
+    liveness, _, _ = silent_broker_2()
+    liveness.forget_others([1, 2])
+
+    assert liveness.present([1, 2]) == (1,)

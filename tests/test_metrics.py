@@ -63,6 +63,14 @@ def test_lead_min_is_one_item_and_leaves_partitions_without_commit_out() -> None
     assert items(reading.values) == [({"cluster": "main"}, 2)]
 
 
+def test_a_group_that_lead_min_leaves_out_takes_part_in_the_labels_and_the_time() -> None:
+    rows = {("billing", "orders", 0): row(7, 10), ("shipping", "orders", 0): row(None, 10).aged(5)}
+    reading = answers(rows).read("lead_min", wants(topic="orders"))
+
+    assert items(reading.values) == [({"cluster": "main", "topic": "orders"}, 7)]
+    assert reading.values[0].measured_at == EPOCH - 5
+
+
 def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
     with pytest.raises(NothingChosen, match="no chosen partition has a commit, so there is no lead to tell"):
         answers({("shipping", "orders", 0): row(None, 20)}).read("lead_min", wants(group="shipping"))
@@ -498,8 +506,8 @@ def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[sa
         none = [key[0] for key, one in counted.items() if one.committed < 0]
         return [({"cluster": "main", "group": group}, none.count(group)) for group in groups]
     if metric == "records_lag_max":
-        return [(labels_of(counted), max(lag(one) for one in counted.values()))]
-    return [(labels_of(counted), min(max(one.committed - one.log_start, 0) for one in counted.values()))]
+        return [(labels_of(chosen), max(lag(one) for one in counted.values()))]
+    return [(labels_of(chosen), min(max(one.committed - one.log_start, 0) for one in counted.values()))]
 
 
 def fits(key: Key, requirement: samples.Wants) -> bool:
