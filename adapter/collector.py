@@ -6,6 +6,8 @@ import logging
 from collections import Counter
 from threading import Event, Thread
 
+import numpy as np
+
 from adapter.brokers import Brokers
 from adapter.cycle import Cycle, Outcome
 from adapter.metrics import Clock
@@ -70,7 +72,8 @@ class Collector:
 
     def _rows_by_state(self) -> dict[str, int]:
         view = self._view()
-        states = Counter(view.snapshot.state.tolist())
+        is_stale = view.treatment.is_outside | view.treatment.is_abandoned
+        states = Counter(np.where(is_stale, State.STALE, view.snapshot.state).tolist())
         return {state.name.lower(): states.get(state, 0) for state in State}
 
     def _tell(self, outcome: Outcome) -> None:

@@ -73,7 +73,8 @@ class Commits:
 
     def _watched(self, listing: Listing) -> Listing:
         watched = frozenset(group for group in listing.groups if self._is_watched(group))
-        return Listing(watched, listing.loading)
+        stable = {group: kind for group, kind in listing.stable.items() if group in watched}
+        return Listing(watched, listing.loading, stable)
 
     def _is_watched(self, group: str) -> bool:
         return group in self._watching.named_groups or self._watching.watches_group(group)

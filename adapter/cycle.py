@@ -16,10 +16,12 @@ from adapter.commits import CommitRound, Commits, GroupAnswer
 from adapter.ends import Ends, EndTable, len_of_table
 from adapter.lag import settled, values_of, without_steps_backward
 from adapter.liveness import Liveness
+from adapter.members import Members
 from adapter.metrics import Clock
 from adapter.rows import Watching, isolation_of, treatment_of
 from adapter.settings import Isolation
 from adapter.snapshot import (
+    NO_COMMIT,
     NO_LAYOUT,
     Cause,
     Causes,
@@ -28,6 +30,7 @@ from adapter.snapshot import (
     Observed,
     State,
     empty_snapshot,
+    is_offset,
     layout_of,
     moved_to,
     nothing_observed,
@@ -76,6 +79,7 @@ class Cycle:
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
+        self._members = Members(brokers, self._liveness, clock.monotonic, interval)
         self._topology = Topology()
         self._topology_read = self._groups_listed = float("-inf")
         self._metadata_from = 0
@@ -84,6 +88,7 @@ class Cycle:
         self._snapshot = empty_snapshot()
         self._layout_of: tuple[object, ...] = ()
         self._treatment = treatment_of(NO_LAYOUT, watching, {})
+        self._treated_for: Mapping[str, frozenset[str]] | None = None
         self._strangers: frozenset[tuple[str, int]] = frozenset()
 
     def run_once(self) -> Outcome:
@@ -101,6 +106,7 @@ class Cycle:
         self._look_round(has_news=is_in_trouble or self._ends.have_moved)
         commits = self._commits.read(self._topology.brokers.keys())
         self._look_again_for_strangers(commits)
+        self._members.describe_if_due(self._commits.directory, self._topology.brokers.keys())
         observed = self._observe(self._lay_out(), commits)
         self._begin_anew_if_nobody_answers()
         return self._apply(observed, self._silence(), commits.problems)
@@ -182,7 +188,10 @@ class Cycle:
             self._layout_of = (wanted, shape)
             layout = layout_of(wanted, self._topology)
             self._snapshot = moved_to(self._snapshot, layout)
-            self._treatment = treatment_of(layout, self._watching, {})
+            self._treated_for = None
+        if self._treated_for is not self._members.topics_read:
+            self._treated_for = self._members.topics_read
+            self._treatment = treatment_of(self._snapshot.layout, self._watching, self._members.topics_read)
         return self._snapshot.layout
 
     def _observe(self, layout: Layout, commits: CommitRound) -> Observed:
@@ -220,7 +229,8 @@ class Cycle:
             inside = offsets.partition < rows.stop - rows.start
             places = rows.start + offsets.partition[inside]
             observed.committed[places] = offsets.offset[inside]
-            failed = places[offsets.error[inside] != 0]
+            is_commit = (offsets.offset[inside] == NO_COMMIT) | is_offset(offsets.offset[inside])
+            failed = places[(offsets.error[inside] != 0) | ~is_commit]
             if len(failed):
                 observed.commit_cause[failed] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
         for topic, absences in self._commits.topics.get(group, {}).items():

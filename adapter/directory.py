@@ -8,8 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 
 ROUNDS_BEFORE_GONE = 3
+
+
+class Kind(StrEnum):
+    """How a group's members share its topics, as far as we can ask about it."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    """KIP-848."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +28,8 @@ class Listing:
     groups: frozenset[str]
     loading: bool
     """The broker is still reading its part of the offsets topic: groups may be missing from its list."""
+    stable: Mapping[str, Kind] = field(default_factory=dict)
+    """The groups of consumers that are Stable: their members say what they read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,8 @@ class Directory:
     """Nodes that have listed all their groups at least once."""
     absences: Mapping[str, int] = field(default_factory=dict)
     """Group -> complete rounds running in which nobody listed it and it had no offsets."""
+    stable: Mapping[str, Kind] = field(default_factory=dict)
+    """The groups of consumers that the newest listing calls Stable."""
 
     def unheard(self, brokers: Iterable[int]) -> tuple[int, ...]:
         """The brokers that have not listed their groups once."""
@@ -58,6 +71,7 @@ def with_listings(
         listed=frozenset(found),
         heard=known.heard | {node for node, listing in listings.items() if not listing.loading},
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
+        stable={group: kind for listing in listings.values() for group, kind in listing.stable.items()},
     )
 
 

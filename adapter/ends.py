@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adapter.brokers import EARLIEST, LATEST, Answer, Brokers, Failure
 from adapter.liveness import Liveness
 from adapter.settings import Isolation
-from adapter.snapshot import NEVER, NOT_KNOWN, Cause, Causes, Codes, Flags, Layout, Offsets, Seconds, State
+from adapter.snapshot import NEVER, NOT_KNOWN, Cause, Causes, Codes, Flags, Layout, Offsets, Seconds, State, is_offset
 from adapter.topology import NO_LEADER, Topology
 from adapter.wire import NO_ERROR, PartitionOffsets
 
@@ -93,6 +93,9 @@ class Ends:
         places = base.start + offsets.partition[inside]
         table.log_end[places] = offsets.offset[inside]
         table.cause[places] = 0
+        absurd = places[(offsets.error[inside] == NO_ERROR) & ~is_offset(offsets.offset[inside])]
+        if len(absurd):
+            table.cause[absurd] = causes.code(Cause(State.ERROR, "its leader gives a log end that is none"))
         for error in np.unique(offsets.error[inside]):
             if error != NO_ERROR:
                 self.have_moved |= int(error) in MOVED_ERRORS
@@ -160,7 +163,8 @@ def _fill_starts(known: Offsets, layout: Layout, answers: Mapping[str, Partition
     for topic, offsets in answers.items():
         base = layout.bases.get(topic)
         if base is not None:
-            good = (offsets.error == NO_ERROR) & (offsets.partition < base.stop - base.start)
+            inside = offsets.partition < base.stop - base.start
+            good = inside & (offsets.error == NO_ERROR) & is_offset(offsets.offset)
             known[base.start + offsets.partition[good]] = offsets.offset[good]
 
 

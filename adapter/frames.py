@@ -17,7 +17,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, GroupCommits, PartitionOffsets
+from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, GroupCommits, MalformedResponse, PartitionOffsets
 
 OFFSET_FETCH, OFFSET_FETCH_VERSION = 9, 8
 """Version 8 on purpose: from 10 on topics go by id, and a request for all of a group's topics answers ids alone."""
@@ -46,10 +46,6 @@ _OFFSET_ROW = np.dtype(
 )
 _EMPTY_METADATA = 1
 _ANY_LEADER_EPOCH = -1
-
-
-class MalformedResponse(ValueError):
-    """A broker's answer is not what its version says it is."""
 
 
 class Readable(Protocol):
@@ -181,12 +177,12 @@ def _commit_block(reader: _Reader) -> PartitionOffsets:
     if not (rows["tags"].any() or (rows["metadata"] != _EMPTY_METADATA).any()):
         reader.position += rows.nbytes
         reader.skip_tags()
-        return PartitionOffsets(rows["partition"], rows["offset"], rows["error"])
+        return _checked(PartitionOffsets(rows["partition"], rows["offset"], rows["error"]))
     reader.position = begin
     columns = [_commit_row(reader) for _ in range(len(rows))]
     reader.skip_tags()
     partition, offset, error = zip(*columns, strict=True)
-    return PartitionOffsets(np.array(partition, "i4"), np.array(offset, "i8"), np.array(error, "i2"))
+    return _checked(PartitionOffsets(np.array(partition, "i4"), np.array(offset, "i8"), np.array(error, "i2")))
 
 
 def _commit_row(reader: _Reader) -> tuple[int, int, int]:
@@ -204,7 +200,14 @@ def _offset_block(reader: _Reader) -> PartitionOffsets:
         raise MalformedResponse("tagged fields in a row that has none in its version")
     reader.position += rows.nbytes
     reader.skip_tags()
-    return PartitionOffsets(rows["partition"], rows["offset"], rows["error"])
+    return _checked(PartitionOffsets(rows["partition"], rows["offset"], rows["error"]))
+
+
+def _checked(offsets: PartitionOffsets) -> PartitionOffsets:
+    """A negative partition would count from the end of a column."""
+    if (offsets.partition < 0).any():
+        raise MalformedResponse("a partition with a negative number")
+    return offsets
 
 
 @contextmanager

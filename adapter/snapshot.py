@@ -28,6 +28,16 @@ NEVER = -np.inf
 """In `received`: nothing good was ever received for the row."""
 
 
+LARGEST_OFFSET = 2**53
+"""Larger ones come from something that is broken, and sums of them would not fit."""
+
+
+def is_offset(values: NDArray[Any]) -> Flags:
+    """Where a value can be an offset at all."""
+    fits: Flags = (values >= 0) & (values <= LARGEST_OFFSET)
+    return fits
+
+
 class State(IntEnum):
     """What is known of a row in the newest cycle; `lag.py` says what each gives."""
 

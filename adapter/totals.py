@@ -9,12 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.lag import Treatment, Values
-from adapter.snapshot import NEVER, Snapshot
+from adapter.snapshot import NEVER, Offsets, Snapshot
 
 Rows = NDArray[np.intp]
 
 NO_LEAD = -1
 """No partition has a commit, so there is no lead."""
+
+
+_LARGEST_SUM = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
     return Totals(
         group=group[starts].tolist(),
         topic=topic[starts].tolist(),
-        lag=np.add.reduceat(values.lag[rows], starts).tolist(),
+        lag=_sums(values.lag[rows], starts).tolist(),
         lag_max=np.maximum.reduceat(values.lag[rows], starts).tolist(),
         lead_min=np.where(lead_min == np.iinfo(np.int64).max, NO_LEAD, lead_min).tolist(),
         uncommitted=np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64).tolist(),
@@ -67,6 +70,12 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
         is_abandoned=treatment.is_abandoned[first].tolist(),
         spans=_spans(group[starts]),
     )
+
+
+def _sums(lag: Offsets, starts: Rows) -> Offsets:
+    """Sums that stay at the largest number instead of turning negative beyond it."""
+    is_too_large = np.add.reduceat(lag.astype(np.float64), starts) > _LARGEST_SUM
+    return np.where(is_too_large, _LARGEST_SUM, np.add.reduceat(lag, starts))
 
 
 def _first_equal(values: NDArray[np.float64], of_span: NDArray[np.float64], starts: Rows) -> Rows:

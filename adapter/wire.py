@@ -5,6 +5,7 @@ Offsets are messages; a partition without commit arrives as -1, which is also ou
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.directory import Listing
-from adapter.topology import NO_LEADER, Topic, Topology
+from adapter.directory import Kind, Listing
+from adapter.topology import Topic, Topology
 
 Offsets = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -25,6 +26,14 @@ COORDINATOR_ABSENT = 15
 NOT_COORDINATOR = 16
 GROUP_NOT_AUTHORIZED = 30
 GROUP_NOT_FOUND = 69
+
+
+_PARTITION_LIST = 1
+_INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
+
+
+class MalformedResponse(ValueError):
+    """A broker's answer is not what its version says it is."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +70,9 @@ def topology_in(response: Any) -> Topology:  # noqa: ANN401 - a response of the 
 
 def _leaders(partitions: Iterable[Any]) -> Codes:
     leader_of = {partition.partition_index: partition.leader_id for partition in partitions}
-    return np.array([leader_of.get(index, NO_LEADER) for index in range(max(leader_of) + 1)], dtype=np.int32)
+    if leader_of.keys() != set(range(len(leader_of))):
+        raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
+    return np.array([leader_of[index] for index in range(len(leader_of))], dtype=np.int32)
 
 
 def listing_in(response: Any) -> Listing:  # noqa: ANN401
@@ -69,4 +80,64 @@ def listing_in(response: Any) -> Listing:  # noqa: ANN401
     return Listing(
         groups=frozenset(group.group_id for group in response.groups),
         loading=response.error_code != NO_ERROR,
+        stable={group.group_id: kind for group in response.groups if (kind := _kind_of(group)) is not None},
     )
+
+
+def _kind_of(group: Any) -> Kind | None:  # noqa: ANN401
+    """Of a Stable group of consumers; brokers before 3.8 do not tell types, and have classic groups only."""
+    if group.protocol_type != "consumer" or (group.group_state or "").lower() != "stable":
+        return None
+    name = (group.group_type or Kind.CLASSIC).lower()
+    return Kind(name) if name in set(Kind) else None
+
+
+def topics_read_in(response: Any) -> dict[str, frozenset[str]]:  # noqa: ANN401
+    """A DescribeGroups response: Stable group -> the topics its members are subscribed to or assigned."""
+    return {
+        group.group_id: topics
+        for group in response.groups
+        if group.error_code == NO_ERROR and group.group_state.lower() == "stable"
+        if (topics := _union(_classic_topics(member) for member in group.members))
+    }
+
+
+def _classic_topics(member: Any) -> frozenset[str]:  # noqa: ANN401
+    """Subscription and assignment begin alike: a version, then a list whose entries begin with the topic's name."""
+    subscribed = _names(bytes(member.member_metadata or b""), entry_tail=0)
+    return subscribed | _names(bytes(member.member_assignment or b""), entry_tail=_PARTITION_LIST)
+
+
+def _names(body: bytes, entry_tail: int) -> frozenset[str]:
+    if len(body) < 6:
+        return frozenset()
+    names, position = [], 6
+    try:
+        for _ in range(_INT32.unpack_from(body, 2)[0]):
+            begin = position + 2
+            position = begin + _INT16.unpack_from(body, position)[0]
+            names.append(body[begin:position].decode())
+            if entry_tail == _PARTITION_LIST:
+                position += 4 + 4 * _INT32.unpack_from(body, position)[0]
+    except (struct.error, UnicodeDecodeError) as error:
+        raise MalformedResponse(f"a group member's subscription: {error}") from error
+    return frozenset(names)
+
+
+def consumer_topics_read_in(response: Any) -> dict[str, frozenset[str]]:  # noqa: ANN401
+    """A ConsumerGroupDescribe response (KIP-848), as `topics_read_in`."""
+    return {
+        group.group_id: topics
+        for group in response.groups
+        if group.error_code == NO_ERROR and group.group_state.lower() == "stable"
+        if (topics := _union(_consumer_topics(member) for member in group.members))
+    }
+
+
+def _consumer_topics(member: Any) -> frozenset[str]:  # noqa: ANN401
+    assigned = (*member.assignment.topic_partitions, *member.target_assignment.topic_partitions)
+    return frozenset(member.subscribed_topic_names) | {part.topic_name for part in assigned}
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)

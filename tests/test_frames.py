@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
 
 from adapter import frames
-from adapter.frames import MalformedResponse, RawRequest
-from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, GroupCommits, PartitionOffsets
+from adapter.frames import RawRequest
+from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, GroupCommits, MalformedResponse, PartitionOffsets
 
 names = st.text(min_size=1, max_size=40)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -29,7 +29,7 @@ commit = st.builds(
     lambda index, offset, epoch, text, error: _Commit(
         partition_index=index, committed_offset=offset, committed_leader_epoch=epoch, metadata=text, error_code=error
     ),
-    int32,
+    st.integers(0, 2**31 - 1),
     int64,
     int32,
     metadata,
@@ -49,7 +49,7 @@ offset = st.builds(
     lambda index, error, timestamp, end, epoch: _Offset(
         partition_index=index, error_code=error, timestamp=timestamp, offset=end, leader_epoch=epoch
     ),
-    int32,
+    st.integers(0, 2**31 - 1),
     int16,
     int64,
     int64,
@@ -182,3 +182,11 @@ def test_a_group_id_that_is_no_text_survives() -> None:
     body = struct.pack(">i", 0) + b"\x02" + b"\x03\xff\xfe" + b"\x01" + struct.pack(">h", 0) + b"\0\0"
 
     assert list(frames.commits_in_bytes(body)) == ["\udcff\udcfe"]
+
+
+def test_a_partition_with_a_negative_number_makes_a_response_malformed() -> None:
+    rows = [_Offset(partition_index=-1, error_code=0, timestamp=-1, offset=5, leader_epoch=0)]
+    response = ListOffsetsResponse(throttle_time_ms=0, topics=[_Offsets(name="t", partitions=rows)], version=7)
+
+    with pytest.raises(MalformedResponse, match="negative"):
+        frames.offsets_in_bytes(bytes(response.encode()))
