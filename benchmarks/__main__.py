@@ -1,0 +1,60 @@
+"""`python -m benchmarks [TABLE ...] [--quick]`: measure on real parts and print the tables as Markdown.
+
+Exit status 0 also where a goal was missed: the table says so. Progress goes to stderr.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+
+from benchmarks import broker_requests, direct_reads, hundred_groups, reads_through_kube_apiserver
+from benchmarks.effort import FULL, QUICK
+from benchmarks.machine import description
+from benchmarks.rig import rig, say
+from benchmarks.tables import markdown
+from local.processes import RigError, exit_on_sigterm
+
+# The HPAs of the last one stay, and would add their reads to every other.
+TABLES = {
+    "broker-requests": broker_requests.measure,
+    "direct-reads": direct_reads.measure,
+    "reads-through-kube-apiserver": reads_through_kube_apiserver.measure,
+    "hundred-groups": hundred_groups.measure,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the adapter on real parts.")
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"{', '.join(TABLES)}; default: all")
+    parser.add_argument("--quick", action="store_true", help="only see that it works: the figures mean little")
+    flags = parser.parse_args(arguments)
+    unknown = set(flags.tables) - set(TABLES)
+    if unknown:
+        parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    try:
+        with exit_on_sigterm():
+            _measure([name for name in TABLES if name in flags.tables or not flags.tables], is_quick=flags.quick)
+    except RigError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _measure(names: Sequence[str], *, is_quick: bool) -> None:
+    effort = QUICK if is_quick else FULL
+    began = time.monotonic()
+    print(description(), flush=True)
+    if is_quick:
+        print("Measured with --quick: short, so that the figures mean little.\n", flush=True)
+    with rig() as parts:
+        for name in names:
+            say(f"{name} ({time.monotonic() - began:.0f} s after the start)")
+            print(markdown(TABLES[name](parts, effort)), flush=True)
+    say(f"done after {time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,25 @@
+"""How long and how often things are measured: the whole of it, or only enough to see that it works."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    settle_cycles: int
+    """Cycles between an adapter's first good one and the window: what it does once at its start is no steady state."""
+    cycles: int
+    """Cycles in which requests are counted. A multiple of 6: some requests are sent every third or sixth."""
+    long_cycles: int
+    """The same where CPU is measured."""
+    rounds: int
+    slice_seconds: float
+    warm_up_seconds: float
+    first_read_rounds: int
+
+
+FULL = Effort(
+    settle_cycles=3, cycles=6, long_cycles=12, rounds=9, slice_seconds=2.0, warm_up_seconds=2.0, first_read_rounds=3
+)
+QUICK = Effort(
+    settle_cycles=1, cycles=1, long_cycles=2, rounds=2, slice_seconds=0.5, warm_up_seconds=0.5, first_read_rounds=1
+)

@@ -1,0 +1,48 @@
+"""A benchmark's result as a value, and as Markdown: figures beside their goals, misses as visible as the rest."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Verdict(StrEnum):
+    MET = "met"
+    MISSED = "**missed**"
+    NO_GOAL = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line: what was measured, the figure with its unit, what it should be at most, and whether it is."""
+
+    what: str
+    figure: str
+    goal: str = ""
+    verdict: Verdict = Verdict.NO_GOAL
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    title: str
+    how: str
+    """How it was measured, in a sentence or two."""
+    rows: tuple[Row, ...]
+
+
+def row(what: str, figure: float, most: float | None = None, unit: str = "", form: str = ".2f") -> Row:
+    """A row whose goal, if it has one, is an upper limit in the same unit."""
+    shown = f"{figure:{form}}{unit}"
+    if most is None:
+        return Row(what, shown)
+    return Row(what, shown, f"≤ {most:g}{unit}", Verdict.MET if figure <= most else Verdict.MISSED)
+
+
+def markdown(table: Table) -> str:
+    return "\n".join([f"## {table.title}", "", table.how, "", *_lines(table.rows), ""])
+
+
+def _lines(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| what | measured | goal | |"
+    yield "|---|---|---|---|"
+    for each in rows:
+        yield f"| {each.what} | {each.figure} | {each.goal} | {each.verdict} |"
