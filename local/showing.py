@@ -25,7 +25,7 @@ from local.broker import kafka
 from local.control_plane import ControlPlane, control_plane
 from local.kafka_tools import create_topic
 from local.node import node
-from local.processes import RigError, exit_on_sigterm, scratch, stop_all
+from local.processes import RigError, scratch, stop_all
 from local.scenario import Names, Sight, Stage
 from local.shipped import NAME
 
@@ -38,7 +38,7 @@ INTERRUPTED = 128 + signal.SIGINT
 def main() -> int:
     """Exit status of the demo; problems are told on stderr, a sentence each."""
     try:
-        with exit_on_sigterm(), _one_interrupt():
+        with _ended_once():
             arguments = _arguments()
             missing = downloads.main()
             if missing:
@@ -177,18 +177,24 @@ def _require_room(home: Path) -> None:
 
 
 @contextlib.contextmanager
-def _one_interrupt() -> Iterator[None]:
-    """The first Ctrl-C raises KeyboardInterrupt; those of an impatient hand do not disturb the stopping."""
+def _ended_once() -> Iterator[None]:
+    """Ctrl-C raises KeyboardInterrupt, SIGTERM and SIGHUP SystemExit; whatever comes after does not disturb the end."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        raise KeyboardInterrupt
+    def end(number: int, _frame: FrameType | None) -> None:
+        for each in numbers:
+            signal.signal(each, signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + number)
 
-    previous = signal.signal(signal.SIGINT, interrupt)
+    previous = {number: signal.signal(number, end) for number in numbers}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            if signal.getsignal(number) is end:
+                signal.signal(number, handler)
 
 
 def _now() -> str:
