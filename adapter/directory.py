@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 ROUNDS_BEFORE_GONE = 3
+NOBODY = -1
+"""No node has this number."""
 
 
 class Kind(StrEnum):
@@ -45,7 +47,7 @@ class Directory:
     absences: Mapping[str, int] = field(default_factory=dict)
     """Group -> complete rounds running in which nobody listed it and it had no offsets."""
     stable: Mapping[str, Kind] = field(default_factory=dict)
-    """The groups of consumers that the newest listing calls Stable."""
+    """The groups of consumers that the newest listing of their coordinators calls Stable."""
 
     def unheard(self, brokers: Iterable[int]) -> tuple[int, ...]:
         """The brokers that have not listed their groups once."""
@@ -71,8 +73,22 @@ def with_listings(
         listed=frozenset(found),
         heard=known.heard | {node for node, listing in listings.items() if not listing.loading},
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
-        stable={group: kind for listing in listings.values() for group, kind in listing.stable.items()},
+        stable=_stable(known, listings, found.keys() | gone),
     )
+
+
+def _stable(known: Directory, listings: Mapping[int, Listing], told: Collection[str]) -> dict[str, Kind]:
+    """The Stable groups; one whose coordinator told nothing is what it was, unless it is among those `told` of."""
+    silent = {
+        group: kind
+        for group, kind in known.stable.items()
+        if group not in told and _tells_nothing(listings.get(known.coordinators.get(group, NOBODY)))
+    }
+    return silent | {group: kind for listing in listings.values() for group, kind in listing.stable.items()}
+
+
+def _tells_nothing(listing: Listing | None) -> bool:
+    return listing is None or listing.loading
 
 
 def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Collection[str]) -> Directory:

@@ -13,7 +13,7 @@ import numpy as np
 
 from adapter.brokers import EARLIEST, Answer, Brokers, ClusterUnreachable, Failure, Probe
 from adapter.cycle import Cycle, Outcome
-from adapter.directory import Listing
+from adapter.directory import Kind, Listing
 from adapter.metrics import Metrics, Reading, Requirement
 from adapter.rows import Watching
 from adapter.settings import Isolation, Settings
@@ -57,6 +57,10 @@ class Kafka:
     """Node -> topics that its Metadata lacks."""
     stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
     """Node -> what it answers for groups instead of the truth, error 0: as after a freeze."""
+    members: dict[str, set[str]] = field(default_factory=dict)
+    """Stable group -> the topics that its members read; groups that are not here are Empty."""
+    kip_848: set[str] = field(default_factory=set)
+    """Those of them that are groups of the new kind."""
     unreachable: str | None = None
     """Why no bootstrap server lets us in."""
 
@@ -118,7 +122,23 @@ class FakeBrokers(Brokers):
         if node in self.kafka.loading:
             return Listing(frozenset(), loading=True)
         own = {group for group in self.kafka.commits if self._coordinator(group) == node}
-        return Listing(frozenset(own - self.kafka.unlisted), loading=False)
+        listed = frozenset(own - self.kafka.unlisted)
+        return Listing(listed, False, {group: self._kind(group) for group in listed & self.kafka.members.keys()})
+
+    def _kind(self, group: str) -> Kind:
+        return Kind.CONSUMER if group in self.kafka.kip_848 else Kind.CLASSIC
+
+    def topics_read(
+        self, plan: Mapping[int, Sequence[str]], kind: Kind
+    ) -> dict[int, Answer[dict[str, frozenset[str]]] | Failure]:
+        self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
+        return {
+            node: self._asked(f"Describe {kind}", node)
+            or self._told(
+                {group: frozenset(self.kafka.members[group]) for group in groups if group in self.kafka.members}
+            )
+            for node, groups in plan.items()
+        }
 
     def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
         self.asked_for.append(("OffsetFetch", {node: tuple(groups) for node, groups in plan.items()}))

@@ -158,7 +158,11 @@ def test_every_isolation_level_in_use_costs_one_request_per_leader() -> None:
 
 
 def test_a_minute_costs_four_requests_per_broker_and_eight_more_beside_the_cycles_own() -> None:
-    rig = running()
+    cluster = kafka()
+    cluster.members = {"billing": {"orders"}, "audit": {"orders"}}
+    cluster.commits["audit"] = {ORDERS_0: 1}
+    cluster.kip_848 = {"audit"}
+    rig = running(cluster)
     others = 0
     for _ in range(30):
         rig.run()
@@ -364,6 +368,17 @@ def test_a_group_of_a_dead_coordinator_is_found_at_another() -> None:
     assert rig.run().word == "complete"
 
 
+def test_a_frozen_broker_is_replaced_as_soon_as_the_cluster_says_so() -> None:
+    rig = running()
+    rig.kafka.silent = {2}
+    rig.run(3)
+    rig.kafka.nodes = (1, 3)
+    rig.kafka.topics["orders"] = [1, 3, 3]
+    rig.kafka.coordinators["billing"] = 3
+
+    assert rig.run().word == "complete"
+
+
 def test_a_new_group_is_seen_within_half_a_minute() -> None:
     rig = running()
     rig.kafka.commits["audit"] = {ORDERS_0: 1}
@@ -563,6 +578,51 @@ def test_topics_beside_the_rule_are_stale() -> None:
     cluster.ends["refunds", 0] = 100
 
     assert running(cluster, given()).lag() == 13
+
+
+def two_topics() -> Kafka:
+    cluster = kafka()
+    cluster.topics["refunds"] = [1]
+    cluster.commits["billing"]["refunds", 0] = 0
+    cluster.ends["refunds", 0] = 100
+    return cluster
+
+
+def test_topics_that_no_member_of_a_stable_group_reads_are_stale() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+    rig = running(cluster)
+
+    assert rig.lag() == 13
+    with pytest.raises(NothingChosen):
+        rig.read("lag", wants(group="billing", topic="refunds"))
+
+
+def test_an_empty_group_has_no_stale_topics() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+    rig = running(cluster)
+    cluster.members.clear()
+    rig.run(3)
+
+    assert rig.lag() == 113
+
+
+def test_a_topic_that_a_rule_gives_is_not_stale_though_no_member_reads_it() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+
+    assert running(cluster, given(topics=["orders", "refunds"])).lag() == 113
+
+
+def test_a_silent_coordinator_makes_no_stale_topic_count() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+    rig = running(cluster)
+    cluster.silent = {2}
+    rig.run(5)
+
+    assert rig.lag() == 13
 
 
 def test_clusters_are_read_apart() -> None:

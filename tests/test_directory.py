@@ -1,6 +1,8 @@
 """Which groups there are, where to ask for them, and when one is gone."""
 
-from adapter.directory import Directory, Listing, asked_at, with_coordinators, with_listings
+import pytest
+
+from adapter.directory import Directory, Kind, Listing, asked_at, with_coordinators, with_listings
 
 BROKERS = (1, 2, 3)
 EMPTY = Listing(frozenset(), loading=False)
@@ -73,6 +75,28 @@ def test_a_listing_in_between_begins_the_count_anew() -> None:
 
 def test_a_group_whose_coordinator_still_gives_offsets_is_not_gone() -> None:
     assert after(BILLING_AT_2, *[NOBODY_LISTS] * 9, without_offsets=frozenset()).groups == {"billing"}
+
+
+STABLE_AT_2 = {**BILLING_AT_2, 2: Listing(frozenset({"billing"}), False, {"billing": Kind.CLASSIC})}
+
+
+def test_a_group_is_stable_while_the_newest_listing_of_its_coordinator_says_so() -> None:
+    assert after(STABLE_AT_2).stable == {"billing": Kind.CLASSIC}
+    assert after(STABLE_AT_2, BILLING_AT_2).stable == {}
+    assert after(STABLE_AT_2, NOBODY_LISTS).stable == {}
+
+
+@pytest.mark.parametrize("answered", [{1: EMPTY, 3: EMPTY}, {**NOBODY_LISTS, 2: LOADING}])
+def test_a_coordinator_that_does_not_tell_leaves_its_groups_as_stable_as_they_were(
+    answered: dict[int, Listing],
+) -> None:
+    assert after(STABLE_AT_2, answered).stable == {"billing": Kind.CLASSIC}
+
+
+def test_a_group_that_another_broker_lists_is_as_stable_as_that_one_says() -> None:
+    moved = {1: EMPTY, 3: Listing(frozenset({"billing"}), loading=False)}
+
+    assert after(STABLE_AT_2, moved).stable == {}
 
 
 def test_a_broker_is_unheard_until_it_has_listed_all_its_groups() -> None:
