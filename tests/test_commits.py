@@ -1,5 +1,7 @@
 """Which groups there are and what they have committed, round by round."""
 
+import pytest
+
 from adapter.brokers import Failure
 from adapter.commits import CommitRound, Commits
 from adapter.directory import Directory
@@ -117,6 +119,16 @@ def test_a_group_that_may_not_be_described_is_an_error_and_stays_where_it_is() -
     rounds.read()
 
     assert rounds.plan == {1: ("audit",), 2: ("billing",)}
+
+
+@pytest.mark.parametrize("error", [14, 30])
+def test_who_says_what_is_wrong_with_a_group_is_its_coordinator(error: int) -> None:
+    rounds = listed(settings=named())
+    rounds.kafka.commit_errors["wanted"] = error
+    rounds.read()
+    rounds.read()
+
+    assert rounds.plan == {1: ("audit", "wanted"), 2: ("billing",)}
 
 
 def test_an_error_nobody_thought_of_is_told_by_its_number() -> None:
@@ -239,6 +251,14 @@ def test_a_listed_group_that_nobody_coordinates_is_never_one_without_commits() -
     rounds.kafka.coordinators["billing"] = NOBODY
 
     assert ["billing" in rounds.read().answers for _ in range(9)] == [False] * 9
+
+
+def test_a_listed_group_given_by_name_is_known_although_it_is_excluded() -> None:
+    excluded = {"groups": {"exclude": ["bill.*"]}}
+    rounds = listed(settings=samples.settings(collection=excluded, rules=[{"group": "billing", "topics": ["orders"]}]))
+    rounds.read()
+
+    assert rounds.plan == {1: ("audit",), 2: ("billing",)}
 
 
 def test_groups_that_are_not_watched_are_not_asked_for() -> None:

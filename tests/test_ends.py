@@ -138,6 +138,15 @@ def test_other_errors_are_of_the_partition_alone(error: int, text: str) -> None:
     assert not reads.ends.have_moved
 
 
+@pytest.mark.parametrize("absurd", [-2, 2**60])
+def test_what_can_be_no_offset_is_refused(absurd: int) -> None:
+    reads = Reads()
+    reads.kafka.ends["orders", 1] = reads.kafka.starts["orders", 0] = absurd
+
+    assert reads.told(reads.read())[1] == (State.ERROR, "its leader gives a log end that is none")
+    assert reads.starts() == [NOT_KNOWN, 4, 0, 0]
+
+
 def test_ends_of_a_broker_that_was_silent_are_doubtful() -> None:
     reads = Reads()
     reads.kafka.silent = {2}
