@@ -128,7 +128,7 @@ def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
         (wants(group="billing", partition=["0", "1"], topic=["orders", "payments"]), 3),
         ((*wants(group="billing"), *without(topic="orders")), 10),
         ((*wants(group="billing"), *without(topic="refunds", partition="1")), 3),
-        ((*without(group="shipping"), *wants(topic="refunds")), 10),
+        ((*without(group="shipping"), *wants(topic="orders")), 3),
         ((*wants(group=["billing", "shipping"]), *wants(group="shipping")), 0),
         ((*wants(cluster="main", group="shipping"), *without(namespace="x")), 0),
     ],
@@ -256,6 +256,8 @@ def test_a_group_whose_commits_were_never_read_is_unknown_not_missing() -> None:
 
     assert str(caught.value) == f"lag of group shipping is not known: {SILENCE}"
     assert unread.value("records_lag_max", wants(group="billing")) == 10
+    with pytest.raises(ValueUnavailable):
+        unread.read("records_lag_max", wants(group=["billing", "shipping"]))
 
 
 # -- listings ----------------------------------------------------------------------------------------------

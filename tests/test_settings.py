@@ -101,6 +101,7 @@ def test_all_problems_are_told_at_once_each_with_its_place() -> None:
         ({"clusters": [{"name": "main"}]}, "clusters[0].bootstrapServers: is missing"),
         ({"collection": {"interval": "0s"}}, "collection.interval: input should be greater than or equal to 1"),
         ({"collection": {"interval": "1"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
+        ({"collection": {"interval": "9s5"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
         ({"collection": {"maxAge": "10s"}}, "collection: maxAge (10s) must be longer than interval (10s)"),
         ({"rules": [{}]}, "rules[0]: needs either group (a name) or groups (a regular expression)"),
         ({"rules": [{"group": "a", "topics": []}]}, "rules[0].topics: must not be empty"),
@@ -267,10 +268,12 @@ def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
 
 
 def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
-    assert load_text(tmp_path, "clusters: []\nrule: []\n") == (
-        "clusters: must not be empty",
-        "rule: is no known key",
-    )
+    path = tmp_path / "settings.yaml"
+    path.write_text("clusters: []\nrule: []\n")
+    with pytest.raises(SettingsInvalid) as caught:
+        load(path)
+
+    assert caught.value.problems == (f"{path}: clusters: must not be empty", f"{path}: rule: is no known key")
 
 
 def test_bootstrap_servers_mean_one_cluster_named_main() -> None:
