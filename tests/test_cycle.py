@@ -270,6 +270,16 @@ def test_a_commit_beyond_the_end_is_refused_in_the_second_cycle() -> None:
     assert refusal(rig) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
 
 
+@pytest.mark.parametrize("absurd", [-5, 2**60])
+def test_a_commit_that_can_be_no_offset_is_an_error_of_its_partition(absurd: int) -> None:
+    rig = running()
+    rig.kafka.commits["billing"][ORDERS_0] = absurd
+    rig.run(7)
+
+    assert rig.view.snapshot.state.tolist() == [State.ERROR, State.OK, State.OK]
+    assert refusal(rig) == "lag of group billing is 70 s old, limit 60 s: orders/0: its commit cannot be read"
+
+
 def test_a_truncated_partition_counts_from_its_log_start() -> None:
     cluster = kafka()
     cluster.starts = {ORDERS_1: 15}

@@ -53,9 +53,10 @@ def test_members_are_asked_for_once_a_minute() -> None:
 
 def test_where_there_are_groups_of_both_kinds_they_take_turns() -> None:
     descriptions = Descriptions("audit")
-    asked = [kind for _ in range(13) for kind, _ in descriptions.run()]
+    asked = [one for _ in range(13) for one in descriptions.run()]
 
-    assert asked == ["Describe classic", "Describe consumer", "Describe classic"]
+    classic, consumer = ("Describe classic", {2: ("billing",)}), ("Describe consumer", {3: ("audit",)})
+    assert asked == [classic, consumer, classic]
     assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
 
 
