@@ -270,17 +270,20 @@ class Cycle:
         never = [group for group in layout.groups if group not in self._commits.topics]
         unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
         for group in self._watching.named_groups:
-            for topic in self._watching.topics_given_by_name(group):
+            for topic in self._required_topics(group):
                 if topic not in self._topology.topics and not self._topology.is_deleted(topic):
                     unread[group] = f"topic {topic} has not been seen yet"
         return unread
 
     def _missing_topics(self) -> dict[str, tuple[str, ...]]:
         missing = {
-            group: tuple(sorted(filter(self._topology.is_deleted, self._watching.topics_given_by_name(group))))
+            group: tuple(sorted(filter(self._topology.is_deleted, self._required_topics(group))))
             for group in self._watching.named_groups
         }
         return {group: topics for group, topics in missing.items() if topics}
+
+    def _required_topics(self, group: str) -> frozenset[str]:
+        return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
 
     def _silence(self) -> str | None:
         """Why groups may exist that nobody has told us of."""

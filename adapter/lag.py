@@ -35,9 +35,10 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
         np.int8
     )
-    # Where it is ahead, the pair that contradicts itself is what the error tells; it is never served as a value.
+    # Where it is ahead, the pair that contradicts itself is what the error tells; it gives no lag and no lead.
     is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
     committed = np.where(is_good, observed.committed, before.committed)
+    received = np.minimum(observed.commit_received, observed.end_received)
     causes = (*observed.causes, START_NOT_READ, FIRST_TIME_BEYOND)
     cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
     cause = np.where((cause == 0) & ~is_read, len(causes) - 2, cause)
@@ -47,7 +48,7 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         committed=np.where(is_shown_beyond, observed.committed, committed),
         log_end=np.where(is_good | is_shown_beyond, observed.log_end, before.log_end),
         log_start=log_start,
-        received=np.where(is_good, np.minimum(observed.commit_received, observed.end_received), before.received),
+        received=np.where(is_good | is_shown_beyond, received, before.received),
         state=_states(committed, log_start, is_good, beyond, _states_of_causes(causes)[cause]),
         cause=cause,
         causes=causes,
@@ -106,6 +107,8 @@ class Values:
     has_commit: Flags
     is_known: Flags
     """There is a good row and nothing contradicts it; how old it is decides at the time of reading."""
+    is_told: Flags
+    """Whether there is a commit is known, be it beyond the end or not."""
 
 
 def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
@@ -119,4 +122,5 @@ def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
         is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD),
+        is_told=snapshot.received > NEVER,
     )

@@ -223,18 +223,18 @@ class Metrics:
         if not values:
             raise NothingChosen(f"no chosen partition has a commit, so there is no {IN_WORDS[served.kind]} to tell")
         # That a partition has no commit must be known as well as any offset: left-out ones count for the age.
-        oldest = min(one.totals.oldest[entry] for one in chosen for entry in one.entries)
+        oldest = min(_oldest(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
 
     def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
         if chosen.entries:
-            worst = min(chosen.entries, key=chosen.totals.oldest.__getitem__)
-            if self._is_bad(chosen.totals, worst, now):
-                raise ValueUnavailable(self._why(served, chosen.view, chosen.totals.worst[worst], now))
+            worst = min(chosen.entries, key=_oldest(served.kind, chosen.totals).__getitem__)
+            if self._is_bad(served.kind, chosen.totals, worst, now):
+                raise ValueUnavailable(self._why(served, chosen.view, _worst(served.kind, chosen.totals)[worst], now))
 
-    def _is_bad(self, totals: Totals, entry: int, now: float) -> bool:
+    def _is_bad(self, kind: MetricKind, totals: Totals, entry: int, now: float) -> bool:
         """Whether a part was never known, is contradictory or too old."""
-        return now - totals.oldest[entry] > self._max_age
+        return now - _oldest(kind, totals)[entry] > self._max_age
 
     def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
         snapshot = view.snapshot
@@ -283,8 +283,8 @@ class Metrics:
         problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
         for entry in chosen.entries:
             group = view.layout.groups[totals.group[entry]]
-            if group not in problems and self._is_bad(totals, entry, now):
-                problems[group] = self._why(served, view, totals.worst[entry], now)
+            if group not in problems and self._is_bad(served.kind, totals, entry, now):
+                problems[group] = self._why(served, view, _worst(served.kind, totals)[entry], now)
         kept = [entry for entry in chosen.entries if view.layout.groups[totals.group[entry]] not in problems]
         return Chosen(view, totals, kept, chosen.groups), list(problems.values())
 
@@ -342,6 +342,14 @@ def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]
     return fitting
 
 
+def _oldest(kind: MetricKind, totals: Totals) -> list[float]:
+    return totals.oldest_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.oldest
+
+
+def _worst(kind: MetricKind, totals: Totals) -> list[int]:
+    return totals.worst_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.worst
+
+
 def _folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:
     filled = [one for one in chosen if one.entries]
     match kind:
@@ -373,7 +381,7 @@ def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
     for code, run in groupby(chosen.entries, key=totals.group.__getitem__):
         entries = list(run)
         labels = {"cluster": view.cluster, "group": view.layout.groups[code]}
-        oldest = min(totals.oldest[entry] for entry in entries)
+        oldest = min(totals.oldest_told[entry] for entry in entries)
         yield MetricValue(labels, sum(totals.uncommitted[entry] for entry in entries), oldest + to_epoch)
 
 

@@ -32,7 +32,8 @@ class Watching:
         self.watches_group = settings.collection.groups.watches
         self.watches_topic = settings.collection.topics.watches
         self.rule_for = lru_cache(maxsize=RULES_REMEMBERED)(settings.rule_for)
-        only = settings.clusters[0].name if len(settings.clusters) == 1 else None
+        self._is_only_cluster = len(settings.clusters) == 1
+        only = settings.clusters[0].name if self._is_only_cluster else None
         own = [metric for metric in settings.metrics if (metric.cluster or only) == cluster]
         self.by_metrics: dict[str, frozenset[str]] = {}
         for metric in own:
@@ -42,16 +43,17 @@ class Watching:
         rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
         self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
 
-    @property
-    def isolations(self) -> frozenset[Isolation]:
-        """The levels in use: each costs one request per broker and cycle."""
-        return frozenset({Isolation.READ_UNCOMMITTED, *(rule.isolation for rule in self._settings.rules)})
-
     def topics_given_by_name(self, group: str) -> frozenset[str]:
         """Topics that count for the group whether Kafka knows it or not, and that are never stale."""
         rule = self.rule_for(group)
         of_rule = rule.topics if rule is not None and rule.group is not None and rule.topics else ()
         return self.by_metrics.get(group, frozenset()) | frozenset(of_rule)
+
+    def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
+        """Topics without which the group has no value. A rule names no cluster: it means the one that has the group."""
+        if self._is_only_cluster or is_known:
+            return self.topics_given_by_name(group)
+        return self.by_metrics.get(group, frozenset())
 
     def given_topics(self, group: str) -> frozenset[str]:
         """Those, and the ones of a rule that fits the group by a regular expression."""

@@ -36,6 +36,9 @@ class Totals:
     """When the oldest part was received, monotonic seconds; NEVER if some part cannot be told."""
     worst: list[int]
     """The row of that part."""
+    oldest_told: list[float]
+    """As `oldest`, for whether there are commits: a commit beyond the log end is one."""
+    worst_told: list[int]
     is_outside: list[bool]
     is_abandoned: list[bool]
     spans: Mapping[int, range]
@@ -51,9 +54,11 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
     group, topic = layout.group[rows], layout.topic[rows]
     starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
     if not len(starts):
-        return Totals([], [], [], [], [], [], [], [], [], [], {})
+        return Totals([], [], [], [], [], [], [], [], [], [], [], [], {})
     received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
     oldest = np.minimum.reduceat(received, starts)
+    told = np.where(values.is_told[rows], snapshot.received[rows], NEVER)
+    oldest_told = np.minimum.reduceat(told, starts)
     lead = np.where(values.has_commit[rows], values.lead[rows], np.iinfo(np.int64).max)
     lead_min = np.minimum.reduceat(lead, starts)
     first = rows[starts]
@@ -66,6 +71,8 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
         uncommitted=np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64).tolist(),
         oldest=oldest.tolist(),
         worst=rows[_first_equal(received, oldest, starts)].tolist(),
+        oldest_told=oldest_told.tolist(),
+        worst_told=rows[_first_equal(told, oldest_told, starts)].tolist(),
         is_outside=treatment.is_outside[first].tolist(),
         is_abandoned=treatment.is_abandoned[first].tolist(),
         spans=_spans(group[starts]),

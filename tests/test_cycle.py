@@ -643,3 +643,25 @@ def test_clusters_are_read_apart() -> None:
     assert [item.labels["cluster"] for item in rig.read("lag", wants(cluster="eu")).values] == ["eu"]
     with pytest.raises(ValueUnavailable, match="groups of cluster main are not known yet"):
         rig.read("lag", BILLING)
+
+
+def test_a_rule_s_topic_may_be_missing_in_a_cluster_that_does_not_have_the_group() -> None:
+    elsewhere = samples.settings(
+        clusters=[samples.cluster("main"), samples.cluster("eu")],
+        rules=[{"group": "billing", "topics": ["payments"]}],
+    )
+    rig = running(Kafka(topics={"orders": [1, 2, 3]}), elsewhere)
+    rig.run(cycles=4)
+
+    assert rig.view.missing == {}
+
+
+def test_a_rule_s_topic_may_not_be_missing_in_the_cluster_that_has_the_group() -> None:
+    elsewhere = samples.settings(
+        clusters=[samples.cluster("main"), samples.cluster("eu")],
+        rules=[{"group": "billing", "topics": ["payments"]}],
+    )
+    rig = running(kafka(), elsewhere)
+    rig.run(cycles=4)
+
+    assert rig.view.missing == {"billing": ("payments",)}

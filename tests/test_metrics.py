@@ -225,6 +225,12 @@ def test_ahead_is_refused_in_words() -> None:
     assert str(caught.value) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
 
 
+def test_a_commit_beyond_the_end_is_a_commit_all_the_same() -> None:
+    rows = {("billing", "orders", 0): row(500, 10, state=State.AHEAD), ("billing", "orders", 1): row(None, 10)}
+
+    assert answers(rows).value("uncommitted_partitions", wants(group="billing")) == 1
+
+
 @pytest.mark.parametrize("metric", ["records_lag_max", "lead_min"])
 def test_a_metric_that_is_one_item_is_whole_or_refused_without_selector_too(metric: str) -> None:
     with pytest.raises(ValueUnavailable):
