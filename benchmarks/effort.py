@@ -18,7 +18,7 @@ class Effort:
 
 
 FULL = Effort(
-    settle_cycles=3, cycles=6, long_cycles=12, rounds=9, slice_seconds=2.0, warm_up_seconds=2.0, first_read_rounds=3
+    settle_cycles=1, cycles=6, long_cycles=12, rounds=9, slice_seconds=2.0, warm_up_seconds=2.0, first_read_rounds=3
 )
 QUICK = Effort(
     settle_cycles=1, cycles=1, long_cycles=2, rounds=2, slice_seconds=0.5, warm_up_seconds=0.5, first_read_rounds=1
