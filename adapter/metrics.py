@@ -6,19 +6,17 @@ items of a reply, so whatever must not be added is one item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import groupby
 from typing import Protocol
 
-import numpy as np
-
+from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, fits, hint
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
+from adapter.folding import MetricValue, folded, oldest_of, worst_of
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
 from adapter.snapshot import State
 from adapter.store import ClusterView
-from adapter.totals import NO_LEAD, Rows, Totals, totals_of
+from adapter.totals import Totals
 
 LISTED = frozenset({MetricKind.LAG, MetricKind.UNCOMMITTED_PARTITIONS})
 """Without a selector these are listings: one bad group does not hide the others."""
@@ -28,19 +26,6 @@ IN_WORDS = {
     MetricKind.LEAD_MIN: "lead",
     MetricKind.UNCOMMITTED_PARTITIONS: "number of uncommitted partitions",
 }
-
-
-class Requirement(Protocol):
-    """One requirement of a label selector; the selector's grammar is not our business."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def only(self) -> frozenset[str] | None:
-        """The only values that match, where the requirement names them."""
-
-    def matches(self, value: str | None) -> bool:
-        """Whether the label's value fits; None: the label is absent."""
 
 
 class Clock(Protocol):
@@ -58,14 +43,6 @@ class Views(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class MetricValue:
-    labels: Mapping[str, str]
-    value: int
-    measured_at: float
-    """When its oldest part was received, in seconds since the epoch."""
-
-
-@dataclass(frozen=True, slots=True)
 class Reading:
     """An answer, and how long it may be given again: while the version stands and the clock is before `valid_until`."""
 
@@ -75,29 +52,6 @@ class Reading:
     version: int
     valid_until: float
     """In seconds of the monotonic clock: when its oldest part becomes too old."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exactly:
-    """A requirement of our own: a named metric's group, cluster and topics."""
-
-    key: str
-    only: frozenset[str]
-
-    def matches(self, value: str | None) -> bool:
-        return value in self.only
-
-
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """The part of one cluster that a question is about."""
-
-    view: ClusterView
-    totals: Totals
-    entries: Sequence[int]
-    """Of the totals."""
-    groups: Sequence[str]
-    """The groups that fit, with or without entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +113,11 @@ class Metrics:
     # -- choosing --------------------------------------------------------------------------------
 
     def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
-        fitting = [view for view in views if _fits("cluster", view.cluster, asked)]
+        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
         for view in fitting:
             if view.silence is not None:
                 raise ValueUnavailable(f"groups of cluster {view.cluster} are not known yet: {view.silence}")
-        chosen = [_chosen(view, asked, stale_too=served.gives_topics) for view in fitting]
+        chosen = [chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting]
         for one in chosen:
             self._refuse_missing_topics(one, served, asked)
         if not any(one.entries for one in chosen):
@@ -178,11 +132,11 @@ class Metrics:
             missing = chosen.view.missing.get(group, ())
             # A named metric without topics of its own answers for what the group's rule gives.
             counted = [topic for topic in missing if topic in given] if given else missing
-            gone = [topic for topic in counted if _fits("topic", topic, asked)]
+            gone = [topic for topic in counted if fits("topic", topic, asked)]
             if gone:
                 raise NothingChosen(
                     f"topic {gone[0]} of group {group} does not exist in cluster {chosen.view.cluster}"
-                    f"{_hint(gone[0], chosen.view.topics, 'its topics are')}"
+                    f"{hint(gone[0], chosen.view.topics, 'its topics are')}"
                 )
 
     def _refuse_unread(self, served: Served, chosen: Sequence[Chosen]) -> None:
@@ -203,7 +157,7 @@ class Metrics:
             if known is not None and requirement.only and not requirement.only & set(known):
                 name = min(requirement.only)
                 return (
-                    f"no {requirement.key} {name[:249]!r} is known{_hint(name, known, f'known {requirement.key}s are')}"
+                    f"no {requirement.key} {name[:249]!r} is known{hint(name, known, f'known {requirement.key}s are')}"
                 )
         if not values["group"]:
             return "no consumer group is known"
@@ -219,22 +173,22 @@ class Metrics:
         now = self._clock.monotonic()
         for one in chosen:
             self._refuse_bad(served, one, now)
-        values = tuple(_folded(served.kind, chosen, self._clock.time() - now))
+        values = tuple(folded(served.kind, chosen, self._clock.time() - now))
         if not values:
             raise NothingChosen(f"no chosen partition has a commit, so there is no {IN_WORDS[served.kind]} to tell")
         # That a partition has no commit must be known as well as any offset: left-out ones count for the age.
-        oldest = min(_oldest(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
+        oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
 
     def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
         if chosen.entries:
-            worst = min(chosen.entries, key=_oldest(served.kind, chosen.totals).__getitem__)
+            worst = min(chosen.entries, key=oldest_of(served.kind, chosen.totals).__getitem__)
             if self._is_bad(served.kind, chosen.totals, worst, now):
-                raise ValueUnavailable(self._why(served, chosen.view, _worst(served.kind, chosen.totals)[worst], now))
+                raise ValueUnavailable(self._why(served, chosen.view, worst_of(served.kind, chosen.totals)[worst], now))
 
     def _is_bad(self, kind: MetricKind, totals: Totals, entry: int, now: float) -> bool:
         """Whether a part was never known, is contradictory or too old."""
-        return now - _oldest(kind, totals)[entry] > self._max_age
+        return now - oldest_of(kind, totals)[entry] > self._max_age
 
     def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
         snapshot = view.snapshot
@@ -265,7 +219,7 @@ class Metrics:
         warnings: list[str] = []
         told: list[Chosen] = []
         for view in views:
-            everything = _chosen(view, (), stale_too=False)
+            everything = chosen_of(view, (), stale_too=False)
             good, left_out = self._without_bad_groups(served, everything, now)
             told.append(good)
             warnings.extend(left_out)
@@ -284,128 +238,6 @@ class Metrics:
         for entry in chosen.entries:
             group = view.layout.groups[totals.group[entry]]
             if group not in problems and self._is_bad(served.kind, totals, entry, now):
-                problems[group] = self._why(served, view, _worst(served.kind, totals)[entry], now)
+                problems[group] = self._why(served, view, worst_of(served.kind, totals)[entry], now)
         kept = [entry for entry in chosen.entries if view.layout.groups[totals.group[entry]] not in problems]
         return Chosen(view, totals, kept, chosen.groups), list(problems.values())
-
-
-def _fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
-    return all(requirement.matches(value) for requirement in asked if requirement.key == key)
-
-
-def _chosen(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
-    """What fits. Work is per group and topic; per partition only where the question is about partitions."""
-    labels = {"cluster", "group", "topic", "partition"}
-    if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
-        return Chosen(view, view.totals, (), ())
-    groups = _groups(view, asked)
-    totals = view.totals
-    if any(requirement.key == "partition" for requirement in asked):
-        totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
-    topics = view.layout.topics
-    fits = _remembering(lambda code: _fits("topic", topics[code], asked))
-    entries = [
-        entry
-        for group in groups
-        for entry in totals.spans.get(view.codes[group], ())
-        if (stale_too or not (totals.is_outside[entry] or totals.is_abandoned[entry])) and fits(totals.topic[entry])
-    ]
-    return Chosen(view, totals, entries, groups)
-
-
-def _remembering(fits: Callable[[int], bool]) -> Callable[[int], bool]:
-    """Many groups may read the same topics: each name is matched once."""
-    known: dict[int, bool] = {}
-
-    def remembered(code: int) -> bool:
-        if code not in known:
-            known[code] = fits(code)
-        return known[code]
-
-    return remembered
-
-
-def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
-    named = [requirement.only for requirement in asked if requirement.key == "group" and requirement.only is not None]
-    candidates: Sequence[str] = view.layout.groups
-    if named:
-        candidates = sorted(group for group in frozenset.intersection(*named) if group in view.codes)
-    return [group for group in candidates if _fits("group", group, asked)]
-
-
-def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Rows:
-    spans = [view.layout.spans[group] for group in groups]
-    rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
-    numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
-    fits = np.array([_fits("partition", str(number), asked) for number in numbers], dtype=bool)
-    fitting: Rows = rows[fits[where]]
-    return fitting
-
-
-def _oldest(kind: MetricKind, totals: Totals) -> list[float]:
-    return totals.oldest_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.oldest
-
-
-def _worst(kind: MetricKind, totals: Totals) -> list[int]:
-    return totals.worst_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.worst
-
-
-def _folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:
-    filled = [one for one in chosen if one.entries]
-    match kind:
-        case MetricKind.LAG:
-            yield from (item for one in filled for item in _lags(one, to_epoch))
-        case MetricKind.UNCOMMITTED_PARTITIONS:
-            yield from (item for one in filled for item in _uncommitted(one, to_epoch))
-        case MetricKind.RECORDS_LAG_MAX:
-            yield _one_item(filled, max(one.totals.lag_max[entry] for one in filled for entry in one.entries), to_epoch)
-        case MetricKind.LEAD_MIN:
-            leads = [one.totals.lead_min[entry] for one in filled for entry in one.entries]
-            if any(lead != NO_LEAD for lead in leads):
-                yield _one_item(filled, min(lead for lead in leads if lead != NO_LEAD), to_epoch)
-
-
-def _lags(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
-    view, totals = chosen.view, chosen.totals
-    for entry in chosen.entries:
-        labels = {
-            "cluster": view.cluster,
-            "group": view.layout.groups[totals.group[entry]],
-            "topic": view.layout.topics[totals.topic[entry]],
-        }
-        yield MetricValue(labels, totals.lag[entry], totals.oldest[entry] + to_epoch)
-
-
-def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
-    view, totals = chosen.view, chosen.totals
-    for code, run in groupby(chosen.entries, key=totals.group.__getitem__):
-        entries = list(run)
-        labels = {"cluster": view.cluster, "group": view.layout.groups[code]}
-        oldest = min(totals.oldest_told[entry] for entry in entries)
-        yield MetricValue(labels, sum(totals.uncommitted[entry] for entry in entries), oldest + to_epoch)
-
-
-def _one_item(filled: Sequence[Chosen], value: int, to_epoch: float) -> MetricValue:
-    """One item for everything chosen, with the labels that all of it shares."""
-    oldest = min(one.totals.oldest[entry] for one in filled for entry in one.entries)
-    return MetricValue(_shared_labels(filled), value, oldest + to_epoch)
-
-
-def _shared_labels(filled: Sequence[Chosen]) -> dict[str, str]:
-    if len(filled) > 1:
-        return {}
-    view, totals = filled[0].view, filled[0].totals
-    groups = {totals.group[entry] for entry in filled[0].entries}
-    topics = {totals.topic[entry] for entry in filled[0].entries}
-    labels = {"cluster": view.cluster}
-    if len(groups) == 1:
-        labels["group"] = view.layout.groups[groups.pop()]
-    if len(topics) == 1:
-        labels["topic"] = view.layout.topics[topics.pop()]
-    return labels
-
-
-def _hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
-    """A few names like the one that was not found; never a list of thousands."""
-    near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
-    return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

@@ -1,4 +1,4 @@
-"""The settings file: what to watch. Every problem of it is reported at once, each with its path in the file.
+"""What to watch: frozen models, a field for each key of the settings file.
 
 Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yaml` shows every one.
 """
@@ -7,24 +7,25 @@ from __future__ import annotations
 
 import re
 import ssl
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-import yaml
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from adapter.errors import SettingsInvalid
-
-SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(?:\d+(?:ms|s|m|h|d))+")
-HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
-METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
-TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+from adapter.setting_types import (
+    BootstrapServer,
+    Name,
+    Pattern,
+    ReadableFile,
+    Seconds,
+    TopicNames,
+    metric_name,
+    not_kept_yet,
+)
 
 
 class MetricKind(StrEnum):
@@ -42,72 +43,6 @@ SERVED_NAMES: dict[str, MetricKind] = {
     "records-lag-max": MetricKind.RECORDS_LAG_MAX,
     "kafka_consumer_fetch_manager_records_lag_max": MetricKind.RECORDS_LAG_MAX,
 }
-
-
-def seconds_of(value: object) -> object:
-    """`1m30s` -> 90.0; anything else is left to be refused by its type."""
-    if not isinstance(value, str) or not DURATION.fullmatch(value):
-        raise ValueError("must be a duration such as 10s, 1m30s or 30d")
-    return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"(\d+)(ms|s|m|h|d)", value))
-
-
-def regular_expression(text: str) -> str:
-    try:
-        re.compile(text)
-    except re.error as error:
-        raise ValueError(f"is no regular expression: {error}") from error
-    return text
-
-
-def host_and_port(text: str) -> str:
-    match = HOST_PORT.fullmatch(text)
-    if match is None or not 0 < int(match["port"]) < 65536:
-        raise ValueError(f"{text!r} is not HOST:PORT")
-    return text
-
-
-def topic_name(text: str) -> str:
-    if not TOPIC_NAME.fullmatch(text) or text in {".", ".."}:
-        raise ValueError(f"{text!r} is no legal topic name")
-    return text
-
-
-def metric_name(text: str) -> str:
-    if not METRIC_NAME.fullmatch(text):
-        raise ValueError(f"{text!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends")
-    if text.lower() in {"status", "finalize"}:
-        raise ValueError(f"{text!r} is taken by Kubernetes' own paths below a namespace")
-    return text
-
-
-def readable_file(path: Path) -> Path:
-    try:
-        path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-    return path
-
-
-def not_kept_yet(location: str | None) -> str | None:
-    if location is not None:
-        raise ValueError("this version keeps no history")
-    return location
-
-
-def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
-    repeated = [value for value, count in Counter(values).items() if count > 1]
-    if repeated:
-        raise ValueError(f"{repeated[0]!r} stands twice")
-    return values
-
-
-Seconds = Annotated[float, BeforeValidator(seconds_of)]
-Pattern = Annotated[str, AfterValidator(regular_expression)]
-BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
-TopicName = Annotated[str, AfterValidator(topic_name)]
-TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
-ReadableFile = Annotated[Path, AfterValidator(readable_file)]
-Name = Annotated[str, Field(min_length=1)]
 
 
 class SettingsPart(BaseModel):
@@ -291,122 +226,3 @@ class Settings(SettingsPart):
 
     def rule_for(self, group: str) -> Rule | None:
         return next((rule for rule in self.rules if rule.fits(group)), None)
-
-
-def load(path: Path) -> Settings:
-    """Settings of a YAML file; raises SettingsInvalid with every problem found."""
-    try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)  # noqa: S506 - a SafeLoader
-    except OSError as error:
-        raise SettingsInvalid((f"{path}: {error.strerror}",)) from error
-    except UnicodeDecodeError as error:
-        raise SettingsInvalid((f"{path}: is not UTF-8 text",)) from error
-    except yaml.YAMLError as error:
-        raise SettingsInvalid((f"{path}: {' '.join(str(error).split())}",)) from error
-    try:
-        return parse(content)
-    except SettingsInvalid as invalid:
-        raise SettingsInvalid(tuple(f"{path}: {problem}" for problem in invalid.problems)) from invalid
-
-
-def parse(content: object) -> Settings:
-    """Settings of an already loaded document; raises SettingsInvalid with every problem found."""
-    if not isinstance(content, dict):
-        raise SettingsInvalid(("must be a mapping with at least `clusters`",))
-    contradictions = tuple(_contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics")))
-    try:
-        settings = Settings.model_validate(content)
-    except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=True)
-        # A list whose items are all refused counts as too short as well; only one that is empty in the file is.
-        problems = tuple(_sentence(one) for one in errors if one["type"] != "too_short" or not one["input"])
-        raise SettingsInvalid(problems + contradictions) from error
-    if contradictions:
-        raise SettingsInvalid(contradictions)
-    return settings
-
-
-def from_bootstrap_servers(text: str) -> Settings:
-    """What `--bootstrap-servers HOST:PORT[,HOST:PORT]` means: one cluster named `main`, everything else by default."""
-    servers = [server.strip() for server in text.split(",") if server.strip()]
-    try:
-        return parse({"clusters": [{"name": "main", "bootstrapServers": servers}]})
-    except SettingsInvalid as invalid:
-        if not servers:
-            raise SettingsInvalid(("--bootstrap-servers: names no server",)) from invalid
-        raise SettingsInvalid(
-            tuple(f"--bootstrap-servers: {p.split(': ', 1)[-1]}" for p in invalid.problems)
-        ) from invalid
-
-
-def path_in_file(location: Sequence[int | str]) -> str:
-    """`("rules", 2, "offsetReset")` -> `rules[2].offsetReset`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in location)
-    return text.removeprefix(".")
-
-
-PLAIN_WORDS = {
-    "extra_forbidden": "is no known key",
-    "missing": "is missing",
-    "too_short": "must not be empty",
-    "string_too_short": "must not be empty",
-    "model_type": "must be a mapping",
-    "tuple_type": "must be a list",
-    "string_type": "must be text",
-}
-
-
-def _sentence(problem: Mapping[str, Any]) -> str:
-    """pydantic's problem as one of ours: the path in the file, then what is wrong there."""
-    kind, message = problem["type"], str(problem["msg"])
-    words = PLAIN_WORDS.get(kind, message[0].lower() + message[1:])
-    if kind == "value_error":
-        words = message.removeprefix("Value error, ")
-    if kind in {"literal_error", "enum"}:
-        words = f"is {problem['input']!r}; {message[0].lower()}{message[1:]}"
-    return f"{path_in_file(problem['loc'])}: {words}"
-
-
-def _named_parts(content: dict[object, object], key: str) -> list[tuple[int, dict[str, object]]]:
-    """The list's mappings that have a name, with their places; the rest is refused by its type already."""
-    parts = content.get(key)
-    if not isinstance(parts, list):
-        return []
-    return [(at, part) for at, part in enumerate(parts) if isinstance(part, dict) and isinstance(part.get("name"), str)]
-
-
-def _contradictions(
-    clusters: list[tuple[int, dict[str, object]]], metrics: list[tuple[int, dict[str, object]]]
-) -> Iterator[str]:
-    yield from _repeated("clusters", ((at, str(cluster["name"])) for at, cluster in clusters))
-    yield from _repeated("metrics", ((at, str(metric["name"]).lower()) for at, metric in metrics))
-    known = {cluster["name"] for _, cluster in clusters}
-    for at, metric in metrics:
-        if str(metric["name"]).lower() in SERVED_NAMES:
-            yield f"metrics[{at}].name: {metric['name']!r} is a metric that is always served"
-        if metric.get("cluster") is None and len(known) > 1:
-            yield f"metrics[{at}].cluster: is missing; there are several clusters"
-        if isinstance(metric.get("cluster"), str) and metric["cluster"] not in known:
-            yield f"metrics[{at}].cluster: {metric['cluster']!r} is none of the clusters {', '.join(map(str, known))}"
-
-
-def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:
-    seen: dict[str, int] = {}
-    for at, name in names:
-        if name in seen:
-            yield f"{place}[{at}].name: {name!r} is also the name of {place}[{seen[name]}]"
-        seen.setdefault(name, at)
-
-
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML lets a later key replace an earlier one in silence; half of a settings file would be lost that way."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if not isinstance(key, yaml.ScalarNode):
-                continue
-            if key.value in seen:
-                raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
-            seen.add(key.value)
-        return super().construct_mapping(node, deep)

@@ -11,7 +11,8 @@ from typing import Protocol
 from cachetools import LRUCache
 from fastapi import Response
 
-from adapter.metrics import Reading, Requirement
+from adapter.choosing import Requirement
+from adapter.metrics import Reading
 from apiservice.access import Scope
 from apiservice.label_selector import LabelRequirement, parse
 from apiservice.negotiation import accept_and_agent, accepts_json, is_for_people

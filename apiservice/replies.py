@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import Response
 
-from adapter.metrics import MetricValue
+from adapter.folding import MetricValue
 
 GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"

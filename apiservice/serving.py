@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from adapter import settings as settings_file
+from adapter import settings_file
 from adapter.collector import Collectors
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.metrics import Metrics

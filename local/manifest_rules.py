@@ -10,7 +10,8 @@ from pathlib import PurePosixPath
 import yaml
 
 from adapter.errors import SettingsInvalid
-from adapter.settings import SERVED_NAMES, parse
+from adapter.settings import SERVED_NAMES
+from adapter.settings_file import parse
 from apiservice.issuing import GROUP, SECRET_NAME, VERSION
 from local.shipped import KUSTOMIZATION, NAME, Rule, Shipped, at
 

@@ -12,9 +12,10 @@ from typing import TypeVar
 import numpy as np
 
 from adapter.brokers import EARLIEST, Answer, Brokers, ClusterUnreachable, Failure, Probe
+from adapter.choosing import Requirement
 from adapter.cycle import Cycle, Outcome
 from adapter.directory import Kind, Listing
-from adapter.metrics import Metrics, Reading, Requirement
+from adapter.metrics import Metrics, Reading
 from adapter.rows import Watching
 from adapter.settings import Isolation, Settings
 from adapter.store import ClusterView, Store

@@ -10,8 +10,10 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
+from adapter.choosing import Requirement
 from adapter.errors import MetricUnknown
-from adapter.metrics import MetricValue, Reading, Requirement
+from adapter.folding import MetricValue
+from adapter.metrics import Reading
 from apiservice.access import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.app import ApiServer, create_app
 from apiservice.health import Readiness

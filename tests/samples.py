@@ -8,11 +8,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adapter import settings as adapter_settings
+from adapter.choosing import Requirement
 from adapter.lag import Treatment, values_of
-from adapter.metrics import Metrics, Reading, Requirement
+from adapter.metrics import Metrics, Reading
 from adapter.rows import Watching, treatment_of
-from adapter.settings import Settings
+from adapter.settings import MetricKind, Settings
+from adapter.settings_file import parse
 from adapter.snapshot import (
     NEVER,
     NO_CAUSE,
@@ -35,7 +36,7 @@ NOW = 1000.0
 EPOCH = 1_795_000_000.0
 """What `SteppedClock.time` says at `NOW`."""
 
-PLAIN = adapter_settings.parse({"clusters": [{"name": "main", "bootstrapServers": ["kafka:9092"]}]})
+PLAIN = parse({"clusters": [{"name": "main", "bootstrapServers": ["kafka:9092"]}]})
 """The settings where none are given."""
 
 Key = tuple[str, str, int]
@@ -56,7 +57,7 @@ class SteppedClock:
 
 def settings(**parts: object) -> Settings:
     """Settings of one cluster named `main`, unless `parts` says otherwise; keys as in the file."""
-    return adapter_settings.parse({"clusters": [cluster("main")], **parts})
+    return parse({"clusters": [cluster("main")], **parts})
 
 
 def cluster(name: str) -> dict[str, object]:
@@ -224,4 +225,4 @@ class Answers:
         return item.value
 
 
-SHORT_NAMES = frozenset(adapter_settings.MetricKind)
+SHORT_NAMES = frozenset(MetricKind)

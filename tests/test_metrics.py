@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapter.choosing import Requirement
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
-from adapter.metrics import Metrics, MetricValue, Requirement
+from adapter.folding import MetricValue
+from adapter.metrics import Metrics
 from adapter.snapshot import State
 from adapter.store import ClusterView, Store, silent_view
 from tests import samples

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.metrics import MetricValue
+from adapter.folding import MetricValue
 from apiservice.replies import external_metric_values, json_reply, pretty, quantity, utc_time, warning_header
 
 LARGEST = 9_223_372_036_854_775

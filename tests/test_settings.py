@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from adapter.errors import SettingsInvalid
-from adapter.settings import Isolation, MetricKind, Protocol, from_bootstrap_servers, load
+from adapter.settings import Isolation, MetricKind, Protocol
+from adapter.settings_file import from_bootstrap_servers, load
 from tests import samples
 from tests.authorities import Authority
 

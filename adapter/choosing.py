@@ -1,0 +1,109 @@
+"""Pure: a selector's requirements -> the part of a cluster's view that a question is about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Protocol
+
+import numpy as np
+
+from adapter.store import ClusterView
+from adapter.totals import Rows, Totals, totals_of
+
+
+class Requirement(Protocol):
+    """One requirement of a label selector; the selector's grammar is not our business."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def only(self) -> frozenset[str] | None:
+        """The only values that match, where the requirement names them."""
+
+    def matches(self, value: str | None) -> bool:
+        """Whether the label's value fits; None: the label is absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """A requirement of our own: a named metric's group, cluster and topics."""
+
+    key: str
+    only: frozenset[str]
+
+    def matches(self, value: str | None) -> bool:
+        return value in self.only
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The part of one cluster that a question is about."""
+
+    view: ClusterView
+    totals: Totals
+    entries: Sequence[int]
+    """Of the totals."""
+    groups: Sequence[str]
+    """The groups that fit, with or without entries."""
+
+
+def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
+    return all(requirement.matches(value) for requirement in asked if requirement.key == key)
+
+
+def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
+    """What fits. Work is per group and topic; per partition only where the question is about partitions."""
+    labels = {"cluster", "group", "topic", "partition"}
+    if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
+        return Chosen(view, view.totals, (), ())
+    groups = _groups(view, asked)
+    totals = view.totals
+    if any(requirement.key == "partition" for requirement in asked):
+        totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
+    topics = view.layout.topics
+    topic_fits = _remembering(lambda code: fits("topic", topics[code], asked))
+    entries = [
+        entry
+        for group in groups
+        for entry in totals.spans.get(view.codes[group], ())
+        if (stale_too or not (totals.is_outside[entry] or totals.is_abandoned[entry]))
+        and topic_fits(totals.topic[entry])
+    ]
+    return Chosen(view, totals, entries, groups)
+
+
+def _remembering(decide: Callable[[int], bool]) -> Callable[[int], bool]:
+    """Many groups may read the same topics: each name is matched once."""
+    known: dict[int, bool] = {}
+
+    def remembered(code: int) -> bool:
+        if code not in known:
+            known[code] = decide(code)
+        return known[code]
+
+    return remembered
+
+
+def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
+    named = [requirement.only for requirement in asked if requirement.key == "group" and requirement.only is not None]
+    candidates: Sequence[str] = view.layout.groups
+    if named:
+        candidates = sorted(group for group in frozenset.intersection(*named) if group in view.codes)
+    return [group for group in candidates if fits("group", group, asked)]
+
+
+def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Rows:
+    spans = [view.layout.spans[group] for group in groups]
+    rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
+    numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
+    is_wanted = np.array([fits("partition", str(number), asked) for number in numbers], dtype=bool)
+    fitting: Rows = rows[is_wanted[where]]
+    return fitting
+
+
+def hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
+    """A few names like the one that was not found; never a list of thousands."""
+    near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
+    return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

@@ -1,0 +1,82 @@
+"""What a single value in the settings file may be: durations, patterns, names, files. Each refusal is a sentence."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(?:\d+(?:ms|s|m|h|d))+")
+HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
+METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
+TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def seconds_of(value: object) -> object:
+    """`1m30s` -> 90.0; anything else is left to be refused by its type."""
+    if not isinstance(value, str) or not DURATION.fullmatch(value):
+        raise ValueError("must be a duration such as 10s, 1m30s or 30d")
+    return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"(\d+)(ms|s|m|h|d)", value))
+
+
+def regular_expression(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"is no regular expression: {error}") from error
+    return text
+
+
+def host_and_port(text: str) -> str:
+    match = HOST_PORT.fullmatch(text)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return text
+
+
+def topic_name(text: str) -> str:
+    if not TOPIC_NAME.fullmatch(text) or text in {".", ".."}:
+        raise ValueError(f"{text!r} is no legal topic name")
+    return text
+
+
+def metric_name(text: str) -> str:
+    if not METRIC_NAME.fullmatch(text):
+        raise ValueError(f"{text!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends")
+    if text.lower() in {"status", "finalize"}:
+        raise ValueError(f"{text!r} is taken by Kubernetes' own paths below a namespace")
+    return text
+
+
+def readable_file(path: Path) -> Path:
+    try:
+        path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+    return path
+
+
+def not_kept_yet(location: str | None) -> str | None:
+    if location is not None:
+        raise ValueError("this version keeps no history")
+    return location
+
+
+def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
+    repeated = [value for value, count in Counter(values).items() if count > 1]
+    if repeated:
+        raise ValueError(f"{repeated[0]!r} stands twice")
+    return values
+
+
+Seconds = Annotated[float, BeforeValidator(seconds_of)]
+Pattern = Annotated[str, AfterValidator(regular_expression)]
+BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
+TopicName = Annotated[str, AfterValidator(topic_name)]
+TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
+ReadableFile = Annotated[Path, AfterValidator(readable_file)]
+Name = Annotated[str, Field(min_length=1)]
