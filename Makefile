@@ -7,7 +7,6 @@ BIN := $(VENV)/bin
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
-export PYTHONDONTWRITEBYTECODE := 1
 
 .PHONY: demo test check bench rig format requirements clean
 .DELETE_ON_ERROR:
