@@ -7,12 +7,13 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from benchmarks import broker_requests, direct_reads, hundred_groups, reads_through_kube_apiserver
 from benchmarks.effort import FULL, QUICK
 from benchmarks.machine import description
 from benchmarks.rig import rig, say
-from benchmarks.tables import markdown
+from benchmarks.tables import markdown, with_figures
 from local.processes import RigError, exit_on_sigterm
 
 # The HPAs of the last one stay, and would add their reads to every other.
@@ -28,13 +29,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure the adapter on real parts.")
     parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"{', '.join(TABLES)}; default: all")
     parser.add_argument("--quick", action="store_true", help="only see that it works: the figures mean little")
+    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the figures between the marks of this page, too")
     flags = parser.parse_args(arguments)
     unknown = set(flags.tables) - set(TABLES)
     if unknown:
         parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    names = [name for name in TABLES if name in flags.tables or not flags.tables]
     try:
         with exit_on_sigterm():
-            _measure([name for name in TABLES if name in flags.tables or not flags.tables], is_quick=flags.quick)
+            figures = "\n".join(_measured(names, is_quick=flags.quick))
+        if flags.into:
+            flags.into.write_text(with_figures(flags.into.read_text(), figures))
     except RigError as error:
         print(error, file=sys.stderr)
         return 1
@@ -43,17 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measure(names: Sequence[str], *, is_quick: bool) -> None:
+def _measured(names: Sequence[str], *, is_quick: bool) -> list[str]:
+    """The description of the machine and the tables, each printed as soon as it is there."""
     effort = QUICK if is_quick else FULL
     began = time.monotonic()
-    print(description(), flush=True)
+    parts = [_printed(description())]
     if is_quick:
-        print("Measured with --quick: short, so that the figures mean little.\n", flush=True)
-    with rig() as parts:
+        parts.append(_printed("Measured with --quick: short, so that the figures mean little.\n"))
+    with rig() as running:
         for name in names:
             say(f"{name} ({time.monotonic() - began:.0f} s after the start)")
-            print(markdown(TABLES[name](parts, effort)), flush=True)
+            parts.append(_printed(markdown(TABLES[name](running, effort))))
     say(f"done after {time.monotonic() - began:.0f} s")
+    return parts
+
+
+def _printed(text: str) -> str:
+    print(text, flush=True)
+    return text
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+BEGIN, END = "<!-- figures of one run -->", "<!-- end of the figures -->"
+
 
 class Verdict(StrEnum):
     MET = "met"
@@ -39,6 +41,15 @@ def row(what: str, figure: float, most: float | None = None, unit: str = "", for
 
 def markdown(table: Table) -> str:
     return "\n".join([f"## {table.title}", "", table.how, "", *_lines(table.rows), ""])
+
+
+def with_figures(page: str, figures: str) -> str:
+    """The page with these figures in place of those between its two marks; ValueError where it has no marks."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"no lines {BEGIN} and {END}")
+    return f"{before}{begin}\n\n{figures.strip()}\n\n{end}{after}"
 
 
 def _lines(rows: Sequence[Row]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from benchmarks.machine import processor
 from benchmarks.measuring import cpu_ticks, established_to, in_turn, median_ratio, percentile, status_bytes
 from benchmarks.request_log import LOG_STARTS, kinds_in
 from benchmarks.rig import PATTERNS, groups, read_path, selector_of
-from benchmarks.tables import Table, Verdict, markdown, row
+from benchmarks.tables import BEGIN, END, Table, Verdict, markdown, row, with_figures
 from benchmarks.window import Window
 
 TARGET = Target(
@@ -142,6 +142,14 @@ def test_a_miss_is_as_visible_as_the_rest() -> None:
     text = markdown(Table("Requests", "Counted.", (row("per cycle", 7.0, 6, form=".1f"),)))
 
     assert text.splitlines()[-1] == "| per cycle | 7.0 | ≤ 6 | **missed** |"
+
+
+def test_only_what_is_between_the_marks_of_a_page_is_replaced() -> None:
+    page = f"# Page\n{BEGIN}\nold\n{END}\nrest\n"
+
+    assert with_figures(page, "new\n") == f"# Page\n{BEGIN}\n\nnew\n\n{END}\nrest\n"
+    with pytest.raises(ValueError, match="no lines"):
+        with_figures("# Page\n", "new")
 
 
 def test_each_pattern_chooses_as_many_groups_as_it_says() -> None:
