@@ -93,13 +93,21 @@ def _kind_of(group: Any) -> Kind | None:  # noqa: ANN401
 
 
 def topics_read_in(response: Any) -> dict[str, frozenset[str]]:  # noqa: ANN401
-    """A DescribeGroups response: Stable group -> the topics its members are subscribed to or assigned."""
+    """A DescribeGroups response: Stable group -> the topics its members are subscribed to or assigned, where known."""
     return {
         group.group_id: topics
         for group in response.groups
         if group.error_code == NO_ERROR and group.group_state.lower() == "stable"
-        if (topics := _union(_classic_topics(member) for member in group.members))
+        if (topics := _classic_topics_of_all(group.members))
     }
+
+
+def _classic_topics_of_all(members: Iterable[Any]) -> frozenset[str]:
+    """Nothing if what one of them sent cannot be read: this group is then as if never described, the others are not."""
+    try:
+        return _union(_classic_topics(member) for member in members)
+    except MalformedResponse:
+        return frozenset()
 
 
 def _classic_topics(member: Any) -> frozenset[str]:  # noqa: ANN401
@@ -109,19 +117,26 @@ def _classic_topics(member: Any) -> frozenset[str]:  # noqa: ANN401
 
 
 def _names(body: bytes, entry_tail: int) -> frozenset[str]:
-    if len(body) < 6:
+    """The topics in what a member sent; any client may send anything, so every step must lead on, within the body."""
+    if not body:
         return frozenset()
     names, position = [], 6
     try:
         for _ in range(_INT32.unpack_from(body, 2)[0]):
-            begin = position + 2
-            position = begin + _INT16.unpack_from(body, position)[0]
+            begin = position + _INT16.size
+            position = _after(body, begin, _INT16.unpack_from(body, position)[0])
             names.append(body[begin:position].decode())
             if entry_tail == _PARTITION_LIST:
-                position += 4 + 4 * _INT32.unpack_from(body, position)[0]
+                position = _after(body, position + _INT32.size, 4 * _INT32.unpack_from(body, position)[0])
     except (struct.error, UnicodeDecodeError) as error:
         raise MalformedResponse(f"a group member's subscription: {error}") from error
     return frozenset(names)
+
+
+def _after(body: bytes, begin: int, size: int) -> int:
+    if not 0 <= size <= len(body) - begin:
+        raise MalformedResponse("a group member's subscription: a length that leads out of it")
+    return begin + size
 
 
 def consumer_topics_read_in(response: Any) -> dict[str, frozenset[str]]:  # noqa: ANN401
