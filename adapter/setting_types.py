@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import AfterValidator, BeforeValidator, Field
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(?:\d+(?:ms|s|m|h|d))+")
+DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -20,13 +20,13 @@ def seconds_of(value: object) -> object:
     """`1m30s` -> 90.0; anything else is left to be refused by its type."""
     if not isinstance(value, str) or not DURATION.fullmatch(value):
         raise ValueError("must be a duration such as 10s, 1m30s or 30d")
-    return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"(\d+)(ms|s|m|h|d)", value))
+    return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"([0-9]+)(ms|s|m|h|d)", value))
 
 
 def regular_expression(text: str) -> str:
     try:
         re.compile(text)
-    except re.error as error:
+    except (re.error, OverflowError, RecursionError) as error:
         raise ValueError(f"is no regular expression: {error}") from error
     return text
 
@@ -79,4 +79,5 @@ BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
 TopicName = Annotated[str, AfterValidator(topic_name)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
 ReadableFile = Annotated[Path, AfterValidator(readable_file)]
-Name = Annotated[str, Field(min_length=1)]
+Name = Annotated[str, Field(min_length=1, max_length=8191)]
+"""No longer than any Kafka takes: a broker drops the connection over a name of more than 32767 bytes."""

@@ -155,9 +155,14 @@ class Names(SettingsPart):
 
     @cached_property
     def watches(self) -> Callable[[str], bool]:
-        included, excluded = (re.compile("|".join(f"(?:{p})" for p in ps)) for ps in (self.include, self.exclude))
-        nothing_excluded = not self.exclude
-        return lambda name: bool(included.fullmatch(name)) and (nothing_excluded or not excluded.fullmatch(name))
+        # Each by itself: flags, names and numbers of groups in one pattern must not touch another.
+        included, excluded = (
+            [re.compile(pattern) for pattern in patterns] for patterns in (self.include, self.exclude)
+        )
+        return lambda name: (
+            any(pattern.fullmatch(name) for pattern in included)
+            and not any(pattern.fullmatch(name) for pattern in excluded)
+        )
 
 
 class Collection(SettingsPart):

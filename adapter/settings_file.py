@@ -16,17 +16,30 @@ from adapter.settings import SERVED_NAMES, Settings
 def load(path: Path) -> Settings:
     """Settings of a YAML file; raises SettingsInvalid with every problem found."""
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _UniqueKeys)  # noqa: S506 - a SafeLoader
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise SettingsInvalid((f"{path}: {error.strerror}",)) from error
     except UnicodeDecodeError as error:
         raise SettingsInvalid((f"{path}: is not UTF-8 text",)) from error
-    except yaml.YAMLError as error:
-        raise SettingsInvalid((f"{path}: {' '.join(str(error).split())}",)) from error
     try:
-        return parse(content)
+        return parse(_content_of(text))
     except SettingsInvalid as invalid:
         raise SettingsInvalid(tuple(f"{path}: {problem}" for problem in invalid.problems)) from invalid
+
+
+def _content_of(text: str) -> object:
+    try:
+        content: object = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise SettingsInvalid((_one_line(str(error)),)) from error
+    # A 13th month, `!!bool maybe` or a thousand brackets surface as whatever Python raises where PyYAML meets them.
+    except Exception as error:
+        raise SettingsInvalid((f"cannot be read as YAML: {type(error).__name__}: {_one_line(str(error))}",)) from error
+    return content
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def parse(content: object) -> Settings:

@@ -95,6 +95,26 @@ def test_all_problems_are_told_at_once_each_with_its_place() -> None:
     ]
 
 
+def test_patterns_keep_their_flags_and_numbers_to_themselves() -> None:
+    names = {"include": ["(?i)bill", "(?x)ship  # ped", r"(a)\1", r"(?P<x>b)(?P=x)", r"(?P<x>c)(?P=x)"]}
+    watches = samples.settings(collection={"groups": names}).collection.groups.watches
+
+    assert [name for name in ("BILL", "SHIP", "ship", "aa", "ab", "bb", "cc", "bc") if watches(name)] == [
+        *("BILL", "ship", "aa", "bb", "cc")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [("a{99999999999999999999}", "repetition number is too large"), ("(" * 5000 + ")" * 5000, "recursion")],
+)
+def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: str) -> None:
+    (problem,) = problems(collection={"groups": {"include": [pattern]}})
+
+    assert problem.startswith("collection.groups.include[0]: is no regular expression: ")
+    assert words in problem
+
+
 @pytest.mark.parametrize(
     ("parts", "problem"),
     [
@@ -103,6 +123,11 @@ def test_all_problems_are_told_at_once_each_with_its_place() -> None:
         ({"collection": {"interval": "0s"}}, "collection.interval: input should be greater than or equal to 1"),
         ({"collection": {"interval": "1"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
         ({"collection": {"interval": "9s5"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
+        (
+            {"collection": {"interval": "9" * 400 + "s"}},
+            "collection.interval: must be a duration such as 10s, 1m30s or 30d",
+        ),
+        ({"rules": [{"group": "x" * 40_000}]}, "rules[0].group: string should have at most 8191 characters"),
         ({"collection": {"maxAge": "10s"}}, "collection: maxAge (10s) must be longer than interval (10s)"),
         ({"rules": [{}]}, "rules[0]: needs either group (a name) or groups (a regular expression)"),
         ({"rules": [{"group": "a", "topics": []}]}, "rules[0].topics: must not be empty"),
@@ -253,6 +278,11 @@ def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
         ("{}", "clusters: is missing"),
         ("{[a, b]: c}", "unhashable key"),
         ("clusters: !!python/object:os.system []", "could not determine a constructor"),
+        ("collection: {interval: 2026-13-45}", "cannot be read as YAML: ValueError: month must be in 1..12"),
+        ("clusters: !!bool maybe", "cannot be read as YAML: KeyError"),
+        ("clusters: !!timestamp soon", "cannot be read as YAML: AttributeError"),
+        ("clusters: " + "9" * 5000, "cannot be read as YAML: ValueError"),
+        ("[" * 20_000, "cannot be read as YAML: RecursionError"),
     ],
 )
 def test_a_file_that_is_no_settings_file_is_refused_with_its_path(
