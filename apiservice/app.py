@@ -29,6 +29,10 @@ from apiservice.status import Status, status_of, status_of_code
 
 logger = logging.getLogger(__name__)
 
+MOST_KEPT = 4000
+LONGEST_KEPT = 1000
+"""Characters of path and query, ASCII. Kept before anybody knows who asks, so it has to stay small: some 20 MB."""
+
 Exposition = Callable[[], tuple[bytes, str]]
 """Our own metrics as Prometheus reads them: the bytes and their content type."""
 
@@ -51,7 +55,7 @@ class ApiServer:
         self._callers = callers
         self._others = others
         self._count_read = count_read
-        self._asked: LRUCache[tuple[str, str, bytes], Asked] = LRUCache(10_000)
+        self._asked: LRUCache[tuple[str, str, bytes], Asked] = LRUCache(MOST_KEPT)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(scope) if scope["type"] == "http" else None
@@ -80,7 +84,7 @@ class ApiServer:
         asked = self._asked.get(key)
         if asked is None:
             asked = asked_of(*key)
-            if len(key[1]) + len(key[2]) <= 2000:  # keeps all that is kept below some 20 MB
+            if sum(map(len, key)) <= LONGEST_KEPT and scope["path"].isascii():
                 self._asked[key] = asked
         return asked
 

@@ -33,7 +33,7 @@ DENIED_KEPT_SECONDS = 10.0
 TOKEN_KEPT_SECONDS = 30.0
 BAD_TOKEN_KEPT_SECONDS = 10.0
 MOST_KEPT = 4096  # answers of one kind
-LONGEST_KEPT_PATH = 1024  # characters; longer ones come from nobody who means well, and would fill the memory
+LONGEST_KEPT_PATH = 1024  # characters, ASCII; others come from nobody who means well, and would fill the memory
 
 
 class Reviews(Protocol):
@@ -98,7 +98,7 @@ class ClusterCallers:
         is_allowed, reason = await self._accesses.ask(
             (caller, attributes),
             lambda: self._reviews.review_access(caller, attributes),
-            is_kept=len(attributes.path) <= LONGEST_KEPT_PATH,
+            is_kept=attributes.path.isascii() and len(attributes.path) <= LONGEST_KEPT_PATH,
         )
         if not is_allowed:
             raise Forbidden(caller, attributes, reason)

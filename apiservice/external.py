@@ -23,7 +23,9 @@ from apiservice.status import MethodNotAllowed, NotAcceptable, WatchNotAllowed
 _NAMESPACES = f"/apis/{GROUP}/{VERSION}/namespaces/"
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
 _LONGEST_KEPT = 2000
-"""Characters of a selector or query. Longer ones are answered, but not kept: what is kept must stay small."""
+"""Bytes of a query. Longer ones are answered, but their replies not kept: what is kept must stay small."""
+_LONGEST_SELECTOR_KEPT = 500
+"""Characters of a selector that is kept parsed, which takes some thirty times as many bytes."""
 
 
 class MetricSource(Protocol):
@@ -98,7 +100,7 @@ def metric_of(path: str) -> str | None:
 
 
 def _requirements(selector: str) -> tuple[LabelRequirement, ...]:
-    return _parse_and_keep(selector) if len(selector) <= _LONGEST_KEPT else parse(selector)
+    return _parse_and_keep(selector) if len(selector) <= _LONGEST_SELECTOR_KEPT else parse(selector)
 
 
-_parse_and_keep = lru_cache(maxsize=2000)(parse)
+_parse_and_keep = lru_cache(maxsize=1000)(parse)

@@ -1,7 +1,9 @@
 """Who may ask what, and what everybody else is told: a sentence, what is asked, what must come back. Failures first."""
 
 import json
+import tracemalloc
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
@@ -306,3 +308,32 @@ def test_a_very_long_query_is_answered(query: str) -> None:
 
     assert answer.code in (200, 400)
     assert json.loads(answer.body)["kind"] in ("ExternalMetricValueList", "Status")
+
+
+@pytest.mark.parametrize("name", ["x" * 1500, "\N{GRINNING FACE}" * 400], ids=["long", "wide"])
+def test_paths_of_strangers_do_not_fill_the_memory(name: str) -> None:
+    house = House()
+    paths = [f"{NAMESPACE}/{number}{quote(name)}" for number in range(300)]
+    house.get(paths[0], authorization="")
+    tracemalloc.start()
+    codes = {house.get(path, authorization="").code for path in paths}
+    house.callers.reviewed.clear()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert codes == {403}
+    assert kept < 300_000
+
+
+def test_selectors_that_are_kept_are_short() -> None:
+    house = House()
+    selectors = [",".join(f"{key:x}" for key in range(start, start + 380)) for start in range(100)]
+    house.get(f"{LAG}?labelSelector={selectors[0]}")
+    tracemalloc.start()
+    codes = {house.get(f"{LAG}?labelSelector={selector}&pad={'x' * 2000}").code for selector in selectors}
+    house.metrics.asked.clear()
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert codes == {200}
+    assert kept < 500_000
