@@ -21,7 +21,8 @@ from adapter.wire import (
 )
 
 HEADLESS_CYCLES = 3
-"""So many cycles running nobody coordinates a group that is given by name: then it is one without commits."""
+"""So many cycles running a cluster without any offsets has nobody who coordinates a group: then it has no commits."""
+OFFSETS_TOPIC = "__consumer_offsets"
 
 CommitAnswers = Mapping[int, Answer[dict[str, GroupCommits]] | Failure]
 
@@ -85,7 +86,7 @@ class Commits:
 
     # -- what they have committed ----------------------------------------------------------------
 
-    def read(self, brokers: Collection[int]) -> CommitRound:
+    def read(self, brokers: Collection[int], *, has_offsets_topic: bool) -> CommitRound:
         """One OffsetFetch per broker that is present, for all its groups."""
         plan = asked_at(self.directory, sorted(self.groups), brokers)
         present = set(self._liveness.present(plan))
@@ -93,11 +94,13 @@ class Commits:
         self._liveness.note(answers)
         for node in plan.keys() - present:
             answers[node] = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
-        outcome = self._sorted_out(plan, answers)
+        outcome = self._sorted_out(plan, answers, has_offsets_topic=has_offsets_topic)
         self._remember(outcome)
         return outcome
 
-    def _sorted_out(self, plan: Mapping[int, list[str]], answers: CommitAnswers) -> CommitRound:
+    def _sorted_out(
+        self, plan: Mapping[int, list[str]], answers: CommitAnswers, *, has_offsets_topic: bool
+    ) -> CommitRound:
         found: dict[str, GroupAnswer] = {}
         problems: dict[str, Cause] = {}
         coordinators: dict[str, int] = {}
@@ -120,12 +123,16 @@ class Commits:
                     problems[group] = _cause_of(commits.error, group, node)
                     coordinators[group] = node
         self.directory = with_coordinators(self.directory, coordinators, refused.keys())
-        found.update(self._headless_answers(refused, found.keys() | problems.keys()))
+        if not (has_offsets_topic or self.directory.coordinators):
+            found.update(self._headless_answers(refused, found.keys() | problems.keys()))
         lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in refused}
         return CommitRound(found, {g: cause for g, cause in (lost | problems).items() if g not in found})
 
     def _headless_answers(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, GroupAnswer]:
-        """Groups given by name that nobody coordinates or lists: while the cluster has no offsets topic yet."""
+        """Groups given by name that nobody coordinates or lists, in a cluster that has no offsets topic yet.
+
+        In one that has it, a group's part of it is offline or moving, and what is committed there is not known.
+        """
         headless = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
         self._headless = {group: self._headless.get(group, 0) + 1 for group in headless}
         proven = (group for group, cycles in self._headless.items() if cycles >= HEADLESS_CYCLES)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.brokers import Brokers, ClusterUnreachable, Failure
-from adapter.commits import CommitRound, Commits, GroupAnswer
+from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits, GroupAnswer
 from adapter.ends import Ends, EndTable, len_of_table
 from adapter.lag import settled, values_of, without_steps_backward
 from adapter.liveness import Liveness
@@ -104,7 +104,8 @@ class Cycle:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
         self._look_round(has_news=is_in_trouble or self._ends.have_moved)
-        commits = self._commits.read(self._topology.brokers.keys())
+        has_offsets_topic = OFFSETS_TOPIC in self._topology.topics
+        commits = self._commits.read(self._topology.brokers.keys(), has_offsets_topic=has_offsets_topic)
         self._look_again_for_strangers(commits)
         self._members.describe_if_due(self._commits.directory, self._topology.brokers.keys())
         observed = self._observe(self._lay_out(), commits)

@@ -37,11 +37,11 @@ class Rounds:
     def list_groups(self) -> None:
         self.commits.list_groups(NODES, NODES)
 
-    def read(self) -> CommitRound:
+    def read(self, *, has_offsets_topic: bool = True) -> CommitRound:
         self.brokers.asked_for.clear()
         self.clock.seconds += 10
         self.liveness.begin_cycle()
-        return self.commits.read(NODES)
+        return self.commits.read(NODES, has_offsets_topic=has_offsets_topic)
 
     @property
     def plan(self) -> object:
@@ -239,11 +239,23 @@ def test_a_group_given_by_name_is_asked_for_before_anybody_lists_it() -> None:
 
 
 def test_a_given_group_that_nobody_coordinates_counts_as_one_without_commits_after_three_rounds() -> None:
+    rounds = listed(Kafka(coordinators={"wanted": NOBODY}), named())
+
+    assert ["wanted" in rounds.read(has_offsets_topic=False).answers for _ in range(4)] == [False, False, True, True]
+
+
+def test_where_there_is_an_offsets_topic_a_group_that_nobody_coordinates_is_not_known() -> None:
+    rounds = listed(Kafka(coordinators={"wanted": NOBODY}), named())
+
+    assert ["wanted" in rounds.read(has_offsets_topic=True).problems for _ in range(9)] == [True] * 9
+
+
+def test_where_other_groups_are_coordinated_a_group_that_nobody_coordinates_is_not_known() -> None:
     cluster = kafka()
     cluster.coordinators["wanted"] = NOBODY
     rounds = listed(cluster, named())
 
-    assert ["wanted" in rounds.read().answers for _ in range(4)] == [False, False, True, True]
+    assert ["wanted" in rounds.read(has_offsets_topic=False).problems for _ in range(9)] == [True] * 9
 
 
 def test_a_listed_group_that_nobody_coordinates_is_never_one_without_commits() -> None:

@@ -562,6 +562,17 @@ def test_while_nobody_coordinates_groups_a_given_one_is_without_commits_after_th
     assert rig.lag() == 0
 
 
+def test_a_given_group_whose_part_of_the_offsets_topic_is_offline_is_never_a_zero() -> None:
+    cluster = kafka()
+    cluster.topics["__consumer_offsets"] = [1]
+    cluster.commits.clear()
+    cluster.coordinators["billing"] = NOBODY
+    rig = running(cluster, given())
+    rig.run(9)
+
+    assert refusal(rig) == "lag of group billing is not known: no broker coordinates group billing"
+
+
 def test_groups_and_topics_that_are_not_watched_are_left_out() -> None:
     cluster = kafka()
     cluster.topics["__internal"] = [1]
