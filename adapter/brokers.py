@@ -107,7 +107,12 @@ class Brokers:
         raise ClusterUnreachable(failures)
 
     def _bootstrap(self, server: str) -> Failure | None:
-        options = self._client_options(server)
+        try:
+            options = self._client_options(server)
+        except (OSError, UnicodeDecodeError) as error:
+            # A mounted secret may have gone since the start. What is in it is not told.
+            reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else "it is not UTF-8 text"
+            return Failure("other", f"bootstrap server {server} cannot be asked, as a secret cannot be read: {reason}")
         net = NetworkSelector(**options)
         manager = _Manager(net, **options)
         client = KafkaNetClient(net, manager)

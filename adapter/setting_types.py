@@ -60,6 +60,16 @@ def readable_file(path: Path) -> Path:
     return path
 
 
+def secret_file(path: Path) -> Path:
+    try:
+        secret = readable_file(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text") from error
+    if not secret.rstrip("\r\n"):
+        raise ValueError(f"{path} is empty")
+    return path
+
+
 def not_kept_yet(location: str | None) -> str | None:
     if location is not None:
         raise ValueError("this version keeps no history")
@@ -79,5 +89,6 @@ BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
 TopicName = Annotated[str, AfterValidator(topic_name)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
 ReadableFile = Annotated[Path, AfterValidator(readable_file)]
+SecretFile = Annotated[Path, AfterValidator(secret_file)]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
 """No longer than any Kafka takes: a broker drops the connection over a name of more than 32767 bytes."""

@@ -22,6 +22,7 @@ from adapter.setting_types import (
     Pattern,
     ReadableFile,
     Seconds,
+    SecretFile,
     TopicNames,
     metric_name,
     not_kept_yet,
@@ -74,14 +75,14 @@ class Security(SettingsPart):
     protocol: Protocol = Protocol.PLAINTEXT
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
     username: Name | None = None
-    password_file: ReadableFile | None = None
+    password_file: SecretFile | None = None
     ca_file: ReadableFile | None = None
     """PEM; absent: the system's certificate authorities."""
     cert_file: ReadableFile | None = None
     """PEM, the client's certificate with its intermediates."""
     key_file: ReadableFile | None = None
     """PEM: PKCS#1, PKCS#8 or EC, encrypted or not."""
-    key_password_file: ReadableFile | None = None
+    key_password_file: SecretFile | None = None
 
     @model_validator(mode="after")
     def _parts_belong_together(self) -> Self:
@@ -136,7 +137,7 @@ class Security(SettingsPart):
 
 
 def secret_in(path: Path | None) -> str | None:
-    """A mounted secret, without the line end that editors add."""
+    """A mounted secret, without the line end that editors add; OSError, UnicodeDecodeError."""
     return path.read_text(encoding="utf-8").rstrip("\r\n") if path else None
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter.brokers import Brokers, ClusterUnreachable
 from adapter.errors import SettingsInvalid
 from adapter.settings import Isolation, MetricKind, Protocol
 from adapter.settings_file import from_bootstrap_servers, load
@@ -254,6 +255,34 @@ def test_a_password_is_read_from_its_file_without_the_line_end(tmp_path: Path) -
 
     assert settings.clusters[0].security.password == " se cret "
     assert "cret" not in repr(settings)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"), [(b"\xff", "is not UTF-8 text"), (b"", "is empty"), (b"\n", "is empty")]
+)
+def test_a_password_that_is_none_is_refused_at_start(tmp_path: Path, content: bytes, problem: str) -> None:
+    path = tmp_path / "password"
+    path.write_bytes(content)
+    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "lag", "passwordFile": str(path)}
+
+    assert problems(clusters=[{**samples.cluster("main"), "security": security}]) == (
+        f"clusters[0].security.passwordFile: {path} {problem}",
+    )
+
+
+def test_a_secret_that_has_gone_since_the_start_is_a_failure_of_the_cycle(tmp_path: Path) -> None:
+    path = tmp_path / "password"
+    path.write_text("secret")
+    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "lag", "passwordFile": str(path)}
+    (cluster,) = samples.settings(clusters=[{**samples.cluster("main"), "security": security}]).clusters
+    brokers = Brokers(cluster, lambda _: None)
+
+    path.unlink()
+    with pytest.raises(ClusterUnreachable, match=r"a secret cannot be read: .*password: No such file or directory"):
+        brokers.connect()
+    path.write_bytes(b"secret\xff")
+    with pytest.raises(ClusterUnreachable, match=r"a secret cannot be read: it is not UTF-8 text$"):
+        brokers.connect()
 
 
 # -- files and flags -----------------------------------------------------------------------------------
