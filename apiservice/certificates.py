@@ -93,16 +93,16 @@ class ServingTls:
 def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.datetime) -> PairFiles:
     """The pair in this directory; made there if there is none yet. CertificateUnusable if that cannot be done."""
     files = PairFiles(certificate=directory / "tls.crt", key=directory / "tls.key")
-    if files.certificate.exists() and files.key.exists():
-        return files
-    pair = self_signed(names, now, SELF_SIGNED_DAYS)
     try:
+        if files.certificate.exists() and files.key.exists():
+            return files
+        pair = self_signed(names, now, SELF_SIGNED_DAYS)
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.certificate.write_bytes(pair.certificate)
         files.key.touch(mode=0o600)
         files.key.write_bytes(pair.key)
     except OSError as error:
-        raise CertificateUnusable(f"no certificate can be written to {directory}: {error.strerror}") from error
+        raise CertificateUnusable(f"no certificate can be kept in {directory}: {error.strerror}") from error
     return files
 
 

@@ -200,11 +200,12 @@ def test_a_self_signed_pair_is_made_once_and_served(tmp_path: Path) -> None:
     assert files.key.stat().st_mode & 0o077 == 0
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("folder", ["file/folder", "x" * 300])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path, folder: str) -> None:
     (tmp_path / "file").touch()
 
-    with pytest.raises(CertificateUnusable, match="file/folder"):
-        self_signed_files(tmp_path / "file" / "folder", (NAME,), NOW)
+    with pytest.raises(CertificateUnusable, match=folder):
+        self_signed_files(tmp_path / folder, (NAME,), NOW)
 
 
 def test_the_printed_objects_fit_each_other(tmp_path: Path) -> None:
