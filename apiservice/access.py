@@ -15,6 +15,9 @@ from adapter.errors import AdapterError
 Scope = Mapping[str, Any]
 """An ASGI scope. `Any`, because the ASGI specification gives each key another type."""
 
+UNAUTHENTICATED = "system:unauthenticated"
+"""The group of whoever showed no credential."""
+
 
 @dataclass(frozen=True, slots=True)
 class Caller:

@@ -15,7 +15,15 @@ from urllib.parse import unquote
 
 from cachetools import LRUCache
 
-from apiservice.access import Attributes, Caller, Forbidden, ReviewUnavailable, Scope, Unauthorized
+from apiservice.access import (
+    UNAUTHENTICATED,
+    Attributes,
+    Caller,
+    Forbidden,
+    ReviewUnavailable,
+    Scope,
+    Unauthorized,
+)
 from apiservice.authentication import Authentication, ClusterUnreachable
 from apiservice.peers import Chain, Peers
 
@@ -24,7 +32,6 @@ Answer = TypeVar("Answer")
 Headers = tuple[tuple[bytes, bytes], ...]
 
 AUTHENTICATED = "system:authenticated"
-UNAUTHENTICATED = "system:unauthenticated"
 MASTERS = "system:masters"
 ANONYMOUS = Caller(name="system:anonymous", uid="", groups=(UNAUTHENTICATED,), extra=())
 

@@ -19,7 +19,7 @@ from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError
-from apiservice.access import Attributes, Caller
+from apiservice.access import UNAUTHENTICATED, Attributes, Caller
 from apiservice.authentication import ClusterUnreachable, Data
 
 Answer = TypeVar("Answer")
@@ -50,14 +50,16 @@ class Cluster:
         configuration.keep_alive = True
         self._client = ApiClient(configuration)
         self._client.user_agent = "kafka-lag-adapter"
-        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="review")
+        # Two rooms, so that strangers with made-up tokens and paths keep no proven caller waiting.
+        self._known = ThreadPoolExecutor(max_workers=4, thread_name_prefix="review")
+        self._strangers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="review-strangers")
         self._watch: urllib3.BaseHTTPResponse | None = None
         self._is_interrupted = False
 
     async def review_token(self, token: str) -> Caller | None:
         """Whom a bearer token belongs to; None: it is not good. ClusterUnreachable."""
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        return _caller_of(await self._review("/apis/authentication.k8s.io/v1/tokenreviews", review))
+        return _caller_of(await self._review(self._strangers, "/apis/authentication.k8s.io/v1/tokenreviews", review))
 
     async def review_access(self, caller: Caller, attributes: Attributes) -> tuple[bool, str]:
         """Whether this caller may do this, and the authorizer's reason, perhaps empty. ClusterUnreachable."""
@@ -66,7 +68,8 @@ class Cluster:
             "kind": "SubjectAccessReview",
             "spec": _subject(caller) | _action(attributes),
         }
-        status = await self._review("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        threads = self._strangers if UNAUTHENTICATED in caller.groups else self._known
+        status = await self._review(threads, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
         is_allowed = status.get("allowed") is True and status.get("denied") is not True
         return is_allowed, str(status.get("reason") or "")
 
@@ -102,14 +105,15 @@ class Cluster:
 
     def close(self) -> None:
         """Drop reviews that have not begun; those under way end at their deadline."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._known, self._strangers):
+            threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _review(self, path: str, review: Json) -> Json:
+    async def _review(self, threads: ThreadPoolExecutor, path: str, review: Json) -> Json:
         """The status of a review, within the deadline, also when all threads are waiting for a silent API server."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(REVIEW_SECONDS):
-                return await loop.run_in_executor(self._threads, self._status_of, path, review)
+                return await loop.run_in_executor(threads, self._status_of, path, review)
         except TimeoutError as error:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {REVIEW_SECONDS} s") from error
 

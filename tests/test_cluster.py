@@ -4,11 +4,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from apiservice.access import Attributes, Caller
 from apiservice.authentication import Authentication, AuthenticationWatch, ClusterUnreachable
+from apiservice.callers import ANONYMOUS
 from apiservice.cluster import Cluster, ClusterUnknown, connect
 from tests.fake_cluster import FakeCluster, kubeconfig_text
 
@@ -87,6 +89,31 @@ def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
 
     with pytest.raises(ClusterUnreachable, match="cannot be reached"):
         asyncio.run(connect(kubeconfig).review_token("good"))
+
+
+def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
+    cluster: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, answer = threading.Event(), fake.review
+
+    def review(review: dict[str, Any]) -> dict[str, Any]:
+        if review["kind"] == "TokenReview" or review["spec"]["user"] == ANONYMOUS.name:
+            held.wait(10)
+        return answer(review)
+
+    async def ask() -> tuple[bool, str]:
+        tokens = [asyncio.create_task(cluster.review_token(f"made up {number}")) for number in range(8)]
+        paths = [
+            asyncio.create_task(cluster.review_access(ANONYMOUS, Attributes("get", f"/{number}")))
+            for number in range(8)
+        ]
+        known = await asyncio.create_task(cluster.review_access(ALICE, READ_LAG))
+        held.set()
+        await asyncio.gather(*tokens, *paths)
+        return known
+
+    monkeypatch.setattr(fake, "review", review)
+    assert asyncio.run(ask()) == (True, "as the test says")
 
 
 def test_the_config_map_is_followed_through_changes_and_ended_watches(cluster: Cluster, fake: FakeCluster) -> None:
