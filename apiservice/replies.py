@@ -33,8 +33,8 @@ def text_reply(body: str | bytes, code: int = 200, content_type: str = "text/pla
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
-    """The document as compact JSON in UTF-8."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+    """The document as compact JSON in UTF-8; what is no text (a group id may be any bytes) becomes `?`."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def etag_of(body: bytes) -> str:

@@ -69,6 +69,9 @@ class Status:
         return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
+_LONGEST_MESSAGE = 4096
+"""Characters."""
+
 _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (BadRequest, 400, "BadRequest"),
     (Unauthorized, 401, "Unauthorized"),
@@ -108,7 +111,13 @@ def status_of_code(code: int) -> Status:
 
 def _message_of(error: Exception) -> str:
     # Why credentials are refused is for the log: whoever guesses tokens is told nothing.
-    return "Unauthorized" if isinstance(error, Unauthorized) else str(error)
+    return "Unauthorized" if isinstance(error, Unauthorized) else _cut(str(error))
+
+
+def _cut(message: str) -> str:
+    """A group id may have thousands of letters, and an HPA carries the message in its status; the end says why."""
+    half = _LONGEST_MESSAGE // 2
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} … {message[-half:]}"
 
 
 def _details_of(error: Exception) -> Mapping[str, Any] | None:

@@ -126,6 +126,15 @@ def test_a_message_that_is_no_text_is_served_all_the_same() -> None:
     assert house.get(LAG).is_status(503, 'half a letter: ? "\n')
 
 
+def test_a_message_about_an_endless_name_is_cut_in_its_middle() -> None:
+    error = ValueUnavailable(f"lag of group {'g' * 30_000} is not known: broker 2 does not answer")
+    message = House(metrics=FakeMetrics({"kafka_consumergroup_lag": error})).get(LAG).document["message"]
+
+    assert len(message) < 4200
+    assert message.startswith("lag of group ggg")
+    assert message.endswith("ggg is not known: broker 2 does not answer")
+
+
 def test_warnings_stand_in_a_header() -> None:
     house = House()
     house.metrics.warnings = ('groups left out: "a"', "grün")

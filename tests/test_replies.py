@@ -100,6 +100,13 @@ def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
     }
 
 
+def test_a_name_that_is_no_text_spoils_no_reply() -> None:
+    reply = json_reply(external_metric_values("lag", [MetricValue({"group": "a\udcff\n"}, 1, 0.0)]))
+
+    for body in (reply.body, pretty(reply).body):
+        assert json.loads(bytes(body))["items"][0]["metricLabels"] == {"group": "a?\n"}
+
+
 def test_an_indented_reply_says_the_same_without_the_etag_of_other_bytes() -> None:
     compact = json_reply(b'{"a":[1]}', headers={"etag": '"1"', "vary": "Accept"})
     indented = pretty(compact)
