@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
 from apiservice import discovery, health, openapi
-from apiservice.access import Attributes, Callers
+from apiservice.access import Attributes, Callers, Unauthorized
 from apiservice.external import ExternalMetrics, MetricSource, metric_of
 from apiservice.health import Readiness
 from apiservice.negotiation import accept_and_agent, is_for_people
@@ -71,9 +71,12 @@ class ApiServer:
             if asked.metric is not None:
                 response = self._external.answer(asked.metric, scope)
         except AdapterError as error:
+            if isinstance(error, Unauthorized):
+                # The reply does not say why. Not louder, as any stranger could fill the log with it.
+                logger.debug("credentials refused: %s", error)
             response = refusal(status_of(error), scope)
         except Exception as error:
-            logger.exception("%s %s failed", scope["method"], scope["path"])
+            logger.exception("%s %r failed", scope["method"], scope["path"])
             response = refusal(status_of(error), scope)
         if asked.metric is not None and response is not None:
             self._count_read(self._external.spelled(asked.metric) or "other", response.status_code)

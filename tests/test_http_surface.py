@@ -174,6 +174,15 @@ def test_a_metric_is_forbidden_to_who_may_not_list_it() -> None:
     assert answer.document["details"] == {"group": "external.metrics.k8s.io", "kind": "kafka_consumergroup_lag"}
 
 
+def test_why_credentials_are_refused_is_for_the_log_alone(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", logger="apiservice.app"):
+        answer = House().get(LAG, authorization="Bearer made up")
+
+    assert answer.is_status(401, "Unauthorized")
+    assert b"not known" not in answer.body
+    assert caplog.messages == ["credentials refused: the token is not known"]
+
+
 @pytest.mark.parametrize("remembers", [False, True])
 def test_a_denial_gives_its_reason_whether_it_was_kept_or_not(remembers: bool) -> None:  # noqa: FBT001 - a case
     house = House(callers=FakeCallers(allowed=frozenset(), reason="no rule allows it", remembers=remembers))
