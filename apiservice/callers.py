@@ -199,7 +199,7 @@ class _KeptAnswers(Generic[Key, Answer]):
         self._kept_seconds = kept_seconds
         self._clock = clock
         # Until when, and the answer. A plain dict: every read looks into it, and a cache's bookkeeping would cost more
-        # than all else here. What is oldest goes first, which is what ends soonest.
+        # than all else here. What is oldest goes first: of its like it ends soonest.
         self._kept: dict[Key, tuple[float, Answer]] = {}
         self._under_way: dict[Key, asyncio.Task[Answer]] = {}
 
