@@ -30,6 +30,7 @@ from apiservice.peers import Chain, Peers
 Key = TypeVar("Key")
 Answer = TypeVar("Answer")
 Headers = tuple[tuple[bytes, bytes], ...]
+_Wish = tuple[Caller, Attributes]
 
 AUTHENTICATED = "system:authenticated"
 MASTERS = "system:masters"
@@ -60,7 +61,9 @@ class ClusterCallers:
         self._reviews = reviews
         self._trust: _Trust | None = None
         self._tokens = _KeptAnswers[bytes, Caller | None](_token_kept_seconds, clock)
-        self._accesses = _KeptAnswers[tuple[Caller, Attributes], tuple[bool, str]](_access_kept_seconds, clock)
+        self._accesses = _KeptAnswers[_Wish, tuple[bool, str]](_access_kept_seconds, clock)
+        # Apart, so that whoever asks for a thousand made-up paths makes nobody's permission be forgotten.
+        self._accesses_of_strangers = _KeptAnswers[_Wish, tuple[bool, str]](_access_kept_seconds, clock)
 
     def trust(self, authentication: Authentication) -> None:
         """Believe these CAs and header names from the next request on, also on open connections; from any thread."""
@@ -95,20 +98,23 @@ class ClusterCallers:
         """Whether it is allowed, if that was answered a short time ago."""
         if MASTERS in caller.groups:
             return True
-        answer = self._accesses.recall((caller, attributes))
+        answer = self._accesses_of(caller).recall((caller, attributes))
         return None if answer is None else answer[0]
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
         """Return if it is allowed; else Forbidden, ReviewUnavailable."""
         if MASTERS in caller.groups:
             return
-        is_allowed, reason = await self._accesses.ask(
+        is_allowed, reason = await self._accesses_of(caller).ask(
             (caller, attributes),
             lambda: self._reviews.review_access(caller, attributes),
             is_kept=attributes.path.isascii() and len(attributes.path) <= LONGEST_KEPT_PATH,
         )
         if not is_allowed:
             raise Forbidden(caller, attributes, reason)
+
+    def _accesses_of(self, caller: Caller) -> "_KeptAnswers[_Wish, tuple[bool, str]]":
+        return self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses
 
     async def _review(self, token: "_Token") -> Caller | None:
         caller = await self._reviews.review_token(token.text)

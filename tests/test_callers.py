@@ -304,6 +304,17 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.M
     assert [callers.recall_permission(ALICE, attributes) for attributes in paths] == [None, True, True]
 
 
+def test_strangers_make_nobodys_permission_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiservice.callers.MOST_KEPT", 2)
+    callers = trusting(FakeReviews(allowed=("alice", ANONYMOUS.name)))
+    asyncio.run(callers.authorize(ALICE, READ_LAG))
+    for path in ("/1", "/2", "/3"):
+        asyncio.run(callers.authorize(ANONYMOUS, Attributes("get", path)))
+
+    assert callers.recall_permission(ALICE, READ_LAG) is True
+    assert callers.recall_permission(ANONYMOUS, Attributes("get", "/3")) is True
+
+
 def test_permissions_for_very_long_paths_do_not_fill_the_memory() -> None:
     callers = trusting(FakeReviews(allowed=("alice",)))
     long = Attributes(verb="get", path="/" + "x" * 5000)
