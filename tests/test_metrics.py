@@ -501,9 +501,8 @@ Answer = list[tuple[dict[str, str], int]] | type[Exception]
 def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[samples.Wants]) -> Answer:
     """The rules of the folds, one row at a time."""
     chosen = {key: one for key, one in sorted(rows.items()) if all(fits(key, one) for one in requirements)}
-    if any(NOW - one.received > 60 for one in chosen.values()):
-        return ValueUnavailable
-    if metric != "uncommitted_partitions" and any(one.state is State.AHEAD for one in chosen.values()):
+    refused_state = State.AHEAD if metric != "uncommitted_partitions" else None
+    if any(NOW - one.received > 60 or one.state is refused_state for one in chosen.values()):
         return ValueUnavailable
     counted = chosen if metric != "lead_min" else {key: one for key, one in chosen.items() if one.committed >= 0}
     if not counted:
