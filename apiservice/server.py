@@ -32,6 +32,7 @@ LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; a user of many gr
 HEAD_SECONDS = 10.0  # between two pieces of a request's head
 GRACE_SECONDS = 3.0  # how long callers that have not yet heard of the end are served
 FINISH_SECONDS = 3  # for requests under way after that
+DATE_SECONDS = 1.0
 CLOSE_SECONDS = 1.0  # for the peer's part of closing a TLS connection
 
 
@@ -101,7 +102,7 @@ async def serve_until(
         on_stopping()
         await _grace(servers)
         for server in servers:
-            server.should_exit = True
+            server.leave()
         for task in beside:
             task.cancel()
 
@@ -138,6 +139,18 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.is_accepting = asyncio.Event()
+        self._is_leaving = asyncio.Event()
+
+    async def main_loop(self) -> None:
+        """Once a second, for the date header. uvicorn looks ten times a second whether it should end; we tell it."""
+        while not await self.on_tick(0):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_leaving.wait(), DATE_SECONDS)
+
+    def leave(self) -> None:
+        """End the server, once what is under way is finished."""
+        self.should_exit = True
+        self._is_leaving.set()
 
     @property
     def is_busy(self) -> bool:
