@@ -13,6 +13,7 @@ SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
+LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -49,6 +50,15 @@ def metric_name(text: str) -> str:
         raise ValueError(f"{text!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends")
     if text.lower() in {"status", "finalize"}:
         raise ValueError(f"{text!r} is taken by Kubernetes' own paths below a namespace")
+    return text
+
+
+def label_value(text: str) -> str:
+    if not LABEL_VALUE.fullmatch(text):
+        raise ValueError(
+            f"{text!r} must be what a selector can name: at most 63 letters, digits, '-', '_' and '.', "
+            "with a letter or digit at both ends"
+        )
     return text
 
 
@@ -90,5 +100,6 @@ TopicName = Annotated[str, AfterValidator(topic_name)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
 ReadableFile = Annotated[Path, AfterValidator(readable_file)]
 SecretFile = Annotated[Path, AfterValidator(secret_file)]
+ClusterName = Annotated[str, AfterValidator(label_value)]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
 """No longer than any Kafka takes: a broker drops the connection over a name of more than 32767 bytes."""

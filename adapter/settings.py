@@ -18,6 +18,7 @@ from pydantic.alias_generators import to_camel
 
 from adapter.setting_types import (
     BootstrapServer,
+    ClusterName,
     Name,
     Pattern,
     ReadableFile,
@@ -142,7 +143,7 @@ def secret_in(path: Path | None) -> str | None:
 
 
 class Cluster(SettingsPart):
-    name: Name
+    name: ClusterName
     """The label `cluster`."""
     bootstrap_servers: Annotated[tuple[BootstrapServer, ...], Field(min_length=1)]
     security: Security = Security()

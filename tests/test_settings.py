@@ -182,6 +182,13 @@ def test_a_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
     assert problem.startswith("metrics[0].name: ")
 
 
+@pytest.mark.parametrize("name", ["", "my cluster", "eu/west", "-eu", "x" * 64, "eu\n"])
+def test_a_cluster_that_no_selector_can_name_is_refused(name: str) -> None:
+    (problem,) = problems(clusters=[{**samples.cluster("main"), "name": name}])
+
+    assert problem.startswith(f"clusters[0].name: {name!r} must be what a selector can name")
+
+
 def test_with_several_clusters_a_named_metric_must_say_which() -> None:
     clusters = [samples.cluster("main"), samples.cluster("eu")]
 
