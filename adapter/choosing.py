@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import Protocol
 
@@ -72,6 +72,20 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
         and topic_fits(totals.topic[entry])
     ]
     return Chosen(view, totals, entries, groups)
+
+
+def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
+    """A rule names no cluster: where one of the chosen clusters knows the group, it is not assumed in the others."""
+    known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
+    return [_without(one, one.view.assumed & known) for one in chosen]
+
+
+def _without(chosen: Chosen, groups: Set[str]) -> Chosen:
+    if not groups:
+        return chosen
+    names, of_entry = chosen.view.layout.groups, chosen.totals.group
+    kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in groups]
+    return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
 
 
 def _remembering(decide: Callable[[int], bool]) -> Callable[[int], bool]:

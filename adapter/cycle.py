@@ -262,6 +262,7 @@ class Cycle:
             silence=silence,
             unread=self._unread(self._snapshot.layout, problems),
             missing=self._missing_topics(),
+            assumed=self._watching.named_groups - self._commits.directory.groups,
             topics=frozenset(filter(self._watching.watches_topic, self._topology.topics)),
         )
         self._store.replace(view)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, fits, hint
+from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, fits, hint, where_known
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
 from adapter.folding import MetricValue, folded, oldest_of, worst_of
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
@@ -117,7 +117,7 @@ class Metrics:
         for view in fitting:
             if view.silence is not None:
                 raise ValueUnavailable(f"groups of cluster {view.cluster} are not known yet: {view.silence}")
-        chosen = [chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting]
+        chosen = where_known([chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting])
         for one in chosen:
             self._refuse_missing_topics(one, served, asked)
         if not any(one.entries for one in chosen):
@@ -218,8 +218,8 @@ class Metrics:
         now = self._clock.monotonic()
         warnings: list[str] = []
         told: list[Chosen] = []
-        for view in views:
-            everything = chosen_of(view, (), stale_too=False)
+        for everything in where_known([chosen_of(view, (), stale_too=False) for view in views]):
+            view = everything.view
             good, left_out = self._without_bad_groups(served, everything, now)
             told.append(good)
             warnings.extend(left_out)

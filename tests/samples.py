@@ -154,13 +154,16 @@ def view(
     unread: Mapping[str, str] | None = None,
     missing: Mapping[str, tuple[str, ...]] | None = None,
     members_read: Mapping[str, frozenset[str]] | None = None,
+    assumed: frozenset[str] = frozenset(),
 ) -> ClusterView:
     """A cluster's view after a cycle; groups in `unread` and `missing` need no rows."""
     unread, missing = unread or {}, missing or {}
     made = snapshot(rows, {*unread, *missing})
     treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {})
     topics = frozenset(made.layout.topics)
-    return ClusterView(cluster, made, treatment, values_of(made, treatment), silence, unread, missing, topics)
+    return ClusterView(
+        cluster, made, treatment, values_of(made, treatment), silence, unread, missing, assumed=assumed, topics=topics
+    )
 
 
 def watching(given: Settings | None = None, cluster: str = "main") -> Watching:

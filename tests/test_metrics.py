@@ -318,6 +318,25 @@ def two_clusters(*views: ClusterView) -> Answers:
     return Answers(views, samples.settings(**TWO_CLUSTERS))
 
 
+def test_where_one_cluster_knows_a_group_another_that_a_rule_gives_it_to_does_not_count() -> None:
+    elsewhere = view({("billing", "orders", 0): row(None, 5000)}, "eu", assumed=frozenset({"billing"}))
+    both = two_clusters(view(BILLING), elsewhere)
+
+    assert clusters_of(both.read("lag", wants(group="billing")).values) == ["main"]
+    assert clusters_of(both.read("lag").values) == ["main"]
+    assert clusters_of(both.read("lag", wants(group="billing", cluster="eu")).values) == ["eu"]
+
+
+def test_where_no_cluster_knows_a_group_all_that_a_rule_gives_it_to_count() -> None:
+    views = [view(BILLING, name, assumed=frozenset({"billing"})) for name in ("main", "eu")]
+
+    assert clusters_of(two_clusters(*views).read("lag", wants(group="billing")).values) == ["eu", "main"]
+
+
+def clusters_of(values: Sequence[MetricValue]) -> list[str]:
+    return sorted({value.labels["cluster"] for value in values})
+
+
 def test_a_cluster_that_has_not_listed_its_groups_refuses_every_selector_that_could_reach_it() -> None:
     silent = two_clusters(view(BILLING), view({}, "eu", silence="broker 3 has not listed its groups yet"))
     with pytest.raises(ValueUnavailable) as caught:
