@@ -1,40 +1,15 @@
 """What is answered: choosing by labels, folding, and which error says what."""
 
-from collections.abc import Collection, Mapping, Sequence
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from adapter.choosing import Requirement
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
-from adapter.folding import MetricValue
 from adapter.metrics import Metrics
 from adapter.snapshot import State
-from adapter.store import ClusterView, Store, silent_view
+from adapter.store import Store, silent_view
 from tests import samples
-from tests.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, Key, Row, SteppedClock, row, view, wants, without
-
-BILLING: dict[Key, Row] = {
-    ("billing", "orders", 0): row(7, 10, 5),
-    ("billing", "orders", 1): row(20, 20, 1),
-    ("billing", "refunds", 0): row(90, 100, 85),
-}
-SHIPPING: dict[Key, Row] = {("shipping", "orders", 0): row(10, 10), ("shipping", "orders", 1): row(None, 20)}
-TO_FOLD = (
-    "to fold for kafka_consumergroup_lag that the selector chooses"
-    " (a partition needs a commit, or a rule that names group and topics)"
-)
-SILENCE = "broker 2 at kafka-2:9092 does not answer"
-
-
-def answers(rows: Mapping[Key, Row]) -> Answers:
-    return Answers([view(rows)])
-
-
-def items(values: Sequence[MetricValue]) -> list[tuple[dict[str, str], int]]:
-    return [(dict(item.labels), item.value) for item in values]
-
+from tests.questions import BILLING, SHIPPING, SILENCE, TO_FOLD, answers, items
+from tests.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, SteppedClock, row, view, wants, without
 
 # -- folds ---------------------------------------------------------------------------------------------
 
@@ -268,115 +243,6 @@ def test_a_group_whose_commits_were_never_read_is_unknown_not_missing() -> None:
         unread.read("records_lag_max", wants(group=["billing", "shipping"]))
 
 
-# -- listings ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("metric", ["lag", "uncommitted_partitions"])
-def test_a_listing_leaves_out_whole_groups_without_a_number_and_names_them(metric: str) -> None:
-    rows = BILLING | SHIPPING | {("shipping", "refunds", 0): NEVER_READ}
-    reading = answers(rows).read(metric)
-
-    assert {item.labels["group"] for item in reading.values} == {"billing"}
-    assert len(reading.warnings) == 1
-    assert reading.warnings[0].endswith(f"of group shipping is not known: refunds/0: {SILENCE}")
-
-
-def test_a_listing_names_groups_that_were_never_read_and_groups_that_lack_a_topic() -> None:
-    settings = samples.settings(rules=[{"group": "audit", "topics": ["gone"]}])
-    made = view(
-        BILLING | {("audit", "orders", 0): row(1, 9)},
-        settings=settings,
-        unread={"shipping": SILENCE},
-        missing={"audit": ("gone",)},
-    )
-    reading = Answers([made], settings).read("lag")
-
-    assert {item.labels["group"] for item in reading.values} == {"billing"}
-    assert reading.warnings == (
-        f"lag of group shipping is not known: {SILENCE}",
-        "group audit lacks topic gone",
-    )
-
-
-def test_groups_but_no_number_at_all_is_no_empty_listing() -> None:
-    with pytest.raises(ValueUnavailable, match=f"lag of group billing is not known: orders/0: {SILENCE}"):
-        answers({("billing", "orders", 0): NEVER_READ}).read("lag")
-
-
-def test_a_selector_that_chooses_everything_is_no_listing() -> None:
-    rows = answers(BILLING | {("shipping", "orders", 0): NEVER_READ})
-    with pytest.raises(ValueUnavailable):
-        rows.read("lag", without(group="nobody"))
-
-
-# -- silence, several clusters -----------------------------------------------------------------------------
-
-TWO_CLUSTERS = {"clusters": [samples.cluster("main"), samples.cluster("eu")]}
-
-
-def two_clusters(*views: ClusterView) -> Answers:
-    return Answers(views, samples.settings(**TWO_CLUSTERS))
-
-
-def test_where_one_cluster_knows_a_group_another_that_a_rule_gives_it_to_does_not_count() -> None:
-    elsewhere = view({("billing", "orders", 0): row(None, 5000)}, "eu", assumed=frozenset({"billing"}))
-    both = two_clusters(view(BILLING), elsewhere)
-
-    assert clusters_of(both.read("lag", wants(group="billing")).values) == ["main"]
-    assert clusters_of(both.read("lag").values) == ["main"]
-    assert clusters_of(both.read("lag", wants(group="billing", cluster="eu")).values) == ["eu"]
-
-
-def test_where_no_cluster_knows_a_group_all_that_a_rule_gives_it_to_count() -> None:
-    views = [view(BILLING, name, assumed=frozenset({"billing"})) for name in ("main", "eu")]
-
-    assert clusters_of(two_clusters(*views).read("lag", wants(group="billing")).values) == ["eu", "main"]
-
-
-def clusters_of(values: Sequence[MetricValue]) -> list[str]:
-    return sorted({value.labels["cluster"] for value in values})
-
-
-def test_a_cluster_that_has_not_listed_its_groups_refuses_every_selector_that_could_reach_it() -> None:
-    silent = two_clusters(view(BILLING), view({}, "eu", silence="broker 3 has not listed its groups yet"))
-    with pytest.raises(ValueUnavailable) as caught:
-        silent.read("lag", wants(group="billing"))
-
-    assert str(caught.value) == "groups of cluster eu are not known yet: broker 3 has not listed its groups yet"
-    assert silent.value("records_lag_max", wants(group="billing", cluster="main")) == 10
-
-
-def test_a_listing_shows_the_cluster_that_is_known_and_warns_of_the_other() -> None:
-    reading = two_clusters(view(BILLING), silent_view("eu", "its brokers have not been asked yet")).read("lag")
-
-    assert [item.value for item in reading.values] == [3, 10]
-    assert reading.warnings == ("groups of cluster eu may be missing: its brokers have not been asked yet",)
-
-
-def test_a_listing_of_silent_clusters_is_refused() -> None:
-    with pytest.raises(ValueUnavailable, match="groups of cluster main may be missing: nobody answers"):
-        Answers([silent_view("main", "nobody answers")]).read("lag")
-
-
-def test_items_of_several_clusters_stand_apart_and_maxima_become_one() -> None:
-    both = two_clusters(view(BILLING), view({("billing", "orders", 0): row(1, 50)}, "eu"))
-
-    assert items(both.read("lag", wants(topic="orders")).values) == [
-        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3),
-        ({"cluster": "eu", "group": "billing", "topic": "orders"}, 49),
-    ]
-    assert items(both.read("records_lag_max", wants(group="billing")).values) == [({}, 49)]
-    assert items(both.read("lead_min", wants(cluster="eu")).values) == [
-        ({"cluster": "eu", "group": "billing", "topic": "orders"}, 1)
-    ]
-
-
-def test_refusals_name_the_cluster_where_there_are_several() -> None:
-    both = two_clusters(view(BILLING), view({("billing", "orders", 0): NEVER_READ}, "eu"))
-    with pytest.raises(ValueUnavailable, match="lag of group billing in cluster eu is not known"):
-        both.read("lag", wants(group="billing"))
-
-
 # -- rules, stale rows, named metrics, missing topics --------------------------------------------------------
 
 
@@ -428,7 +294,9 @@ def test_a_named_metric_is_whole_or_refused() -> None:
 
 
 def test_a_named_metric_of_one_cluster_does_not_wait_for_another() -> None:
-    settings = samples.settings(**TWO_CLUSTERS, metrics=[named(cluster="main", topics=["orders"])])
+    settings = samples.settings(
+        clusters=[samples.cluster("main"), samples.cluster("eu")], metrics=[named(cluster="main", topics=["orders"])]
+    )
     made = Answers([view(BILLING, settings=settings), silent_view("eu", "nobody answers")], settings)
 
     assert made.value("backlog") == 3
@@ -495,90 +363,3 @@ def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
         ("main", 0, False),
         ("eu", 3, True),
     ]
-
-
-# -- against plain Python ------------------------------------------------------------------------------------
-
-NAMES = {"group": ("a", "b", "c"), "topic": ("x", "y"), "partition": ("0", "1", "2")}
-GOOD = st.builds(
-    lambda committed, more, start, age: row(committed, committed + more, start).aged(age),
-    st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.sampled_from([0, 10, 59]),
-)  # fmt: skip
-UNCOMMITTED = st.builds(lambda end: row(None, end), st.integers(0, 9))
-BAD = st.sampled_from([NEVER_READ, row(9, 3, state=State.AHEAD), row(1, 5).aged(61), row(None, 5).aged(61)])
-CELL = st.one_of(*[GOOD] * 5, UNCOMMITTED, UNCOMMITTED, BAD)
-REQUIREMENT = st.sampled_from(sorted(NAMES)).flatmap(
-    lambda key: st.builds(
-        lambda values, negated: samples.Wants(key, values, negated),
-        st.frozensets(st.sampled_from((*NAMES[key], "nobody")), min_size=1, max_size=2),
-        st.booleans(),
-    )
-)
-Answer = list[tuple[dict[str, str], int]] | type[Exception]
-
-
-def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[samples.Wants]) -> Answer:
-    """The rules of the folds, one row at a time."""
-    chosen = {key: one for key, one in sorted(rows.items()) if all(fits(key, one) for one in requirements)}
-    refused_state = State.AHEAD if metric != "uncommitted_partitions" else None
-    if any(NOW - one.received > 60 or one.state is refused_state for one in chosen.values()):
-        return ValueUnavailable
-    counted = chosen if metric != "lead_min" else {key: one for key, one in chosen.items() if one.committed >= 0}
-    if not counted:
-        return NothingChosen
-    if metric == "lag":
-        pairs = sorted({key[:2] for key in counted})
-        return [(labels_of([pair]), sum(lag(one) for key, one in counted.items() if key[:2] == pair)) for pair in pairs]
-    if metric == "uncommitted_partitions":
-        groups = sorted({key[0] for key in counted})
-        none = [key[0] for key, one in counted.items() if one.committed < 0]
-        return [({"cluster": "main", "group": group}, none.count(group)) for group in groups]
-    if metric == "records_lag_max":
-        return [(labels_of(chosen), max(lag(one) for one in counted.values()))]
-    return [(labels_of(chosen), min(max(one.committed - one.log_start, 0) for one in counted.values()))]
-
-
-def fits(key: Key, requirement: samples.Wants) -> bool:
-    group, topic, partition = key
-    return requirement.matches({"group": group, "topic": topic, "partition": str(partition)}[requirement.key])
-
-
-def lag(one: Row) -> int:
-    return 0 if one.committed < 0 else max(one.log_end - max(one.committed, one.log_start), 0)
-
-
-def labels_of(keys: Collection[tuple[str, str] | Key]) -> dict[str, str]:
-    """The labels that all of them share."""
-    shared = {"cluster": {"main"}, "group": {key[0] for key in keys}, "topic": {key[1] for key in keys}}
-    return {name: next(iter(values)) for name, values in shared.items() if len(values) == 1}
-
-
-@settings(max_examples=60)
-@given(
-    st.dictionaries(
-        st.tuples(st.sampled_from(NAMES["group"]), st.sampled_from(NAMES["topic"])),
-        st.lists(CELL, min_size=1, max_size=3),
-        max_size=5,
-    ),
-    st.sampled_from(sorted(samples.SHORT_NAMES)),
-    st.lists(REQUIREMENT, min_size=1, max_size=2),
-)
-def test_folds_say_what_the_rules_say_row_by_row(
-    cells: Mapping[tuple[str, str], list[Row]], metric: str, requirements: list[samples.Wants]
-) -> None:
-    # The layout has every partition of a topic for all its groups.
-    sizes: dict[str, int] = {}
-    for (_, topic), partitions in cells.items():
-        sizes[topic] = max(sizes.get(topic, 0), len(partitions))
-    rows = {
-        (group, topic, index): partitions[index] if index < len(partitions) else row(2, 9)
-        for (group, topic), partitions in cells.items()
-        for index in range(sizes[topic])
-    }
-    expected = plain_answer(rows, metric, requirements)
-
-    if isinstance(expected, type):
-        with pytest.raises(expected):
-            answers(rows).read(metric, requirements)
-    else:
-        assert items(answers(rows).read(metric, requirements).values) == expected
