@@ -36,6 +36,8 @@ def away_group(one_broker: Kafka) -> str:
 def reading(plane: ControlPlane, home: Path, *clusters: dict[str, Any], named: str = "away") -> Iterator[Adapter]:
     settings = {"clusters": list(clusters), "collection": SOON, "rules": [{"group": named, "topics": ["away-orders"]}]}
     with process(home, settings, own_kubeconfig(plane)) as running:
+        # Before it is ready it knows no authority for clients, and a client's certificate ends the handshake.
+        wait_until(running.is_ready, "readiness, which does not hang on brokers", 30, alive=[running.process])
         yield running
 
 
@@ -75,7 +77,6 @@ def test_reads_say_why_there_is_no_broker_until_there_is_one(
             at("silent", f"127.0.0.1:{silent.port}"),
         )
         with reading(control_plane, tmp_path, *clusters) as running:
-            wait_until(running.is_ready, "readiness, which does not hang on brokers", 30, alive=[running.process])
             wait_for(running, administrator, "nameless", 503, "kafka.invalid:9092 cannot be found: the name")
             wait_for(running, administrator, "closed", 503, f"127.0.0.1:{closed} refuses the connection")
             wait_for(running, administrator, "silent", 503, f"127.0.0.1:{silent.port} does not answer")
