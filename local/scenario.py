@@ -56,6 +56,8 @@ class Sight:
     """As `kubectl get hpa` has it."""
     replicas: int
     ready: int
+    pods: int
+    """Those that are about to end as well, which are no replicas any more."""
     lag: int | None
     """None: no number was served, and `trouble` says what instead."""
     trouble: str = ""
@@ -85,7 +87,7 @@ def fall_asleep(stage: Stage) -> None:
     stage.plane.apply(manifests(stage.kafka, stage.names))
     unshown = replace(stage, show=lambda _: None)
     _until(unshown, lambda sight: sight.ready == 1 and sight.lag == 0, "a first pod without lag", STEP_SECONDS)
-    _until(stage, lambda sight: sight.replicas == 0, "0 replicas while there is no lag", STEP_SECONDS)
+    _until(stage, _is_asleep, "0 replicas while there is no lag", STEP_SECONDS)
 
 
 def scale_out(stage: Stage, messages: int) -> float:
@@ -97,7 +99,7 @@ def scale_out(stage: Stage, messages: int) -> float:
 
 def drain(stage: Stage) -> None:
     _until(stage, lambda sight: sight.lag == 0, "all messages to be read", DRAIN_SECONDS)
-    _until(stage, lambda sight: sight.replicas == 0, "0 replicas after the last message", STEP_SECONDS)
+    _until(stage, _is_asleep, "0 replicas after the last message", STEP_SECONDS)
 
 
 def wake(stage: Stage, messages: int = 1) -> float:
@@ -108,9 +110,15 @@ def wake(stage: Stage, messages: int = 1) -> float:
     return time.monotonic() - began
 
 
+def _is_asleep(sight: Sight) -> bool:
+    """Without the last pod too: while it ends, it may still read what comes meanwhile."""
+    return sight.replicas == 0 and sight.pods == 0
+
+
 def look(plane: ControlPlane, names: Names) -> Sight:
     """Ask kube-apiserver. Raises RigError where the objects are not there."""
     deployment = plane.get(f"/apis/apps/v1/namespaces/{names.namespace}/deployments/{names.group}")["status"]
+    pods = plane.get(f"/api/v1/namespaces/{names.namespace}/pods?labelSelector=app%3D{names.group}")["items"]
     hpa = plane.get(f"/apis/autoscaling/v2/namespaces/{names.namespace}/horizontalpodautoscalers/{names.group}")
     status, body = plane.raw(metric_path(names))
     is_number = status == 200
@@ -118,6 +126,7 @@ def look(plane: ControlPlane, names: Names) -> Sight:
         targets=_targets(hpa),
         replicas=int(deployment.get("replicas", 0)),
         ready=int(deployment.get("readyReplicas", 0)),
+        pods=len(pods),
         lag=sum(_number(item["value"]) for item in items(body)) if is_number else None,
         trouble="" if is_number else f"{status} {body.decode(errors='replace').strip()}",
     )

@@ -10,9 +10,9 @@ from local.broker import Kafka
 from local.control_plane import ControlPlane
 from local.scenario import Names, Sight, Stage, StepFailed
 
-ASLEEP = Sight(targets="0/1k (avg)", replicas=0, ready=0, lag=0)
-AWAKE = Sight(targets="400/1k (avg)", replicas=1, ready=1, lag=400)
-UNREADABLE = Sight(targets="<unknown>/1k (avg)", replicas=0, ready=0, lag=None, trouble="503 no broker answers")
+ASLEEP = Sight(targets="0/1k (avg)", replicas=0, ready=0, pods=0, lag=0)
+AWAKE = Sight(targets="400/1k (avg)", replicas=1, ready=1, pods=1, lag=400)
+UNREADABLE = Sight(targets="<unknown>/1k (avg)", replicas=0, ready=0, pods=0, lag=None, trouble="503 no broker answers")
 
 
 class FakePlane:
@@ -25,6 +25,8 @@ class FakePlane:
     def get(self, path: str) -> dict[str, Any]:
         if "deployments" in path:
             return {"status": {"replicas": 2, "readyReplicas": 1}}
+        if "pods" in path:
+            return {"items": [{}, {}, {}]}
         current = {} if self._average is None else {"averageValue": self._average}
         metric = {"type": "External", "external": {"target": {"averageValue": "1k"}, "current": current}}
         return {"spec": {"metrics": [metric]}, "status": {"currentMetrics": [metric]}}
@@ -61,7 +63,7 @@ def seeing(monkeypatch: pytest.MonkeyPatch, *sights: Sight) -> None:
 
 
 def test_a_lag_is_the_sum_of_what_is_served() -> None:
-    assert seen("333334m", "10k", "7") == Sight(targets="333334m/1k (avg)", replicas=2, ready=1, lag=10_007)
+    assert seen("333334m", "10k", "7") == Sight(targets="333334m/1k (avg)", replicas=2, ready=1, pods=3, lag=10_007)
 
 
 def test_an_average_over_no_replicas_is_unknown() -> None:
@@ -87,6 +89,14 @@ def test_replicas_that_do_not_wake_are_a_failed_step_that_says_what_was_served(
 
     with pytest.raises(StepFailed, match="the lag is unknown; asked for the lag, kube-apiserver says: 503 no broker"):
         scenario.wake(stage)
+
+
+def test_a_pod_that_is_about_to_end_is_waited_for(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = Sight(targets="0/1k (avg)", replicas=0, ready=0, pods=1, lag=0)
+    seeing(monkeypatch, ending)
+
+    with pytest.raises(StepFailed, match="in vain for 0 replicas after the last message"):
+        scenario.drain(stage)
 
 
 def test_what_happens_in_time_is_no_failure(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
