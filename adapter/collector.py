@@ -12,6 +12,7 @@ from adapter.brokers import Brokers
 from adapter.cycle import Cycle, Outcome
 from adapter.metrics import Clock
 from adapter.rows import Watching
+from adapter.sampling import Keep
 from adapter.settings import Cluster, Settings
 from adapter.snapshot import NEVER, State
 from adapter.store import ClusterView, Store
@@ -23,7 +24,15 @@ logger = logging.getLogger(__name__)
 class Collector:
     """One cluster's loop; a failed round is logged and counted, and the next one comes all the same."""
 
-    def __init__(self, settings: Settings, cluster: Cluster, store: Store, telemetry: Telemetry, clock: Clock) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: Cluster,
+        store: Store,
+        telemetry: Telemetry,
+        clock: Clock,
+        keep: Keep | None = None,
+    ) -> None:
         self._name = cluster.name
         self._interval = settings.collection.interval
         self._store = store
@@ -31,7 +40,7 @@ class Collector:
         self._clock = clock
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
         watching = Watching(settings, cluster.name)
-        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock)
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, keep)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._told = ""
@@ -98,10 +107,14 @@ class Collector:
 
 
 class Collectors:
-    """All clusters' loops."""
+    """All clusters' loops; `keep` takes each cycle's sample, from each cluster's thread."""
 
-    def __init__(self, settings: Settings, store: Store, telemetry: Telemetry, clock: Clock) -> None:
-        self._collectors = [Collector(settings, cluster, store, telemetry, clock) for cluster in settings.clusters]
+    def __init__(
+        self, settings: Settings, store: Store, telemetry: Telemetry, clock: Clock, keep: Keep | None = None
+    ) -> None:
+        self._collectors = [
+            Collector(settings, cluster, store, telemetry, clock, keep) for cluster in settings.clusters
+        ]
 
     def start(self) -> None:
         for collector in self._collectors:

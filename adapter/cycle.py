@@ -19,6 +19,7 @@ from adapter.liveness import Liveness
 from adapter.members import Members
 from adapter.metrics import Clock
 from adapter.rows import Watching, isolation_of, treatment_of
+from adapter.sampling import NOT_ASKED, Keep, Sample
 from adapter.settings import Isolation
 from adapter.snapshot import (
     NO_COMMIT,
@@ -64,11 +65,27 @@ class Outcome:
         return "partial" if self.failures or self.read < self.rows else "complete"
 
 
+@dataclass(frozen=True, slots=True)
+class Began:
+    """When the cycle began, on both clocks."""
+
+    monotonic: float
+    at: float
+    """Seconds since the epoch."""
+
+
 class Cycle:
     """The rounds of one cluster, one after another. Used by one thread."""
 
     def __init__(
-        self, cluster: str, interval: float, watching: Watching, brokers: Brokers, store: Store, clock: Clock
+        self,
+        cluster: str,
+        interval: float,
+        watching: Watching,
+        brokers: Brokers,
+        store: Store,
+        clock: Clock,
+        keep: Keep | None = None,
     ) -> None:
         self._cluster = cluster
         self._interval = interval
@@ -76,6 +93,8 @@ class Cycle:
         self._brokers = brokers
         self._store = store
         self._clock = clock
+        self._keep = keep
+        self._began = Began(clock.monotonic(), clock.time())
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
@@ -93,6 +112,7 @@ class Cycle:
 
     def run_once(self) -> Outcome:
         """Read, decide, store. Broker failures are part of the outcome, never raised."""
+        self._began = Began(self._clock.monotonic(), self._clock.time())
         # Where a broker fails, leaders and coordinators move: Metadata tells before the next regular look.
         is_in_trouble = bool(self._liveness.failures) or self._liveness.is_somebody_absent
         self._liveness.begin_cycle()
@@ -266,7 +286,25 @@ class Cycle:
             topics=frozenset(filter(self._watching.watches_topic, self._topology.topics)),
         )
         self._store.replace(view)
+        if self._keep is not None:
+            self._keep(self._sample(observed))
         return Outcome(int((self._snapshot.cause == 0).sum()), len(view.layout), tuple(self._liveness.failures))
+
+    def _sample(self, observed: Observed) -> Sample:
+        layout = self._snapshot.layout
+        is_stale = self._treatment.is_outside | self._treatment.is_abandoned
+        return Sample(
+            cluster=self._cluster,
+            sampled_at=self._began.at,
+            to_epoch=self._began.at - self._began.monotonic,
+            layout=layout,
+            observed=observed,
+            state=np.where(is_stale, State.STALE, self._snapshot.state).astype(np.int8),
+            is_due=np.ones(len(layout), dtype=bool),
+            interval_seconds=np.full(len(layout), self._interval, dtype=np.float32),
+            members=np.full(len(layout), NOT_ASKED, dtype=np.int32),
+            is_committed_only=self._isolation_column(layout)[Isolation.READ_COMMITTED],
+        )
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]

@@ -17,6 +17,7 @@ from adapter.cycle import Cycle, Outcome
 from adapter.directory import Kind, Listing
 from adapter.metrics import Metrics, Reading
 from adapter.rows import Watching
+from adapter.sampling import Sample
 from adapter.settings import Isolation, Settings
 from adapter.store import ClusterView, Store
 from adapter.topology import Topic, Topology
@@ -258,7 +259,9 @@ class Rig:
         self.store = Store(one.name for one in self.settings.clusters)
         watching = Watching(self.settings, cluster)
         interval = self.settings.collection.interval
-        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock)
+        self.samples: list[Sample] = []
+        """What the newest cycle handed over to be kept."""
+        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock, keep=self.samples.append)
         self.metrics = Metrics(self.settings, self.store, self.clock)
 
     def run(self, cycles: int = 1) -> Outcome:
@@ -268,6 +271,7 @@ class Rig:
                 self.clock.seconds += self.settings.collection.interval
             self.brokers.requests.clear()
             self.brokers.asked_for.clear()
+            self.samples.clear()
             outcome = self.cycle.run_once()
         return outcome
 
