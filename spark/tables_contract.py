@@ -1,0 +1,191 @@
+"""The columns of the tables that `compact` makes from the history's samples, each described once; docs/history.md
+tells how they are computed.
+
+<location>/deltas/date=YYYY-MM-DD/hour=HH/      a sample's own columns and what changed since the one before
+<location>/totals/date=YYYY-MM-DD/hour=HH/      one row per cluster, group, topic and sample
+<location>/partitions/date=YYYY-MM-DD/hour=HH/  one row per cluster, group, topic, partition and hour
+<location>/hourly/date=YYYY-MM-DD/              one row per cluster, group, topic and hour
+<location>/daily/                               one row per cluster, group, topic and day
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from adapter.history_contract import SAMPLES
+from adapter.history_contract import Type as SampleType
+
+
+class Type(StrEnum):
+    """Of a column's values."""
+
+    TIME = "timestamp, microseconds, UTC"
+    TEXT = "string"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    FLAG = "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    type: Type
+    meaning: str
+    is_nullable: bool = False
+
+
+SAMPLE_COLUMNS = tuple(
+    Column(
+        column.name,
+        Type.TEXT if column.type is SampleType.NAME else Type(column.type),
+        column.meaning,
+        column.is_nullable,
+    )
+    for column in SAMPLES
+)
+
+DELTAS = (
+    *SAMPLE_COLUMNS,
+    Column(
+        "seconds",
+        Type.FLOAT64,
+        "since the last sample whose log end was known; null: none, or not known now",
+        is_nullable=True,
+    ),
+    Column("produced", Type.INT64, "messages since then; null: also at a reset", is_nullable=True),
+    Column(
+        "consumed",
+        Type.INT64,
+        "messages since the last sample whose commit was known; null: none, not known now, a rewind or a skip",
+        is_nullable=True,
+    ),
+    Column(
+        "lag",
+        Type.INT64,
+        "log_end - max(committed, log_start) where the state is ok or truncated, else null",
+        is_nullable=True,
+    ),
+    Column("is_reset", Type.FLAG, "the log end went down: not the same log any more"),
+    Column("is_rewind", Type.FLAG, "the commit went down: the group reads again"),
+    Column(
+        "is_skip",
+        Type.FLAG,
+        "the commit went up without all of it being read: beyond the end, or from below the log start",
+    ),
+)
+"""Of one series (cluster, group, topic, partition) and generation (`topic_id`)."""
+
+TOTALS = (
+    Column("sampled_at", Type.TIME, "start of the collection cycle"),
+    Column("interval_seconds", Type.FLOAT32, "seconds between two samples of this group while all is well"),
+    Column("cluster", Type.TEXT, "the cluster's name in the settings"),
+    Column("group", Type.TEXT, "the consumer group"),
+    Column("topic", Type.TEXT, "the topic"),
+    Column(
+        "lag",
+        Type.INT64,
+        "sum over the partitions with a commit; null: not a sample of the topic's lag",
+        is_nullable=True,
+    ),
+    Column("lag_max", Type.INT64, "of the partition that lags most; null as `lag`", is_nullable=True),
+    Column("partitions", Type.INT32, "partitions in this sample"),
+    Column("uncommitted", Type.INT32, "of them without a commit"),
+    Column("stale", Type.INT32, "of them read by no member"),
+    Column(
+        "unknown",
+        Type.INT32,
+        "of them, stale ones aside, with a commit or an end that is not known or not to be believed",
+    ),
+    Column("members", Type.INT32, "members of the group; null: not asked", is_nullable=True),
+    Column(
+        "seconds",
+        Type.FLOAT64,
+        "sum of the partitions' seconds with a known `produced`, divided by `partitions`; null: none",
+        is_nullable=True,
+    ),
+    Column("produced", Type.INT64, "messages; sum of what is known; null: nothing is", is_nullable=True),
+    Column("consumed", Type.INT64, "messages; sum of what is known; null: nothing is", is_nullable=True),
+    Column("resets", Type.INT32, "partitions whose log end went down"),
+    Column("rewinds", Type.INT32, "partitions whose commit went down"),
+    Column("skips", Type.INT32, "partitions whose commit went up without all of it being read"),
+    Column("is_after_gap", Type.FLAG, "the least of the partitions' seconds is more than 1.5 intervals"),
+)
+"""A threshold, an episode or a rate of any kind is found here, without a look at the deltas."""
+
+PARTITIONS = (
+    Column("cluster", Type.TEXT, "the cluster's name in the settings"),
+    Column("group", Type.TEXT, "the consumer group"),
+    Column("topic", Type.TEXT, "the topic"),
+    Column("partition", Type.INT32, "the partition's number"),
+    Column("hour", Type.TIME, "start of the hour"),
+    Column("samples", Type.INT64, "rows in this hour"),
+    Column("seconds", Type.FLOAT64, "sum where `produced` is known; null: nowhere", is_nullable=True),
+    Column("produced", Type.INT64, "messages; null: not known", is_nullable=True),
+    Column("consumed", Type.INT64, "messages; null: not known", is_nullable=True),
+    Column("lag_max", Type.INT64, "messages; null: not known", is_nullable=True),
+)
+
+_SUMMARY = (
+    Column(
+        "lag_p50",
+        Type.FLOAT64,
+        "median of the topic's lag over its samples, interpolated; null: no sample",
+        is_nullable=True,
+    ),
+    Column("lag_p95", Type.FLOAT64, "95th percentile", is_nullable=True),
+    Column("lag_p99", Type.FLOAT64, "99th percentile", is_nullable=True),
+    Column("lag_max", Type.INT64, "largest topic lag", is_nullable=True),
+    Column("lag_mean", Type.FLOAT64, "mean topic lag", is_nullable=True),
+    Column(
+        "lag_partition_max", Type.INT64, "largest lag of one partition in a sample of the topic's lag", is_nullable=True
+    ),
+    Column("produced", Type.INT64, "messages; null: no difference is known", is_nullable=True),
+    Column("consumed", Type.INT64, "messages; null: no difference is known", is_nullable=True),
+    Column("covered_seconds", Type.FLOAT64, "time with a known `produced`, mean over the partitions; 0: none"),
+    Column("production_rate", Type.FLOAT64, "messages per second of covered time", is_nullable=True),
+    Column("consumption_rate", Type.FLOAT64, "messages per second of covered time", is_nullable=True),
+    Column("seconds_lagging", Type.FLOAT64, "sum of the intervals of the samples whose lag is above 0"),
+    Column(
+        "lagging_consumed",
+        Type.INT64,
+        "messages consumed in the samples whose lag is above 0; null: none known",
+        is_nullable=True,
+    ),
+    Column("lagging_covered_seconds", Type.FLOAT64, "sum of `seconds` of these samples, where `consumed` is known"),
+    Column("samples", Type.INT64, "samples of the topic's lag"),
+    Column("cycles", Type.INT64, "samples of the topic, also those without a lag"),
+    Column(
+        "expected_samples",
+        Type.INT64,
+        "what the interval promises: 3600 / its mean, rounded, for each hour that has a row",
+    ),
+    Column("gaps", Type.INT64, "samples that came after a gap"),
+    Column("resets", Type.INT64, "log ends that went down"),
+    Column("rewinds", Type.INT64, "commits that went down"),
+    Column("skips", Type.INT64, "commits that went up without all of it being read"),
+    Column("partitions", Type.INT32, "most partitions in one sample"),
+    Column("uncommitted_max", Type.INT32, "most partitions without a commit in one sample"),
+    Column("stale_samples", Type.INT64, "samples in which every partition was stale"),
+    Column("members_min", Type.INT32, "null: never asked", is_nullable=True),
+    Column("members_mean", Type.FLOAT64, "null: never asked", is_nullable=True),
+    Column("members_max", Type.INT32, "null: never asked", is_nullable=True),
+    Column("skew", Type.FLOAT64, "largest partition's share of `produced`; null: nothing produced", is_nullable=True),
+)
+
+_NAMES = (
+    Column("cluster", Type.TEXT, "the cluster's name in the settings"),
+    Column("group", Type.TEXT, "the consumer group"),
+    Column("topic", Type.TEXT, "the topic"),
+)
+
+HOURLY = (*_NAMES, Column("hour", Type.TIME, "start of the hour"), *_SUMMARY)
+
+DAILY = (
+    *_NAMES,
+    Column("day", Type.TIME, "start of the day, UTC"),
+    *_SUMMARY,
+    Column("hours", Type.INT32, "hours of the day that have a row"),
+)
