@@ -251,8 +251,9 @@ class Brokers:
         manager, milliseconds = self._manager, self._call_seconds * 1000
 
         async def exchange() -> Any:  # noqa: ANN401
-            sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=milliseconds)
-            return await manager.wait_for(sent, milliseconds + 100)
+            left = milliseconds - 1000 * await _quota_wait(manager, node, self._call_seconds)
+            sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=left)
+            return await manager.wait_for(sent, left + 100)
 
         return manager.call_soon(exchange)
 
@@ -358,6 +359,22 @@ class _Gathering:
             self._changed.wait_for(lambda: len(self.outcomes) >= self._expected, timeout=seconds)
 
 
+async def _quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: ANN401
+    """Wait as long as the broker asked for, where a quota is used up, and give the seconds that took.
+
+    The library would fail every request meanwhile, and so the second half of every cycle. Raises
+    ThrottlingQuotaExceededError at once where the wait would leave the request no time.
+    """
+    begun = time.monotonic()
+    connection = manager._conns.get(node)
+    while connection is not None and "throttle" in connection.paused:
+        seconds = max(connection._throttle_time - time.monotonic(), 0.001)
+        if time.monotonic() - begun + seconds >= limit:
+            raise kafka_errors.ThrottlingQuotaExceededError
+        await manager._net.sleep(seconds)
+    return time.monotonic() - begun
+
+
 def failure_of(error: BaseException, who: str) -> Failure:
     """The library's error as one of ours: a word to count by, a sentence to read."""
     text = str(error)
@@ -375,6 +392,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
         "authentication",
         "refuses the credentials: {text}",
     ),
+    ((kafka_errors.ThrottlingQuotaExceededError,), "throttled", "makes us wait, as a quota of it is used up"),
     ((kafka_errors.IncompatibleBrokerVersion,), "version", "is too old: Kafka 3.0 or newer is needed"),
     (
         (kafka_errors.InvalidReceiveError, kafka_errors.KafkaProtocolError, kafka_errors.CorrelationIdError),

@@ -21,6 +21,13 @@ from local.node import node as running_node
 from local.processes import scratch
 from tests.end_to_end import groups_to_read
 
+OFTEN = {
+    "log.initial.task.delay.ms": "1000",
+    "log.retention.check.interval.ms": "1000",
+    "log.cleaner.backoff.ms": "1000",
+}
+"""By default a broker looks every 5 minutes for what retention lets it delete, every 15 s for what it can compact."""
+
 _numbers = itertools.count(1)
 
 
@@ -46,7 +53,7 @@ def node(control_plane: ControlPlane, rig_home: Path) -> Iterator[Node]:
 @pytest.fixture(scope="session")
 def one_broker(rig_home: Path) -> Iterator[Kafka]:
     """One broker, with secure listeners beside the open one. Whoever freezes or stops it brings it back."""
-    with kafka(rig_home / "one-broker", security=Login("alice", "wonderland")) as cluster:
+    with kafka(rig_home / "one-broker", security=Login("alice", "wonderland"), properties=OFTEN) as cluster:
         yield cluster
 
 
