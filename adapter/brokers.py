@@ -25,7 +25,7 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
 from adapter import frames, wire
-from adapter.directory import Kind, Listing
+from adapter.directory import Description, Kind, Listing
 from adapter.settings import Cluster, Isolation, Protocol
 from adapter.topology import Topology
 from adapter.wire import GroupCommits, PartitionOffsets
@@ -195,18 +195,13 @@ class Brokers:
         requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
         return self._ask("ListGroups", requests, wire.listing_in)
 
-    def topics_read(
+    def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
-    ) -> dict[int, Answer[dict[str, frozenset[str]]] | Failure]:
-        """The topics that the members of each group of this kind read: one request per coordinator."""
-        if kind is Kind.CLASSIC:
-            classic = {node: DescribeGroupsRequest(groups=list(groups), max_version=5) for node, groups in plan.items()}
-            return self._ask("DescribeGroups", classic, wire.topics_read_in)
-        requests = {
-            node: ConsumerGroupDescribeRequest(group_ids=list(groups), include_authorized_operations=False)
-            for node, groups in plan.items()
-        }
-        return self._ask("ConsumerGroupDescribe", requests, wire.consumer_topics_read_in)
+    ) -> dict[int, Answer[dict[str, Description]] | Failure]:
+        """The members of groups, all of this kind: one request per coordinator."""
+        name = _DESCRIBE[kind].__name__.removesuffix("Request")
+        requests = {node: _describe(kind, groups) for node, groups in plan.items()}
+        return self._ask(name, requests, lambda response: wire.descriptions_in(response, kind))
 
     def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
         """Everything that groups have committed: one request per broker for all its groups (KIP-709)."""
@@ -276,12 +271,45 @@ class Brokers:
         return failure
 
 
+# What the library does not have yet; the forms stand in `schemas/`. It finds a response by its request's key.
+
+
 class ConsumerGroupDescribeRequest(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
-    """KIP-848's own way to describe a group, which the library does not have yet; its form stands in `schemas/`."""
+    """KIP-848."""
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
-    """The answer; the library finds it by its key."""
+    pass
+
+
+class ShareGroupDescribeRequest(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-932."""
+
+
+class ShareGroupDescribeResponse(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+class StreamsGroupDescribeRequest(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-1071."""
+
+
+class StreamsGroupDescribeResponse(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+_DESCRIBE = {
+    Kind.CLASSIC: DescribeGroupsRequest,
+    Kind.CONSUMER: ConsumerGroupDescribeRequest,
+    Kind.SHARE: ShareGroupDescribeRequest,
+    Kind.STREAMS: StreamsGroupDescribeRequest,
+}
+
+
+def _describe(kind: Kind, groups: Sequence[str]) -> object:
+    if kind is Kind.CLASSIC:
+        return DescribeGroupsRequest(groups=list(groups), max_version=5)
+    return _DESCRIBE[kind](group_ids=list(groups), include_authorized_operations=False)
 
 
 class _Transport(KafkaSSLTransport):  # type: ignore[misc]  # the library has no types

@@ -6,7 +6,7 @@ every broker; all but the coordinator answer "not mine" for that group alone, so
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -21,6 +21,37 @@ class Kind(StrEnum):
     CLASSIC = "classic"
     CONSUMER = "consumer"
     """KIP-848."""
+    SHARE = "share"
+    """KIP-932: no commits; the coordinator keeps what is done of each partition."""
+    STREAMS = "streams"
+    """KIP-1071."""
+
+
+class Phase(StrEnum):
+    """What a group's members are doing, as far as it matters here."""
+
+    EMPTY = "empty"
+    STABLE = "stable"
+    MOVING = "moving"
+    """Members come, go, or take over partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a listing says of a group whose members can be described."""
+
+    kind: Kind
+    phase: Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """A group's members at one time."""
+
+    members: int
+    is_stable: bool
+    topics: frozenset[str] = frozenset()
+    """What they read, as a Stable group's members say; empty where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +61,18 @@ class Listing:
     groups: frozenset[str]
     loading: bool
     """The broker is still reading its part of the offsets topic: groups may be missing from its list."""
-    stable: Mapping[str, Kind] = field(default_factory=dict)
-    """The groups of consumers that are Stable: their members say what they read."""
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    """Of the groups whose members read topics."""
+
+    @property
+    def stable(self) -> Mapping[str, Standing]:
+        return self.standings
+
+    def only(self, is_watched: Callable[[str], bool]) -> Listing:
+        """The same, with the watched groups alone."""
+        groups = frozenset(filter(is_watched, self.groups))
+        standings = {group: standing for group, standing in self.standings.items() if group in groups}
+        return Listing(groups, self.loading, standings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +87,8 @@ class Directory:
     """Nodes that have listed all their groups at least once."""
     absences: Mapping[str, int] = field(default_factory=dict)
     """Group -> complete rounds running in which nobody listed it and it had no offsets."""
-    stable: Mapping[str, Kind] = field(default_factory=dict)
-    """The groups of consumers that the newest listing of their coordinators calls Stable."""
+    standings: Mapping[str, Standing] = field(default_factory=dict)
+    """What the newest listing of its coordinator says of each group; the same object until the next round."""
 
     def unheard(self, brokers: Iterable[int]) -> tuple[int, ...]:
         """The brokers that have not listed their groups once."""
@@ -73,18 +114,18 @@ def with_listings(
         listed=frozenset(found),
         heard=known.heard | {node for node, listing in listings.items() if not listing.loading},
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
-        stable=_stable(known, listings, found.keys() | gone),
+        standings=_standings(known, listings, found.keys() | gone),
     )
 
 
-def _stable(known: Directory, listings: Mapping[int, Listing], told: Collection[str]) -> dict[str, Kind]:
-    """The Stable groups; one whose coordinator told nothing is what it was, unless it is among those `told` of."""
+def _standings(known: Directory, listings: Mapping[int, Listing], told: Collection[str]) -> dict[str, Standing]:
+    """A group whose coordinator told nothing is what it was, unless it is among those `told` of."""
     silent = {
-        group: kind
-        for group, kind in known.stable.items()
+        group: standing
+        for group, standing in known.standings.items()
         if group not in told and _tells_nothing(listings.get(known.coordinators.get(group, NOBODY)))
     }
-    return silent | {group: kind for listing in listings.values() for group, kind in listing.stable.items()}
+    return silent | {group: one for listing in listings.values() for group, one in listing.standings.items()}
 
 
 def _tells_nothing(listing: Listing | None) -> bool:

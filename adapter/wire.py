@@ -6,14 +6,14 @@ Offsets are messages; a partition without commit arrives as -1, which is also ou
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.directory import Kind, Listing
+from adapter.directory import Description, Kind, Listing, Phase, Standing
 from adapter.topology import Topic, Topology
 
 Offsets = NDArray[np.int64]
@@ -75,36 +75,50 @@ def _leaders(partitions: Iterable[Any]) -> Codes:
 
 
 def listing_in(response: Any) -> Listing:  # noqa: ANN401
-    """A ListGroups response: the broker's groups, whatever their type."""
+    """A ListGroups response: the broker's groups of every type that can have offsets."""
+    present = [group for group in response.groups if _can_have_offsets(group)]
     return Listing(
-        groups=frozenset(group.group_id for group in response.groups),
+        groups=frozenset(group.group_id for group in present),
         loading=response.error_code != NO_ERROR,
-        stable={group.group_id: kind for group in response.groups if (kind := _kind_of(group)) is not None},
+        standings={group.group_id: standing for group in present if (standing := _standing_of(group)) is not None},
     )
 
 
-def _kind_of(group: Any) -> Kind | None:  # noqa: ANN401
-    """Of a Stable group of consumers; brokers before 3.8 do not tell types, and have classic groups only."""
-    if group.protocol_type != "consumer" or (group.group_state or "").lower() != "stable":
+def _can_have_offsets(group: Any) -> bool:  # noqa: ANN401
+    """Not the workers of Kafka Connect among themselves: a sink connector's consumers are a group of their own."""
+    return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"
+
+
+def _standing_of(group: Any) -> Standing | None:  # noqa: ANN401
+    """Brokers before 3.8 do not tell types, and have classic groups only; other protocols' members read no topics."""
+    kind = (group.group_type or Kind.CLASSIC).lower()
+    if not group.group_state or kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
         return None
-    name = (group.group_type or Kind.CLASSIC).lower()
-    return Kind(name) if name in set(Kind) else None
+    state = group.group_state.lower()
+    return Standing(Kind(kind), Phase(state) if state in {"empty", "stable"} else Phase.MOVING)
 
 
-def topics_read_in(response: Any) -> dict[str, frozenset[str]]:  # noqa: ANN401
-    """A DescribeGroups response: Stable group -> the topics its members are subscribed to or assigned, where known."""
+_KINDS = frozenset(kind.value for kind in Kind)
+
+
+def descriptions_in(response: Any, kind: Kind) -> dict[str, Description]:  # noqa: ANN401
+    """A response to the describe request of that kind: group -> its members; groups with an error are left out."""
     return {
-        group.group_id: topics
+        group.group_id: _description_of(group, kind)
         for group in response.groups
-        if group.error_code == NO_ERROR and group.group_state.lower() == "stable"
-        if (topics := _classic_topics_of_all(group.members))
+        if group.error_code == NO_ERROR and group.group_state.lower() != "dead"
     }
 
 
-def _classic_topics_of_all(members: Iterable[Any]) -> frozenset[str]:
-    """Nothing if what one of them sent cannot be read: this group is then as if never described, the others are not."""
+def _description_of(group: Any, kind: Kind) -> Description:  # noqa: ANN401
+    is_stable = group.group_state.lower() == "stable"
+    return Description(len(group.members), is_stable, _TOPICS_OF[kind](group) if is_stable else frozenset())
+
+
+def _classic_topics_of_all(group: Any) -> frozenset[str]:  # noqa: ANN401
+    """Nothing if what one of them sent cannot be read: this group then says nothing of topics, the others do."""
     try:
-        return _union(_classic_topics(member) for member in members)
+        return _union(_classic_topics(member) for member in group.members)
     except MalformedResponse:
         return frozenset()
 
@@ -138,20 +152,31 @@ def _after(body: bytes, begin: int, size: int) -> int:
     return begin + size
 
 
-def consumer_topics_read_in(response: Any) -> dict[str, frozenset[str]]:  # noqa: ANN401
-    """A ConsumerGroupDescribe response (KIP-848), as `topics_read_in`."""
-    return {
-        group.group_id: topics
-        for group in response.groups
-        if group.error_code == NO_ERROR and group.group_state.lower() == "stable"
-        if (topics := _union(_consumer_topics(member) for member in group.members))
-    }
-
-
 def _consumer_topics(member: Any) -> frozenset[str]:  # noqa: ANN401
     assigned = (*member.assignment.topic_partitions, *member.target_assignment.topic_partitions)
     return frozenset(member.subscribed_topic_names) | {part.topic_name for part in assigned}
 
 
+def _share_topics(member: Any) -> frozenset[str]:  # noqa: ANN401
+    return frozenset(member.subscribed_topic_names) | {part.topic_name for part in member.assignment.topic_partitions}
+
+
+def _topology_topics(group: Any) -> frozenset[str]:  # noqa: ANN401
+    """All members of an application run the same topology; it is null while topics are missing."""
+    subtopologies = group.topology.subtopologies if group.topology else None
+    return _union(
+        frozenset(part.source_topics) | {topic.name for topic in part.repartition_source_topics}
+        for part in subtopologies or ()
+    )
+
+
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*sets)
+
+
+_TOPICS_OF: Mapping[Kind, Callable[[Any], frozenset[str]]] = {
+    Kind.CLASSIC: _classic_topics_of_all,
+    Kind.CONSUMER: lambda group: _union(map(_consumer_topics, group.members)),
+    Kind.SHARE: lambda group: _union(map(_share_topics, group.members)),
+    Kind.STREAMS: _topology_topics,
+}

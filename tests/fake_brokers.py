@@ -14,7 +14,7 @@ import numpy as np
 from adapter.brokers import EARLIEST, Answer, Brokers, ClusterUnreachable, Failure, Probe
 from adapter.choosing import Requirement
 from adapter.cycle import Cycle, Outcome
-from adapter.directory import Kind, Listing
+from adapter.directory import Description, Kind, Listing, Phase, Standing
 from adapter.metrics import Metrics, Reading
 from adapter.rows import Watching
 from adapter.sampling import Sample
@@ -60,9 +60,13 @@ class Kafka:
     stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
     """Node -> what it answers for groups instead of the truth, error 0: as after a freeze."""
     members: dict[str, set[str]] = field(default_factory=dict)
-    """Stable group -> the topics that its members read; groups that are not here are Empty."""
-    kip_848: set[str] = field(default_factory=set)
-    """Those of them that are groups of the new kind."""
+    """Group with members -> the topics that they read; groups that are not here are Empty."""
+    moving: set[str] = field(default_factory=set)
+    """Those of them that are not Stable just now."""
+    member_counts: dict[str, int] = field(default_factory=dict)
+    """Where it is not one."""
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    """Of the groups that are not classic."""
     unreachable: str | None = None
     """Why no bootstrap server lets us in."""
 
@@ -125,22 +129,29 @@ class FakeBrokers(Brokers):
             return Listing(frozenset(), loading=True)
         own = {group for group in self.kafka.commits if self._coordinator(group) == node}
         listed = frozenset(own - self.kafka.unlisted)
-        return Listing(listed, False, {group: self._kind(group) for group in listed & self.kafka.members.keys()})
+        return Listing(listed, False, {group: self._standing(group) for group in listed})
 
-    def _kind(self, group: str) -> Kind:
-        return Kind.CONSUMER if group in self.kafka.kip_848 else Kind.CLASSIC
+    def _standing(self, group: str) -> Standing:
+        kind = self.kafka.kinds.get(group, Kind.CLASSIC)
+        is_stable = group in self.kafka.members and group not in self.kafka.moving
+        return Standing(
+            kind, Phase.STABLE if is_stable else Phase.MOVING if group in self.kafka.moving else Phase.EMPTY
+        )
 
-    def topics_read(
+    def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
-    ) -> dict[int, Answer[dict[str, frozenset[str]]] | Failure]:
+    ) -> dict[int, Answer[dict[str, Description]] | Failure]:
         self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
         return {
             node: self._asked(f"Describe {kind}", node)
-            or self._told(
-                {group: frozenset(self.kafka.members[group]) for group in groups if group in self.kafka.members}
-            )
+            or self._told({group: self._description(group) for group in groups if group in self.kafka.members})
             for node, groups in plan.items()
         }
+
+    def _description(self, group: str) -> Description:
+        is_stable = group not in self.kafka.moving
+        topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
+        return Description(self.kafka.member_counts.get(group, 1), is_stable, topics)
 
     def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
         self.asked_for.append(("OffsetFetch", {node: tuple(groups) for node, groups in plan.items()}))

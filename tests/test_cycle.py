@@ -1,7 +1,10 @@
 """One cluster's cycles, from what brokers answer to what a question gets."""
 
+import itertools
+
 import pytest
 
+from adapter.directory import Kind
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka, Rig
@@ -126,9 +129,11 @@ def test_every_isolation_level_in_use_costs_one_request_per_leader() -> None:
 
 def test_a_minute_costs_four_requests_per_broker_and_eight_more_beside_the_cycles_own() -> None:
     cluster = kafka()
-    cluster.members = {"billing": {"orders"}, "audit": {"orders"}}
-    cluster.commits["audit"] = {ORDERS_0: 1}
-    cluster.kip_848 = {"audit"}
+    for node, kind in itertools.product(cluster.nodes, Kind):
+        group = f"{kind}-{node}"
+        cluster.commits[group] = {ORDERS_0: 1}
+        cluster.coordinators[group], cluster.kinds[group] = node, kind
+        cluster.members[group] = {"orders"}
     rig = running(cluster)
     others = 0
     for _ in range(30):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.directory import Directory, Kind, Listing, asked_at, with_coordinators, with_listings
+from adapter.directory import Directory, Kind, Listing, Phase, Standing, asked_at, with_coordinators, with_listings
 
 BROKERS = (1, 2, 3)
 EMPTY = Listing(frozenset(), loading=False)
@@ -77,26 +77,27 @@ def test_a_group_whose_coordinator_still_gives_offsets_is_not_gone() -> None:
     assert after(BILLING_AT_2, *[NOBODY_LISTS] * 9, without_offsets=frozenset()).groups == {"billing"}
 
 
-STABLE_AT_2 = {**BILLING_AT_2, 2: Listing(frozenset({"billing"}), False, {"billing": Kind.CLASSIC})}
+STABLE = {"billing": Standing(Kind.CLASSIC, Phase.STABLE)}
+STABLE_AT_2 = {**BILLING_AT_2, 2: Listing(frozenset({"billing"}), False, STABLE)}
 
 
 def test_a_group_is_stable_while_the_newest_listing_of_its_coordinator_says_so() -> None:
-    assert after(STABLE_AT_2).stable == {"billing": Kind.CLASSIC}
-    assert after(STABLE_AT_2, BILLING_AT_2).stable == {}
-    assert after(STABLE_AT_2, NOBODY_LISTS).stable == {}
+    assert after(STABLE_AT_2).standings == STABLE
+    assert after(STABLE_AT_2, BILLING_AT_2).standings == {}
+    assert after(STABLE_AT_2, NOBODY_LISTS).standings == {}
 
 
 @pytest.mark.parametrize("answered", [{1: EMPTY, 3: EMPTY}, {**NOBODY_LISTS, 2: LOADING}])
 def test_a_coordinator_that_does_not_tell_leaves_its_groups_as_stable_as_they_were(
     answered: dict[int, Listing],
 ) -> None:
-    assert after(STABLE_AT_2, answered).stable == {"billing": Kind.CLASSIC}
+    assert after(STABLE_AT_2, answered).standings == STABLE
 
 
 def test_a_group_that_another_broker_lists_is_as_stable_as_that_one_says() -> None:
     moved = {1: EMPTY, 3: Listing(frozenset({"billing"}), loading=False)}
 
-    assert after(STABLE_AT_2, moved).stable == {}
+    assert after(STABLE_AT_2, moved).standings == {}
 
 
 def test_a_broker_is_unheard_until_it_has_listed_all_its_groups() -> None:
@@ -108,3 +109,9 @@ def test_a_broker_is_unheard_until_it_has_listed_all_its_groups() -> None:
 
 def test_a_broker_that_was_heard_once_stays_heard() -> None:
     assert after(NOBODY_LISTS, {1: EMPTY, 2: LOADING}).unheard(BROKERS) == ()
+
+
+def test_what_is_not_watched_is_not_listed() -> None:
+    listing = Listing(frozenset({"billing", "audit"}), loading=True, standings={**STABLE, "audit": STABLE["billing"]})
+
+    assert listing.only(lambda group: group == "billing") == Listing(frozenset({"billing"}), True, STABLE)

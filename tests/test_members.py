@@ -1,48 +1,53 @@
-"""Who reads what: asked once a minute, of Stable groups, at their coordinators."""
+"""Who is in a group and reads what: asked once a minute, of groups with members, at their coordinators."""
 
-from adapter.directory import Directory, Kind
+from adapter.directory import Directory, Kind, Phase, Standing
 from adapter.liveness import Liveness
-from adapter.members import Members
+from adapter.members import GROUPS_PER_REQUEST, Members
 from tests.fake_brokers import FakeBrokers, Kafka
 from tests.samples import SteppedClock
 
 INTERVAL = 10.0
 NODES = (1, 2, 3)
+MINUTE = int(60 / INTERVAL)
+"""In cycles."""
 
 
 class Descriptions:
     """Members over a fake cluster; `run` is what a cycle does."""
 
-    def __init__(self, *new_kind: str) -> None:
+    def __init__(self, **kinds: Kind) -> None:
         self.kafka = Kafka(
             members={"billing": {"orders"}, "audit": {"trail"}},
-            kip_848=set(new_kind),
+            member_counts={"billing": 4},
+            kinds=kinds,
             coordinators={"billing": 2, "audit": 3},
         )
         self.clock = SteppedClock()
         self.brokers = FakeBrokers(self.kafka, self.clock)
         self.liveness = Liveness(self.brokers.probe, self.clock.monotonic)
         self.members = Members(self.brokers, self.liveness, self.clock.monotonic, INTERVAL)
-        self.knows("billing", "audit")
+        self.lists("billing", "audit")
 
-    def knows(self, *stable: str) -> None:
-        """The groups that the newest listing calls Stable."""
-        kinds = {group: Kind.CONSUMER if group in self.kafka.kip_848 else Kind.CLASSIC for group in stable}
-        self.directory = Directory(frozenset(kinds), self.kafka.coordinators, stable=kinds)
+    def lists(self, *groups: str, phase: Phase = Phase.STABLE) -> None:
+        """What the newest listing says, of these groups alone."""
+        standings = {group: Standing(self.kafka.kinds.get(group, Kind.CLASSIC), phase) for group in groups}
+        self.directory = Directory(frozenset(groups), self.kafka.coordinators, standings=standings)
 
-    def run(self) -> list[tuple[str, object]]:
-        """One cycle's descriptions: (kind, node -> groups)."""
-        self.brokers.asked_for.clear()
-        self.members.describe_if_due(self.directory, NODES)
-        self.clock.seconds += INTERVAL
+    def run(self, cycles: int = 1) -> list[tuple[str, object]]:
+        """The newest cycle's descriptions: (kind, node -> groups)."""
+        for _ in range(cycles):
+            self.brokers.asked_for.clear()
+            self.members.describe_if_due(self.directory, NODES)
+            self.clock.seconds += INTERVAL
         return list(self.brokers.asked_for)
 
 
-def test_every_coordinator_is_asked_once_for_its_stable_groups() -> None:
+def test_every_coordinator_is_asked_once_for_its_groups() -> None:
     descriptions = Descriptions()
 
     assert descriptions.run() == [("Describe classic", {2: ("billing",), 3: ("audit",)})]
     assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
+    assert descriptions.members.counts == {"billing": 4, "audit": 1}
 
 
 def test_members_are_asked_for_once_a_minute() -> None:
@@ -51,45 +56,140 @@ def test_members_are_asked_for_once_a_minute() -> None:
     assert [len(descriptions.run()) for _ in range(8)] == [1, 0, 0, 0, 0, 0, 1, 0]
 
 
-def test_where_there_are_groups_of_both_kinds_they_take_turns() -> None:
-    descriptions = Descriptions("audit")
-    asked = [one for _ in range(13) for one in descriptions.run()]
+def test_kinds_of_different_coordinators_are_asked_for_in_the_same_cycle() -> None:
+    descriptions = Descriptions(audit=Kind.CONSUMER)
+    asked = [one for _ in range(MINUTE) for one in descriptions.run()]
 
-    classic, consumer = ("Describe classic", {2: ("billing",)}), ("Describe consumer", {3: ("audit",)})
-    assert asked == [classic, consumer, classic]
+    assert asked == [("Describe classic", {2: ("billing",)}), ("Describe consumer", {3: ("audit",)})]
+
+
+def test_where_a_broker_coordinates_several_kinds_they_take_turns() -> None:
+    descriptions = Descriptions(audit=Kind.SHARE)
+    descriptions.kafka.coordinators["audit"] = 2
+    descriptions.lists("billing", "audit")
+    asked = [one for _ in range(4 * MINUTE) for one in descriptions.run()]
+
+    classic, share = ("Describe classic", {2: ("billing",)}), ("Describe share", {2: ("audit",)})
+    assert asked == [classic, share] * 2
     assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
 
 
-def test_groups_of_the_new_kind_alone_are_asked_for_every_minute() -> None:
-    descriptions = Descriptions("audit", "billing")
+def test_a_kind_with_groups_that_were_never_described_goes_first() -> None:
+    descriptions = Descriptions(audit=Kind.SHARE)
+    descriptions.kafka.coordinators |= {"audit": 2, "new": 2}
+    descriptions.lists("billing", "audit")
+    descriptions.run(MINUTE)
+    descriptions.run(MINUTE)
+    descriptions.lists("billing", "audit", "new")
 
-    assert [kind for _ in range(7) for kind, _ in descriptions.run()] == ["Describe consumer"] * 2
+    assert descriptions.run() == [("Describe classic", {2: ("new", "billing")})]
 
 
-def test_without_stable_groups_nobody_is_asked() -> None:
+def test_a_kind_with_new_groups_every_minute_does_not_keep_the_others_waiting_for_ever() -> None:
+    descriptions = Descriptions(audit=Kind.SHARE)
+    descriptions.kafka.coordinators["audit"] = 2
+    kinds = []
+    for minute in range(9):
+        new = f"run-{minute}"
+        descriptions.kafka.coordinators[new] = 2
+        descriptions.lists("billing", "audit", new)
+        kinds += [kind for kind, _ in descriptions.run()]
+        descriptions.run(MINUTE - 1)
+
+    assert kinds.count("Describe share") == 3
+
+
+def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:
     descriptions = Descriptions()
-    descriptions.knows()
+    names = [f"group-{number}" for number in range(GROUPS_PER_REQUEST + 2)]
+    descriptions.kafka.coordinators |= dict.fromkeys(names, 1)
+    descriptions.lists(*names)
+    descriptions.run(MINUTE)
+
+    ((_, asked),) = descriptions.run()
+    assert asked == {1: tuple(names[-2:] + names[: GROUPS_PER_REQUEST - 2])}
+
+
+def test_without_groups_that_have_members_nobody_is_asked() -> None:
+    descriptions = Descriptions()
+    descriptions.lists("billing", "audit", phase=Phase.EMPTY)
 
     assert descriptions.run() == []
+    assert descriptions.members.counts == {"billing": 0, "audit": 0}
 
 
-def test_a_group_that_is_not_stable_any_more_reads_nothing_that_is_known() -> None:
+def test_an_empty_group_has_no_members_and_reads_nothing_that_is_known() -> None:
     descriptions = Descriptions()
     descriptions.run()
-    descriptions.knows("audit")
+    descriptions.lists("billing", phase=Phase.EMPTY)
+    descriptions.run()
+
+    assert descriptions.members.counts == {"billing": 0}
+    assert descriptions.members.topics_read == {}
+
+
+def test_a_group_that_has_been_empty_is_not_known_by_its_former_members() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.lists("billing", phase=Phase.EMPTY)
+    descriptions.run()
+    descriptions.lists("billing")
+    descriptions.run()
+
+    assert descriptions.members.counts == {}
+    descriptions.run(MINUTE)
+    assert descriptions.members.counts == {"billing": 4}
+
+
+def test_a_group_that_moves_has_the_members_it_has_and_reads_what_it_read() -> None:
+    """Scaling makes a group move: were stale topics to count then, every scaling would ask for more."""
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.moving, descriptions.kafka.member_counts["billing"] = {"billing"}, 5
+    descriptions.lists("billing", phase=Phase.MOVING)
+    descriptions.run(MINUTE)
+
+    assert descriptions.members.topics_read == {"billing": {"orders"}}
+    assert descriptions.members.counts == {"billing": 5}
+
+
+def test_a_group_that_was_never_seen_stable_reads_nothing_that_is_known() -> None:
+    descriptions = Descriptions()
+    descriptions.kafka.moving = {"billing"}
     descriptions.run()
 
     assert descriptions.members.topics_read == {"audit": {"trail"}}
+    assert descriptions.members.counts == {"billing": 4, "audit": 1}
 
 
-def test_a_group_that_its_coordinator_no_longer_describes_reads_nothing_that_is_known() -> None:
+def test_nothing_is_kept_of_groups_that_are_not_listed_any_more() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.lists("audit")
+    descriptions.run()
+
+    assert descriptions.members.topics_read == {"audit": {"trail"}}
+    assert descriptions.members.counts == {"audit": 1}
+
+
+def test_a_group_that_is_of_another_kind_now_is_described_anew() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.kinds["billing"] = Kind.CONSUMER
+    descriptions.lists("billing")
+    descriptions.run()
+
+    assert descriptions.members.counts == {}
+
+
+def test_a_group_that_its_coordinator_no_longer_describes_is_not_known() -> None:
     descriptions = Descriptions()
     descriptions.run()
     del descriptions.kafka.members["billing"]
-    for _ in range(6):
-        descriptions.run()
+    descriptions.run(MINUTE)
 
     assert descriptions.members.topics_read == {"audit": {"trail"}}
+    assert descriptions.members.counts == {"audit": 1}
 
 
 def test_a_silent_coordinator_leaves_what_was_known_of_its_groups() -> None:
@@ -97,8 +197,7 @@ def test_a_silent_coordinator_leaves_what_was_known_of_its_groups() -> None:
     descriptions.run()
     descriptions.kafka.silent = {2}
     descriptions.kafka.members["audit"] = {"other"}
-    for _ in range(6):
-        descriptions.run()
+    descriptions.run(MINUTE)
 
     assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"other"}}
     assert descriptions.liveness.failure(2) is not None
@@ -106,10 +205,10 @@ def test_a_silent_coordinator_leaves_what_was_known_of_its_groups() -> None:
     assert descriptions.run() == [("Describe classic", {3: ("audit",)})]
 
 
-def test_what_members_read_is_the_same_object_while_nothing_was_asked() -> None:
+def test_what_members_read_is_the_same_object_while_nothing_changes() -> None:
     descriptions = Descriptions()
     descriptions.run()
     known = descriptions.members.topics_read
-    descriptions.run()
+    descriptions.run(MINUTE)
 
     assert descriptions.members.topics_read is known

@@ -1,4 +1,4 @@
-"""What the members of classic groups say they read, as their clients wrote it, or anything else."""
+"""What listings and descriptions say of groups of every kind: as brokers and clients wrote it, or anything else."""
 
 import struct
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from adapter.wire import topics_read_in
+from adapter.directory import Description, Kind, Phase, Standing
+from adapter.wire import descriptions_in, listing_in
 
 
 def subscription(*topics: str) -> bytes:
@@ -27,8 +28,33 @@ def group(name: str, *members: tuple[bytes, bytes], state: str = "Stable", error
     return SimpleNamespace(group_id=name, error_code=error, group_state=state, members=told)
 
 
+def described(kind: Kind, *groups: SimpleNamespace) -> dict[str, Description]:
+    return descriptions_in(SimpleNamespace(groups=groups), kind)
+
+
 def read(*groups: SimpleNamespace) -> dict[str, frozenset[str]]:
-    return topics_read_in(SimpleNamespace(groups=groups))
+    """Of classic groups."""
+    return {name: one.topics for name, one in described(Kind.CLASSIC, *groups).items() if one.topics}
+
+
+def assigned(**topics: Sequence[int]) -> SimpleNamespace:
+    return SimpleNamespace(
+        topic_partitions=[SimpleNamespace(topic_name=name, partitions=numbers) for name, numbers in topics.items()]
+    )
+
+
+def new_group(name: str, state: str = "Stable", error: int = 0, **parts: object) -> SimpleNamespace:
+    return SimpleNamespace(group_id=name, error_code=error, group_state=state, **{"members": [], **parts})
+
+
+def listed(
+    name: str, state: str | None = "Stable", kind: str | None = "Classic", protocol: str = "consumer"
+) -> SimpleNamespace:
+    return SimpleNamespace(group_id=name, group_state=state, group_type=kind, protocol_type=protocol)
+
+
+def listing(*groups: SimpleNamespace, error: int = 0) -> SimpleNamespace:
+    return SimpleNamespace(groups=groups, error_code=error)
 
 
 def test_a_group_reads_what_any_member_is_subscribed_to_or_assigned() -> None:
@@ -58,3 +84,87 @@ def test_only_what_stable_groups_read_is_told() -> None:
 )
 def test_a_member_that_sends_nonsense_hides_its_own_group_and_no_other(member: tuple[bytes, bytes]) -> None:
     assert read(group("odd", member), group("billing", (subscription("orders"), b""))) == {"billing": {"orders"}}
+    assert described(Kind.CLASSIC, group("odd", member))["odd"].members == 1
+
+
+def test_every_member_counts_whatever_the_group_is_doing() -> None:
+    member = b"", b""
+    groups = group("moving", member, member, state="PreparingRebalance"), group("empty", state="Empty")
+
+    assert described(Kind.CLASSIC, *groups) == {"moving": Description(2, False), "empty": Description(0, False)}
+
+
+def test_a_group_that_cannot_be_described_is_left_out() -> None:
+    """A classic request for a group of another kind, or for none, is answered with Dead and no error."""
+    assert described(Kind.CLASSIC, group("gone", state="Dead"), group("hidden", error=30)) == {}
+
+
+def test_members_of_the_new_kind_read_what_they_subscribe_to_and_what_they_have_or_will_have() -> None:
+    first = SimpleNamespace(
+        subscribed_topic_names=["orders"], assignment=assigned(orders=[0]), target_assignment=assigned(refunds=[0, 1])
+    )
+    by_pattern = SimpleNamespace(
+        subscribed_topic_names=[], assignment=assigned(trail=[0]), target_assignment=assigned(trail=[0])
+    )
+
+    billing = described(Kind.CONSUMER, new_group("billing", members=[first, by_pattern]))["billing"]
+    assert billing == Description(2, True, frozenset({"orders", "refunds", "trail"}))
+
+
+def test_members_of_a_share_group_read_what_they_subscribe_to() -> None:
+    member = SimpleNamespace(subscribed_topic_names=["orders"], assignment=assigned(orders=[0, 1]))
+
+    assert described(Kind.SHARE, new_group("workers", members=[member, member])) == {
+        "workers": Description(2, True, frozenset({"orders"}))
+    }
+
+
+def test_a_streams_application_reads_sources_and_its_own_repartition_topics() -> None:
+    parts = [
+        SimpleNamespace(source_topics=["orders"], repartition_source_topics=[]),
+        SimpleNamespace(source_topics=[], repartition_source_topics=[SimpleNamespace(name="app-by-key-repartition")]),
+    ]
+    topology = SimpleNamespace(subtopologies=parts)
+
+    assert described(Kind.STREAMS, new_group("app", topology=topology, members=[object()] * 3)) == {
+        "app": Description(3, True, frozenset({"orders", "app-by-key-repartition"}))
+    }
+
+
+@pytest.mark.parametrize("topology", [None, SimpleNamespace(subtopologies=None)])
+def test_a_streams_application_without_topology_reads_nothing_that_is_known(topology: object) -> None:
+    assert described(Kind.STREAMS, new_group("app", topology=topology)) == {"app": Description(0, True)}
+
+
+@pytest.mark.parametrize(
+    ("one", "standing"),
+    [
+        (listed("g"), Standing(Kind.CLASSIC, Phase.STABLE)),
+        (listed("g", kind=None), Standing(Kind.CLASSIC, Phase.STABLE)),
+        (listed("g", "PreparingRebalance"), Standing(Kind.CLASSIC, Phase.MOVING)),
+        (listed("g", "Empty", protocol=""), Standing(Kind.CLASSIC, Phase.EMPTY)),
+        (listed("g", "Reconciling", "Consumer"), Standing(Kind.CONSUMER, Phase.MOVING)),
+        (listed("g", "Stable", "share", "share"), Standing(Kind.SHARE, Phase.STABLE)),
+        (listed("g", "NotReady", "streams", "streams"), Standing(Kind.STREAMS, Phase.MOVING)),
+        (listed("g", kind="unheard-of"), None),
+        (listed("g", protocol="sr"), None),
+        (listed("g", state=None), None),
+    ],
+)
+def test_a_listing_tells_kind_and_phase_of_groups_whose_members_read_topics(
+    one: SimpleNamespace, standing: Standing | None
+) -> None:
+    told = listing_in(listing(one))
+
+    assert told.groups == {"g"}
+    assert told.standings.get("g") == standing
+
+
+def test_workers_of_kafka_connect_and_dead_groups_are_not_listed() -> None:
+    told = listing_in(listing(listed("connect-cluster", protocol="connect"), listed("gone", "Dead"), listed("billing")))
+
+    assert told.groups == told.standings.keys() == {"billing"}
+
+
+def test_a_broker_that_is_loading_says_so() -> None:
+    assert listing_in(listing(error=14)).loading
