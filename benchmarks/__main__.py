@@ -6,23 +6,34 @@ Exit status 0 also where a goal was missed: the table says so. Progress goes to 
 import argparse
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import broker_requests, direct_reads, hundred_groups, reads_through_kube_apiserver
-from benchmarks.effort import FULL, QUICK
+from benchmarks import (
+    broker_requests,
+    cycle_cost,
+    direct_reads,
+    hundred_groups,
+    reads_through_kube_apiserver,
+)
+from benchmarks.effort import FULL, QUICK, Effort
 from benchmarks.machine import description
 from benchmarks.rig import rig, say
-from benchmarks.tables import markdown, with_figures
-from local.processes import RigError, exit_on_sigterm
+from benchmarks.tables import Table, markdown, with_figures
+from local.processes import RigError, exit_on_sigterm, scratch
 
+# Measured before brokers and control plane are started, which would take part of the machine.
+ALONE: dict[str, Callable[[Path, Effort], Table]] = {
+    "cycle-cost": cycle_cost.measure,
+}
 # The HPAs of the last one stay, and would add their reads to every other.
-TABLES = {
+ON_RIG = {
     "broker-requests": broker_requests.measure,
     "direct-reads": direct_reads.measure,
     "reads-through-kube-apiserver": reads_through_kube_apiserver.measure,
     "hundred-groups": hundred_groups.measure,
 }
+TABLES = (*ALONE, *ON_RIG)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,16 +62,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _measured(names: Sequence[str], *, is_quick: bool) -> list[str]:
     """The description of the machine and the tables, each printed as soon as it is there."""
     effort = QUICK if is_quick else FULL
-    began = time.monotonic()
     parts = [_printed(description())]
     if is_quick:
         parts.append(_printed("Measured with --quick: short, so that the figures mean little.\n"))
-    with rig() as running:
-        for name in names:
-            say(f"{name} ({time.monotonic() - began:.0f} s after the start)")
-            parts.append(_printed(markdown(TABLES[name](running, effort))))
-    say(f"done after {time.monotonic() - began:.0f} s")
+    began = time.monotonic()
+    for name, table in _tables(names, effort):
+        parts.append(_printed(markdown(table)))
+        say(f"{name} done {time.monotonic() - began:.0f} s after the start")
     return parts
+
+
+def _tables(names: Sequence[str], effort: Effort) -> Iterator[tuple[str, Table]]:
+    """Each as soon as it is there; brokers and control plane are started only where a table wants them."""
+    for name in (name for name in names if name in ALONE):
+        say(name)
+        with scratch("benchmarks") as home:
+            yield name, ALONE[name](home, effort)
+    on_rig = [name for name in names if name in ON_RIG]
+    if on_rig:
+        with rig() as running:
+            for name in on_rig:
+                say(name)
+                yield name, ON_RIG[name](running, effort)
 
 
 def _printed(text: str) -> str:

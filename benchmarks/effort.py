@@ -15,11 +15,34 @@ class Effort:
     slice_seconds: float
     warm_up_seconds: float
     first_read_rounds: int
+    partitions: tuple[int, ...]
+    """How many the fake brokers have, from one step to the next."""
+    timed_cycles: int
+    """Cycles whose CPU is taken one by one. A multiple of 6, as above."""
+    admin_rounds: int
 
 
 FULL = Effort(
-    settle_cycles=1, cycles=6, long_cycles=12, rounds=9, slice_seconds=2.0, warm_up_seconds=2.0, first_read_rounds=3
+    settle_cycles=1,
+    cycles=6,
+    long_cycles=12,
+    rounds=9,
+    slice_seconds=2.0,
+    warm_up_seconds=2.0,
+    first_read_rounds=3,
+    partitions=(1_000, 10_000, 100_000),
+    timed_cycles=24,
+    admin_rounds=3,
 )
 QUICK = Effort(
-    settle_cycles=1, cycles=1, long_cycles=2, rounds=2, slice_seconds=0.5, warm_up_seconds=0.5, first_read_rounds=1
+    settle_cycles=1,
+    cycles=1,
+    long_cycles=2,
+    rounds=2,
+    slice_seconds=0.5,
+    warm_up_seconds=0.5,
+    first_read_rounds=1,
+    partitions=(1_000, 5_000),
+    timed_cycles=6,
+    admin_rounds=1,
 )

@@ -1,0 +1,104 @@
+"""Table: what a cycle costs at 1,000, 10,000 and 100,000 partitions, beside kafka-python's admin calls."""
+
+import statistics
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from benchmarks.effort import Effort
+from benchmarks.rig import say
+from benchmarks.stored_brokers import stored_brokers
+from benchmarks.stored_cluster import PARTITIONS_PER_TOPIC, groups_of
+from benchmarks.tables import Row, Table, row
+from benchmarks.timed_cycles import Cost, CyclePlan, run
+from local.processes import RigError
+
+NODES = (3, 12)
+LARGEST = 100_000
+MOST_MILLISECONDS = 200
+WARM_UP = 7
+"""Cycles that are not counted: among them one of each kind, so that the fake brokers know every request by then."""
+HOW = (
+    "N group-partitions and as many topic-partitions (groups of 100 partitions in 5 topics of "
+    f"{PARTITIONS_PER_TOPIC}), read from fake brokers on loopback that answer stored responses with offsets that move. "
+    "One cycle is everything from the requests to the store with its totals, by the adapter's own collector with "
+    "default settings, in a process that serves nothing. CPU is that process's, all its threads together. Cycles run "
+    "one right after another, with the process's clock set forward to the next tick (10 s) between them; every third "
+    "one reads Metadata and the groups too, every sixth one log starts and members as well: in brackets mean and worst "
+    "of all. Beside it, in the same process after it, kafka-python's list_group_offsets for all groups and "
+    "list_partition_offsets for all partitions. Each group has been asked for by a selector a moment ago, but for the "
+    "rows that say otherwise."
+)
+
+
+def measure(home: Path, effort: Effort) -> Table:
+    rows: list[Row] = []
+    for nodes in NODES:
+        medians = []
+        for partitions in effort.partitions:
+            say(f"  {partitions:,} partitions, {nodes} brokers: {effort.timed_cycles} cycles")
+            found, median = _rows(home / f"{partitions}-{nodes}", effort, partitions, nodes)
+            rows += found
+            medians.append(median)
+        rows += _growth(effort.partitions, medians, nodes)
+    return Table("CPU of a cycle", HOW, tuple(rows))
+
+
+def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list[Row], float]:
+    """And the median CPU time, in seconds."""
+    who = f"{partitions:,} partitions, {nodes} brokers"
+    most = MOST_MILLISECONDS if partitions == LARGEST else None
+    with stored_brokers(home / "brokers", groups_of(partitions), nodes) as brokers:
+        plan = CyclePlan(
+            brokers.cluster.bootstrap_servers, WARM_UP, effort.timed_cycles, partitions,
+            admin_rounds=effort.admin_rounds,
+        )  # fmt: skip
+        costs = run(plan, home / "cycles")
+        if set(costs.outcomes) != {"complete"}:
+            raise RigError(f"{who}: cycles were {', '.join(sorted(set(costs.outcomes)))}: see {home}")
+        rows = cost_rows(who, costs.cycles, costs.admin, most)
+        if partitions == max(effort.partitions):
+            say("    the same, asked for by nobody")
+            idle = CyclePlan(plan.bootstrap_servers, WARM_UP, effort.timed_cycles, partitions, is_asked_for=False)
+            rows += [cpu_row(f"{who}, asked for by nobody: CPU of a cycle", run(idle, home / "idle").cycles)]
+    return rows, median_cpu(costs.cycles)
+
+
+def cost_rows(who: str, cycles: Sequence[Cost], calls: Sequence[Cost], most_milliseconds: float | None) -> list[Row]:
+    """A cycle's CPU and wall time, the admin calls' beside it, and the one as a part of the other."""
+    wall = 1000 * statistics.median(cost.wall for cost in cycles)
+    return [
+        cpu_row(f"{who}: CPU of a cycle", cycles, most_milliseconds),
+        row(f"{who}: wall time of a cycle", wall, unit=" ms", form=".0f"),
+        cpu_row(f"{who}: CPU of the admin calls", calls),
+        row(
+            f"{who}: CPU of a cycle as a multiple of the admin calls'", median_cpu(cycles) / median_cpu(calls), unit="x"
+        ),
+    ]
+
+
+def cpu_row(what: str, costs: Sequence[Cost], most_milliseconds: float | None = None) -> Row:
+    """The median is what has the goal; mean and worst stand beside it."""
+    taken = [1000 * cost.cpu for cost in costs]
+    measured = row(what, statistics.median(taken), most_milliseconds, " ms", ".0f")
+    figure = f"{measured.figure} (mean {statistics.mean(taken):.0f} ms, worst {max(taken):.0f} ms)"
+    return Row(measured.what, figure, measured.goal, measured.verdict)
+
+
+def median_cpu(costs: Sequence[Cost]) -> float:
+    return statistics.median(cost.cpu for cost in costs)
+
+
+def _growth(partitions: Sequence[int], medians: Sequence[float], nodes: int) -> list[Row]:
+    """From each size to the next one."""
+    steps = zip(pairwise(partitions), pairwise(medians), strict=True)
+    return [
+        row(
+            f"{nodes} brokers: CPU at {more:,} as a multiple of that at {fewer:,}",
+            after / before,
+            more / fewer,
+            "x",
+            ".1f",
+        )
+        for (fewer, more), (before, after) in steps
+    ]
