@@ -1,1 +1,227 @@
-"""The writer of the offset history."""
+"""The writer of the offset history: takes each cycle's sample at once, and writes files from a thread of its own.
+
+Imported only where a history is kept: pyarrow comes with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import socket
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
+
+import pyarrow as pa
+
+from adapter.history_buffer import Buffer, Waiting, weighed
+from adapter.history_files import Files, HistoryUnwritable
+from adapter.history_parquet import encoded
+from adapter.history_rows import Rows, by_hour, rows_of
+from adapter.metrics import Clock
+from adapter.sampling import Sample
+from adapter.settings import History as HistorySettings
+from adapter.telemetry import HistoryTelemetry
+
+logger = logging.getLogger(__name__)
+
+SAMPLES = "samples"
+TABLES_THAT_AGE = (SAMPLES, "deltas")
+"""Samples go first: deltas are made from them, and would be made again. Hourly and daily figures stay."""
+SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
+"""Most that samples, and encoded files, may take while they wait."""
+EARLY_BYTES = SAMPLE_BYTES // 2
+"""So much is written before its time."""
+RETRY_SECONDS = 30.0
+TIDY_SECONDS = 3600.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewFile:
+    """A file that is complete but for its way to the location."""
+
+    path: str
+    content: pa.Buffer
+    rows: int
+
+    @property
+    def size(self) -> int:
+        return int(self.content.size)
+
+
+class History:
+    """`append` from any thread; everything else happens in its own, which `close` ends."""
+
+    def __init__(
+        self, settings: HistorySettings, files: Files, telemetry: HistoryTelemetry, clock: Clock, writer: str
+    ) -> None:
+        self._settings = settings
+        self._files = files
+        self._telemetry = telemetry
+        self._clock = clock
+        self._names = FileNames(writer)
+        self._samples: Buffer[Waiting] = Buffer(SAMPLE_BYTES)
+        self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
+        self._under_way = 0
+        """Rows in neither buffer: being encoded or written."""
+        now = clock.monotonic()
+        self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
+        self._told: dict[str, str] = {}
+        self._wake, self._ending = Event(), Event()
+        self._thread = Thread(target=self._run, name="history", daemon=True)
+        telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
+        telemetry.buffered.set_function(lambda: self.buffered_rows)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def append(self, sample: Sample) -> None:
+        """Keep the sample until it is written; what is oldest goes where there is no room."""
+        self._count_dropped(self._samples.add(weighed(sample)))
+        if self._samples.size > EARLY_BYTES:
+            self._wake.set()
+
+    def close(self, timeout_seconds: float) -> bool:
+        """Write what is left; False, and a line in the log, if that did not succeed in time."""
+        self._ending.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds)
+        lost = self.buffered_rows
+        if lost:
+            logger.error("history: %d rows could not be written before the end", lost)
+        return not lost
+
+    @property
+    def buffered_rows(self) -> int:
+        return self._samples.rows + self._unwritten.rows + self._under_way
+
+    # -- in its own thread -----------------------------------------------------------------------
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            self._wake.wait(self._pause())
+            self._wake.clear()
+            is_last = self._ending.is_set()
+            try:
+                self._round(is_last=is_last)
+            except Exception:
+                logger.exception("history: writing failed in a way nobody thought of")
+                self._telemetry.count_failure("unexpected")
+
+    def _pause(self) -> float:
+        due = [self._flush_at, self._tidy_at, *([self._retry_at] if self._unwritten.rows else [])]
+        return max(min(due) - self._clock.monotonic(), 0.0)
+
+    def _round(self, *, is_last: bool = False) -> None:
+        now = self._clock.monotonic()
+        if now >= self._tidy_at and not is_last:
+            self._tidy_at = now + TIDY_SECONDS
+            self._tidy()  # before writing: it may make the room that is needed
+        if is_last or now >= self._flush_at or self._samples.size > EARLY_BYTES:
+            self._flush_at = now + self._settings.flush_interval
+            self._encode()
+        self._write()
+
+    def _encode(self) -> None:
+        taken = self._samples.take()
+        self._under_way = sum(each.rows for each in taken)
+        try:
+            for own in by_hour(each.sample for each in taken).values():
+                rows = rows_of(own)
+                if rows is not None:
+                    file = self._new_file(rows)
+                    self._under_way -= file.rows
+                    self._count_dropped(self._unwritten.add(file))
+        finally:
+            # Nothing is left under way unless something went wrong that nobody thought of.
+            self._count_dropped(self._under_way)
+            self._under_way = 0
+
+    def _new_file(self, rows: Rows) -> NewFile:
+        return NewFile(self._names.path_for(rows.first_sample), encoded(rows), len(rows))
+
+    def _write(self) -> None:
+        unwritten = deque(self._unwritten.take())
+        self._under_way = sum(file.rows for file in unwritten)
+        try:
+            while unwritten:
+                self._write_one(unwritten[0])
+                self._under_way -= unwritten.popleft().rows
+                self._tell("written", f"written to {self._settings.location} as {self._names.writer}", is_good=True)
+        except HistoryUnwritable as error:
+            self._retry_at = self._clock.monotonic() + RETRY_SECONDS
+            self._telemetry.count_failure(error.cause)
+            self._tell("written", f"cannot be written, and waits in memory: {error}")
+        else:
+            self._written_at = self._clock.monotonic()
+            self._told["kept"] = ""
+        finally:
+            self._under_way = 0
+            self._count_dropped(self._unwritten.put_back(unwritten))
+
+    def _write_one(self, file: NewFile) -> None:
+        self._files.write(file.path, file.content)
+        self._telemetry.count_file(file.rows, file.size)
+
+    def _tidy(self) -> None:
+        try:
+            for table in TABLES_THAT_AGE:
+                for day in self._days_to_delete(table):
+                    self._files.delete_day(table, day)
+                    logger.info("history: %s of %s deleted, which are beyond the retention", table, day)
+                self._files.tidy(table)
+        except HistoryUnwritable as error:
+            self._telemetry.count_failure(error.cause)
+            self._tell("tidied", f"old days cannot be deleted: {error}")
+        else:
+            self._tell("tidied", "", is_good=True)
+
+    def _days_to_delete(self, table: str) -> Iterator[str]:
+        """Days whose last moment is beyond the retention."""
+        last = datetime.fromtimestamp(self._clock.time(), UTC) - timedelta(seconds=self._settings.retention)
+        return (day for day in self._files.days(table) if day < last.date().isoformat())
+
+    def _count_dropped(self, rows: int) -> None:
+        if rows:
+            self._telemetry.count_dropped(rows)
+            self._tell("kept", "the oldest rows are being dropped: no room is left for them in memory")
+
+    def _tell(self, subject: str, text: str, *, is_good: bool = False) -> None:
+        """One line when something changes."""
+        if self._told.get(subject, "") != text:
+            self._told[subject] = text
+            if text:
+                logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
+
+
+class FileNames:
+    """No two files of all writers of a location have the same name."""
+
+    def __init__(self, writer: str) -> None:
+        self.writer = writer
+        self._given: deque[int] = deque(maxlen=1000)
+
+    def path_for(self, first_sample: int) -> str:
+        """`first_sample` in microseconds since the epoch: it names the hour and the file."""
+        stamp = first_sample
+        while stamp in self._given:  # a clock that was set back
+            stamp += 1
+        self._given.append(stamp)
+        folder = f"{EPOCH + timedelta(microseconds=first_sample):date=%Y-%m-%d/hour=%H}"
+        return f"{SAMPLES}/{folder}/{self.writer}-{stamp_text(stamp)}.parquet"
+
+
+def stamp_text(microseconds: int) -> str:
+    """Sortable, and legal in every file system: `20261121T193737.123456Z`."""
+    return f"{EPOCH + timedelta(microseconds=microseconds):%Y%m%dT%H%M%S.%fZ}"
+
+
+def writer_name() -> str:
+    """Of this process: the pod's or machine's name, and a random part for the next process in it."""
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()).strip("-")[:63]
+    return f"{host or 'adapter'}-{secrets.token_hex(4)}"

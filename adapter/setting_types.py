@@ -14,6 +14,9 @@ DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+BUCKET = re.compile(r"[a-z0-9][-a-z0-9._]{1,220}[a-z0-9]")
+OBJECT_NAME = re.compile(r"(?!\.{1,2}$)[-A-Za-z0-9_.=]+")
+OTHER_SCHEMES = {"s3a": "s3://", "s3n": "s3://", "gcs": "gs://", "file": "the path alone"}
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -80,10 +83,36 @@ def secret_file(path: Path) -> Path:
     return path
 
 
-def not_kept_yet(location: str | None) -> str | None:
-    if location is not None:
-        raise ValueError("this version keeps no history")
-    return location
+def history_location(text: str) -> str:
+    """An absolute path or a bucket with an optional prefix, without a `/` at its end."""
+    scheme, separator, rest = text.partition("://")
+    if separator and scheme in OTHER_SCHEMES:
+        raise ValueError(f"{text!r}: write {OTHER_SCHEMES[scheme]}")
+    if separator:
+        return _bucket_and_prefix(text, scheme, rest)
+    return _absolute_path(text)
+
+
+def _bucket_and_prefix(text: str, scheme: str, rest: str) -> str:
+    if scheme not in {"s3", "gs"}:
+        raise ValueError(f"{text!r} is neither an absolute path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX")
+    bucket, _, prefix = rest.rstrip("/").partition("/")
+    if not BUCKET.fullmatch(bucket):
+        raise ValueError(f"{text!r} names no legal bucket")
+    if prefix and not all(OBJECT_NAME.fullmatch(part) for part in prefix.split("/")):
+        raise ValueError(f"{text!r}: the prefix must be parts of letters, digits, '-', '_', '.' and '='")
+    return f"{scheme}://{bucket}/{prefix}".rstrip("/")
+
+
+def _absolute_path(text: str) -> str:
+    path = Path(text)
+    if not path.is_absolute() or "\0" in text:
+        raise ValueError(f"{text!r} is neither an absolute path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX")
+    if path == path.parent or ".." in path.parts:
+        raise ValueError(f"{text!r} must be a folder of its own, without '..'")
+    if path.exists() and not path.is_dir():
+        raise ValueError(f"{text!r} is no folder")
+    return str(path)
 
 
 def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -100,6 +129,7 @@ TopicName = Annotated[str, AfterValidator(topic_name)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
 ReadableFile = Annotated[Path, AfterValidator(readable_file)]
 SecretFile = Annotated[Path, AfterValidator(secret_file)]
+HistoryLocation = Annotated[str, AfterValidator(history_location)]
 ClusterName = Annotated[str, AfterValidator(label_value)]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
 """No longer than any Kafka takes: a broker drops the connection over a name of more than 32767 bytes."""

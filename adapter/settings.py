@@ -19,6 +19,7 @@ from pydantic.alias_generators import to_camel
 from adapter.setting_types import (
     BootstrapServer,
     ClusterName,
+    HistoryLocation,
     Name,
     Pattern,
     ReadableFile,
@@ -26,7 +27,6 @@ from adapter.setting_types import (
     SecretFile,
     TopicNames,
     metric_name,
-    not_kept_yet,
 )
 
 
@@ -219,9 +219,20 @@ class NamedMetric(SettingsPart):
 
 
 class History(SettingsPart):
-    """Accepted as an empty block only: this version keeps no history, and says so."""
+    """Where the offsets that were seen are kept; without a location nowhere."""
 
-    location: Annotated[str | None, AfterValidator(not_kept_yet)] = None
+    location: HistoryLocation | None = None
+    """An absolute path, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX."""
+    flush_interval: Annotated[Seconds, Field(ge=10, le=3600)] = 300.0
+    """Seconds between two files: what a crash may lose, against the number of files."""
+    retention: Annotated[Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0
+    """How long days are kept, in seconds: whole days go, in UTC."""
+
+    @model_validator(mode="after")
+    def _belongs_to_a_location(self) -> Self:
+        if self.location is None and self.model_fields_set:
+            raise ValueError("without a location no history is kept, and nothing else has a meaning here")
+        return self
 
 
 class Settings(SettingsPart):

@@ -79,3 +79,42 @@ class Telemetry:
     def exposition(self) -> tuple[bytes, str]:
         """The text that Prometheus scrapes, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+class HistoryTelemetry:
+    """How keeping the history goes; its metrics exist only where one is kept."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._files = Counter("kafka_lag_adapter_history_files", "Files of the history written.", registry=registry)
+        self._rows = Counter("kafka_lag_adapter_history_rows", "Rows of the history written.", registry=registry)
+        self._bytes = Counter("kafka_lag_adapter_history_bytes", "Bytes of the history written.", registry=registry)
+        self._dropped = Counter(
+            "kafka_lag_adapter_history_dropped_rows",
+            "Rows of the history lost: no room was left for them while they waited to be written.",
+            registry=registry,
+        )
+        self._failures = Counter(
+            "kafka_lag_adapter_history_failures",
+            "Writes to the history's location that failed, by cause; what could not be written is tried again.",
+            ["cause"],
+            registry=registry,
+        )
+        self.age = Gauge(
+            "kafka_lag_adapter_history_flush_age_seconds",
+            "Seconds since everything that was due had been written; before the first time, since the start.",
+            registry=registry,
+        )
+        self.buffered = Gauge(
+            "kafka_lag_adapter_history_buffered_rows", "Rows of the history not written yet.", registry=registry
+        )
+
+    def count_file(self, rows: int, size: int) -> None:
+        self._files.inc()
+        self._rows.inc(rows)
+        self._bytes.inc(size)
+
+    def count_dropped(self, rows: int) -> None:
+        self._dropped.inc(rows)
+
+    def count_failure(self, cause: str) -> None:
+        self._failures.labels(cause).inc()

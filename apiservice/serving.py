@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from adapter import settings_file
 from adapter.collector import Collectors
@@ -24,7 +24,7 @@ from adapter.errors import AdapterError, SettingsInvalid
 from adapter.metrics import Metrics
 from adapter.settings import Settings
 from adapter.store import Store
-from adapter.telemetry import Telemetry
+from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.app import create_app, create_metrics_app
 from apiservice.authentication import Authentication, AuthenticationWatch
 from apiservice.callers import ClusterCallers
@@ -34,12 +34,16 @@ from apiservice.health import Readiness
 from apiservice.issuing import service_names
 from apiservice.server import Listener, listen, serve
 
+if TYPE_CHECKING:
+    from adapter.history import History
+
 logger = logging.getLogger(__name__)
 
 Made = TypeVar("Made")
 
 RELOAD_SECONDS = 5.0
 COLLECTOR_STOP_SECONDS = 5.0  # beside the listeners' end, which takes about as long
+HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -149,7 +153,8 @@ def _own_names() -> tuple[str, ...]:
 def _serve(prepared: Prepared, version: str) -> None:
     settings, tls = prepared.settings, prepared.tls
     telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
-    collectors = Collectors(settings, store, telemetry, time)
+    history = _history(settings, telemetry)
+    collectors = Collectors(settings, store, telemetry, time, keep=None if history is None else history.append)
     callers = ClusterCallers(prepared.cluster)
     listening = threading.Event()
     readiness = Readiness(
@@ -169,7 +174,7 @@ def _serve(prepared: Prepared, version: str) -> None:
     )
     own = create_metrics_app(readiness, telemetry.exposition)
     watch = AuthenticationWatch(prepared.cluster, functools.partial(_trust, tls, callers))
-    end_of_collecting = threading.Thread(target=collectors.stop, args=(COLLECTOR_STOP_SECONDS,), name="stop-collectors")
+    end_of_collecting = threading.Thread(target=_stop_collecting, args=(collectors, history), name="stop-collectors")
 
     def on_started() -> None:
         listening.set()
@@ -184,6 +189,8 @@ def _serve(prepared: Prepared, version: str) -> None:
         end_of_collecting.start()
 
     watch.start()
+    if history is not None:
+        history.start()
     collectors.start()
     serve(
         (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
@@ -195,6 +202,24 @@ def _serve(prepared: Prepared, version: str) -> None:
     prepared.cluster.close()
     end_of_collecting.join()
     logger.info("stopped")
+
+
+def _history(settings: Settings, telemetry: Telemetry) -> "History | None":
+    """Only here is pyarrow loaded: without a history nobody pays for it."""
+    if settings.history.location is None:
+        return None
+    from adapter.history import History, writer_name  # noqa: PLC0415 - see above
+    from adapter.history_files import files_at  # noqa: PLC0415 - see above
+
+    files = files_at(settings.history.location)
+    return History(settings.history, files, HistoryTelemetry(telemetry.registry), time, writer_name())
+
+
+def _stop_collecting(collectors: Collectors, history: "History | None") -> None:
+    """The last cycle's sample first, then what is left of the history."""
+    collectors.stop(COLLECTOR_STOP_SECONDS)
+    if history is not None:
+        history.close(HISTORY_CLOSE_SECONDS)
 
 
 def _trust(tls: ServingTls, callers: ClusterCallers, authentication: Authentication) -> None:

@@ -142,11 +142,67 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
             "rules[0].offsetReset: is 'newest'; input should be 'latest' or 'earliest'",
         ),
         ({"metrics": [{"name": "x", "value": "lag"}]}, "metrics[0].group: is missing"),
-        ({"history": {"location": "/var/lib"}}, "history.location: this version keeps no history"),
+        (
+            {"history": {"retention": "30d"}},
+            "history: without a location no history is kept, and nothing else has a meaning here",
+        ),
+        (
+            {"history": {"location": "/history", "flushInterval": "9s"}},
+            "history.flushInterval: input should be greater than or equal to 10",
+        ),
+        (
+            {"history": {"location": "/history", "flushInterval": "61m"}},
+            "history.flushInterval: input should be less than or equal to 3600",
+        ),
+        (
+            {"history": {"location": "/history", "retention": "23h"}},
+            "history.retention: input should be greater than or equal to 86400",
+        ),
+        ({"history": {"location": "/"}}, "history.location: '/' must be a folder of its own, without '..'"),
+        ({"history": {"location": "s3a://b/h"}}, "history.location: 's3a://b/h': write s3://"),
+        ({"history": {"location": "s3://B"}}, "history.location: 's3://B' names no legal bucket"),
+        (
+            {"history": {"location": "s3://bucket/a//b"}},
+            "history.location: 's3://bucket/a//b': the prefix must be parts of letters, digits, '-', '_', '.' and '='",
+        ),
+        (
+            {"history": {"location": "history"}},
+            "history.location: 'history' is neither an absolute path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX",
+        ),
+        (
+            {"history": {"location": "hdfs://name/h"}},
+            "history.location: 'hdfs://name/h' is neither an absolute path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX",
+        ),
     ],
 )  # fmt: skip
 def test_a_problem_is_one_sentence_with_its_place(parts: dict[str, object], problem: str) -> None:
     assert problems(**parts) == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("given", "location"),
+    [
+        ("/var/lib/history/", "/var/lib/history"),
+        ("s3://bucket/lag/history/", "s3://bucket/lag/history"),
+        ("gs://my_bucket.example", "gs://my_bucket.example"),
+    ],
+)
+def test_a_history_is_kept_in_a_folder_or_a_bucket(given: str, location: str) -> None:
+    history = samples.settings(history={"location": given, "flushInterval": "1m", "retention": "7d"}).history
+
+    assert (history.location, history.flush_interval, history.retention) == (location, 60.0, 7 * 86_400.0)
+
+
+def test_a_file_is_no_place_for_a_history(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert problems(history={"location": f"{tmp_path}/file"}) == (f"history.location: '{tmp_path}/file' is no folder",)
+
+
+def test_no_history_is_kept_unless_a_location_is_given() -> None:
+    history = samples.settings(history={}).history
+
+    assert (history.location, history.flush_interval, history.retention) == (None, 300.0, 30 * 86_400.0)
 
 
 def metric(name: str, **more: object) -> dict[str, object]:

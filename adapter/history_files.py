@@ -1,0 +1,248 @@
+"""Where the history's files lie: a folder of this machine, or a bucket. A reader never meets half a file in either.
+
+Paths are relative to the location, with `/` between their parts. Trouble is HistoryUnwritable, whatever it came from.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from pyarrow import fs
+
+from adapter.errors import AdapterError
+
+DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
+BEING_DELETED = re.compile(r"\.date=\d{4}-\d{2}-\d{2}\.deleted")
+UNFINISHED = re.compile(r"\..+\.parquet\.tmp")
+UNFINISHED_SECONDS = 86_400.0
+"""After so long nobody is still writing a temporary file."""
+CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
+CAUSES = {
+    errno.ENOSPC: "no_space",
+    errno.EDQUOT: "no_space",
+    errno.EFBIG: "no_space",
+    errno.EROFS: "read_only",
+    errno.EACCES: "denied",
+    errno.EPERM: "denied",
+    errno.ENOENT: "not_found",
+    errno.ENOTDIR: "not_found",
+    errno.EIO: "io",
+    errno.ETIMEDOUT: "timed_out",
+}
+
+PROVIDERS_WORDS = {
+    "NO_SUCH_BUCKET": "not_found",
+    "ACCESS_DENIED": "denied",
+    "NETWORK_CONNECTION": "unreachable",
+    "imeout": "timed_out",
+    "PERMISSION_DENIED": "denied",
+    "NOT_FOUND": "not_found",
+}
+
+
+class HistoryUnwritable(AdapterError):
+    """`cause`: a word for metrics; the text says more."""
+
+    def __init__(self, cause: str, text: str) -> None:
+        super().__init__(text)
+        self.cause = cause
+
+
+class Files(Protocol):
+    """A location."""
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        """A whole file that outlives the machine's power; replaces one of the same name. Raises HistoryUnwritable."""
+
+    def days(self, table: str) -> list[str]:
+        """`YYYY-MM-DD` of the table's days, and of nothing else that lies there. Raises HistoryUnwritable."""
+
+    def delete_day(self, table: str, day: str) -> None:
+        """Raises HistoryUnwritable; a day that is gone is no trouble."""
+
+    def tidy(self, table: str) -> None:
+        """Delete what processes that died left behind. Raises HistoryUnwritable."""
+
+
+def files_at(location: str) -> Files:
+    """By the settings' `location`. Touches nothing yet."""
+    scheme, separator, rest = location.partition("://")
+    if not separator:
+        return Folder(Path(location))
+    return Bucket(scheme, rest)
+
+
+class Folder:
+    """A folder of this machine; made where it is missing."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        target = self._root / path
+        unfinished = target.with_name(f".{target.name}.tmp")
+        with _translated(target.parent):
+            self._make(target.parent)
+            try:
+                _write_through(unfinished, content)
+                unfinished.replace(target)
+                _sync_folder(target.parent)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    unfinished.unlink(missing_ok=True)
+                raise
+
+    def days(self, table: str) -> list[str]:
+        with _translated(self._root):
+            try:
+                found = [entry.name for entry in os.scandir(self._root / table) if entry.is_dir(follow_symlinks=False)]
+            except FileNotFoundError:
+                return []
+        return _days_among(found)
+
+    def delete_day(self, table: str, day: str) -> None:
+        """At once for readers: they look at no name with a dot in front."""
+        folder = self._root / table / f"date={day}"
+        hidden = folder.with_name(f".{folder.name}.deleted")
+        with _translated(folder):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(hidden)
+            _remove_folder(hidden)
+
+    def tidy(self, table: str) -> None:
+        root = self._root / table
+        with _translated(root):
+            for day in _folders(root):
+                if BEING_DELETED.fullmatch(day.name):
+                    _remove_folder(day)
+                for hour in _folders(day):
+                    _delete_unfinished(hour)
+
+    def _make(self, folder: Path) -> None:
+        """Each new folder is written down in the one above it, or a crash might lose it with all its files."""
+        if folder.is_dir():
+            return
+        self._make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _write_through(path: Path, content: pa.Buffer) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Another writer may be at it too."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    with contextlib.suppress(FileNotFoundError):
+        yield from [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+
+
+def _delete_unfinished(folder: Path) -> None:
+    for entry in list(os.scandir(folder)):
+        with contextlib.suppress(FileNotFoundError):
+            if UNFINISHED.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > UNFINISHED_SECONDS:
+                Path(entry.path).unlink()
+
+
+class Bucket:
+    """S3 or Google Cloud Storage: an object is there as a whole or not at all, so nothing is ever renamed.
+
+    Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance).
+    """
+
+    def __init__(self, scheme: str, root: str) -> None:
+        self._scheme = scheme
+        self._root = root
+        self._made: fs.FileSystem | None = None
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        with _translated(f"{self._scheme}://{self._root}"), self._files().open_output_stream(self._at(path)) as stream:
+            stream.write(content)
+
+    def days(self, table: str) -> list[str]:
+        with _translated(f"{self._scheme}://{self._root}"):
+            found = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
+            return _days_among([info.base_name for info in found if info.type is fs.FileType.Directory])
+
+    def delete_day(self, table: str, day: str) -> None:
+        with _translated(f"{self._scheme}://{self._root}"):
+            self._files().delete_dir(self._at(f"{table}/date={day}"))
+
+    def tidy(self, table: str) -> None:
+        """Nothing: unfinished uploads are no objects."""
+
+    def _files(self) -> fs.FileSystem:
+        """Made at the first use: that may ask the network who we are."""
+        if self._made is None:
+            self._made = _s3() if self._scheme == "s3" else _gcs()
+        return self._made
+
+    def _at(self, path: str) -> str:
+        return f"{self._root}/{path}"
+
+
+def _s3() -> fs.FileSystem:
+    return fs.S3FileSystem(
+        connect_timeout=CONNECT_SECONDS,
+        request_timeout=REQUEST_SECONDS,
+        background_writes=False,
+        allow_delayed_open=True,  # a small file is one PUT, not an upload in parts
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2),
+    )
+
+
+def _gcs() -> fs.FileSystem:
+    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+
+
+def _days_among(names: list[str]) -> list[str]:
+    return sorted(match[1] for name in names if (match := DAY_FOLDER.fullmatch(name)) and _is_day(match[1]))
+
+
+def _is_day(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(date.fromisoformat(text))
+    return False
+
+
+@contextlib.contextmanager
+def _translated(place: object) -> Iterator[None]:
+    """Whatever the system or a provider's library says, in our words."""
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        words = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise HistoryUnwritable(_cause_of(error), f"{place}: {words}") from error
+
+
+def _cause_of(error: OSError | pa.ArrowException) -> str:
+    """Providers' libraries give no number, only words."""
+    number = getattr(error, "errno", None)
+    said = (cause for words, cause in PROVIDERS_WORDS.items() if words in str(error))
+    return CAUSES.get(number, "other") if number else next(said, "other")

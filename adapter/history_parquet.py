@@ -1,0 +1,66 @@
+"""Rows of the history -> the bytes of a Parquet file, by the contract; the only `import pyarrow` beside the stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
+from adapter.history_rows import NAMES, Numbers, Rows
+
+TYPES = {
+    Type.TIME: pa.timestamp("us", tz="UTC"),
+    Type.NAME: pa.dictionary(pa.int32(), pa.string()),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+}
+SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is_nullable) for column in SAMPLES])
+# In a file sorted by series an offset changes little from row to row; what is constant or repeats is best as a number
+# of repetitions of a place in a dictionary.
+ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start"), "DELTA_BINARY_PACKED")
+REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
+
+
+def encoded(rows: Rows) -> pa.Buffer:
+    """A whole file in memory: 8 bytes a row or less."""
+    sink = pa.BufferOutputStream()
+    # Without Arrow's own schema beside Parquet's: one less thing that readers may understand differently.
+    with parquet.ParquetWriter(
+        sink,
+        SCHEMA,
+        compression="zstd",
+        use_dictionary=REPEATING,
+        column_encoding=ENCODINGS,
+        store_schema=False,
+    ) as writer:
+        writer.write_table(table_of(rows))
+        writer.add_key_value_metadata({VERSION_KEY: str(VERSION)})
+    return sink.getvalue()
+
+
+def table_of(rows: Rows) -> pa.Table:
+    """The rows with the contract's schema."""
+    arrays = [_array(column, rows.columns[column.name], rows) for column in SAMPLES]
+    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+
+
+def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
+    mask = values < 0 if column.is_nullable else None
+    if mask is not None and not mask.any():
+        mask = None
+    match column.type:
+        case Type.NAME:
+            codes = pa.array(values.astype(np.int32, copy=False), mask=mask)
+            return pa.DictionaryArray.from_arrays(codes, pa.array(_texts(rows.names[column.name]), pa.string()))
+        case Type.TIME:
+            return pa.array(values, pa.int64(), mask=mask).cast(TYPES[Type.TIME])
+    return pa.array(values, TYPES[column.type], mask=mask)
+
+
+def _texts(names: Sequence[str]) -> list[str]:
+    """A group's id may be any bytes; those that are no text are written as escapes, so that no two names meet."""
+    return [name.encode("utf-8", "backslashreplace").decode("utf-8") for name in names]
