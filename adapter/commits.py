@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adapter.brokers import Answer, Brokers, Failure
 from adapter.directory import Directory, Listing, asked_at, with_coordinators, with_listings
@@ -139,6 +139,10 @@ class Commits:
         return {group: GroupAnswer({}, refused[group], is_doubtful=False) for group in proven}
 
     def _remember(self, outcome: CommitRound) -> None:
+        # One that has commits exists, listed or not: where they go before it is listed, it has to be found gone, too.
+        found = frozenset(group for group, answer in outcome.answers.items() if answer.topics)
+        if not found <= self.directory.groups:
+            self.directory = replace(self.directory, groups=self.directory.groups | found)
         for group, answer in outcome.answers.items():
             if answer.is_doubtful and group in self.topics:
                 continue

@@ -40,6 +40,26 @@ def set_property(cluster: Kafka, topic: str, name: str, value: str) -> None:
         client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {name: value})])
 
 
+def produce_with_key(cluster: Kafka, topic: str, count: int, key: bytes) -> None:
+    servers = cluster.bootstrap_servers.split(",")
+    with contextlib.closing(KafkaProducer(bootstrap_servers=servers)) as producer:
+        sent = [producer.send(topic, key=key, value=b"%d" % number) for number in range(count)]
+        for message in sent:
+            message.get(timeout=WAIT_SECONDS)
+
+
+def readable(cluster: Kafka, topic: str) -> int:
+    """How many messages of its partition 0 a consumer gets from the start to the end."""
+    partition = TopicPartition(topic, 0)
+    with contextlib.closing(KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers.split(","))) as consumer:
+        consumer.assign([partition])
+        consumer.seek_to_beginning(partition)
+        end, count = consumer.end_offsets([partition])[partition], 0
+        while consumer.position(partition) < end:
+            count += sum(len(messages) for messages in consumer.poll(timeout_ms=100).values())
+    return count
+
+
 def delete_group(cluster: Kafka, group: str) -> None:
     with admin(cluster.bootstrap_servers) as client:
         assert client.delete_groups([group]) == {group: "OK"}
@@ -73,6 +93,7 @@ def joining(cluster: Kafka, group: str, topic: str) -> KafkaConsumer:
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        metadata_max_age_ms=1_000,  # until it has seen the topic, it is assigned nothing
     )
     consumer.subscribe([topic])
     return consumer

@@ -130,14 +130,13 @@ def in_process(
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
     cycle = Cycle(main.name, settings.collection.interval, Watching(settings, main.name), brokers, store, clock)
-    before = set(threading.enumerate())
     try:
         yield InProcess(settings, brokers, store, cycle, Metrics(settings, store, CycleClock()), requests, clock)
     finally:
+        left = _client_threads() - brokers.is_connected
         brokers.close()
-        wait_until(lambda: not _threads_of_ours(before), "the client's thread to end", WAIT_SECONDS)
+        wait_until(lambda: _client_threads() <= left, "the client's thread to end", WAIT_SECONDS)
 
 
-def _threads_of_ours(before: set[threading.Thread]) -> list[threading.Thread]:
-    started = set(threading.enumerate()) - before
-    return [thread for thread in started if thread.name == "kafka-io-kafka-lag-adapter"]
+def _client_threads() -> int:
+    return sum(thread.name == "kafka-io-kafka-lag-adapter" for thread in threading.enumerate())
