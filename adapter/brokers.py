@@ -28,7 +28,7 @@ from adapter import frames, wire
 from adapter.directory import Description, Kind, Listing
 from adapter.settings import Cluster, Isolation, Protocol
 from adapter.topology import Topology
-from adapter.wire import GroupCommits, PartitionOffsets
+from adapter.wire import GroupCommits, GroupShares, PartitionOffsets
 
 Answered = TypeVar("Answered")
 
@@ -203,6 +203,15 @@ class Brokers:
         requests = {node: _describe(kind, groups) for node, groups in plan.items()}
         return self._ask(name, requests, lambda response: wire.descriptions_in(response, kind))
 
+    def shares(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupShares]] | Failure]:
+        """How far share groups are in every partition that they have begun: one request per coordinator."""
+        asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        requests = {
+            node: DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups])
+            for node, groups in plan.items()
+        }
+        return self._ask("DescribeShareGroupOffsets", requests, wire.shares_in)
+
     def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
         """Everything that groups have committed: one request per broker for all its groups (KIP-709)."""
         requests = {node: frames.offset_fetch(groups) for node, groups in plan.items()}
@@ -295,6 +304,14 @@ class StreamsGroupDescribeRequest(ApiMessage, load_json="adapter.schemas"):  # t
 
 
 class StreamsGroupDescribeResponse(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-932, and KIP-1226 for the lag."""
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json="adapter.schemas"):  # type: ignore[call-arg, misc]
     pass
 
 

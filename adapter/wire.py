@@ -53,6 +53,26 @@ class GroupCommits:
     topics: Mapping[str, PartitionOffsets]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class SharedPartitions:
+    """How far a share group is in some partitions of one topic, in the order of the wire."""
+
+    partition: Codes
+    start: Offsets
+    """The first record that is not done; -1: the group has not begun."""
+    lag: Offsets
+    """How many records are not done, as the broker counts them; -1: it does not."""
+    error: Codes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShares:
+    """One group's part of a DescribeShareGroupOffsets response."""
+
+    error: int
+    topics: Mapping[str, SharedPartitions]
+
+
 def topology_in(response: Any) -> Topology:  # noqa: ANN401 - a response of the library, which has no types
     """A Metadata response (v10 to v12) as a topology; topics with an error of their own are left out."""
     return Topology(
@@ -113,6 +133,25 @@ def descriptions_in(response: Any, kind: Kind) -> dict[str, Description]:  # noq
 def _description_of(group: Any, kind: Kind) -> Description:  # noqa: ANN401
     is_stable = group.group_state.lower() == "stable"
     return Description(len(group.members), is_stable, _TOPICS_OF[kind](group) if is_stable else frozenset())
+
+
+def shares_in(response: Any) -> dict[str, GroupShares]:  # noqa: ANN401
+    """A DescribeShareGroupOffsets response; in version 0 no lag is given."""
+    return {
+        group.group_id: GroupShares(
+            group.error_code, {topic.topic_name: _shared_partitions(topic.partitions) for topic in group.topics}
+        )
+        for group in response.groups
+    }
+
+
+def _shared_partitions(partitions: Iterable[Any]) -> SharedPartitions:
+    rows = [(one.partition_index, one.start_offset, one.lag, one.error_code) for one in partitions]
+    columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    if (columns[:, 0] < 0).any():
+        raise MalformedResponse("a partition with a negative number")
+    partition, start, lag, error = columns.T
+    return SharedPartitions(partition.astype(np.int32), start, lag, error.astype(np.int32))
 
 
 def _classic_topics_of_all(group: Any) -> frozenset[str]:  # noqa: ANN401

@@ -21,7 +21,14 @@ from adapter.sampling import Sample
 from adapter.settings import Isolation, Settings
 from adapter.store import ClusterView, Store
 from adapter.topology import Topic, Topology
-from adapter.wire import COORDINATOR_LOADING, NOT_COORDINATOR, GroupCommits, PartitionOffsets
+from adapter.wire import (
+    COORDINATOR_LOADING,
+    NOT_COORDINATOR,
+    GroupCommits,
+    GroupShares,
+    PartitionOffsets,
+    SharedPartitions,
+)
 from tests import samples
 from tests.samples import SteppedClock
 
@@ -67,6 +74,11 @@ class Kafka:
     """Where it is not one."""
     kinds: dict[str, Kind] = field(default_factory=dict)
     """Of the groups that are not classic."""
+    shares: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)
+    """Share group -> start and lag of every partition that it has begun; it is in `commits` and `kinds` as well."""
+    share_errors: dict[str, int] = field(default_factory=dict)
+    ignorant_of_shares: set[int] = field(default_factory=set)
+    """Nodes that are too old to know how far share groups are."""
     unreachable: str | None = None
     """Why no bootstrap server lets us in."""
 
@@ -172,6 +184,37 @@ class FakeBrokers(Brokers):
         if group in self.kafka.commit_errors:
             return GroupCommits(self.kafka.commit_errors[group], {})
         return GroupCommits(0, _by_topic(self.kafka.commits.get(group, {}), {}))
+
+    def shares(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupShares]] | Failure]:
+        return {
+            node: self._asked("DescribeShareGroupOffsets", node)
+            or self._too_old(node)
+            or self._told({group: self._shares_of(node, group) for group in groups})
+            for node, groups in plan.items()
+        }
+
+    def _too_old(self, node: int) -> Failure | None:
+        return Failure("version", f"broker {node} is too old") if node in self.kafka.ignorant_of_shares else None
+
+    def _shares_of(self, node: int, group: str) -> GroupShares:
+        if self._coordinator(group) != node:
+            return GroupShares(NOT_COORDINATOR, {})
+        if group in self.kafka.share_errors:
+            return GroupShares(self.kafka.share_errors[group], {})
+        told = self.kafka.shares.get(group, {})
+        topics = {topic: [index for of, index in told if of == topic] for topic, _ in told}
+        return GroupShares(0, {topic: self._shared(told, topic, indexes) for topic, indexes in topics.items()})
+
+    def _shared(
+        self, told: Mapping[Partition, tuple[int, int]], topic: str, indexes: Sequence[int]
+    ) -> SharedPartitions:
+        starts, lags = zip(*(told[topic, index] for index in indexes), strict=True)
+        return SharedPartitions(
+            np.array(indexes, dtype=np.int32),
+            np.array(starts, dtype=np.int64),
+            np.array(lags, dtype=np.int64),
+            np.zeros(len(indexes), dtype=np.int32),
+        )
 
     def offsets(
         self, plan: Mapping[int, Mapping[str, Sequence[int]]], timestamp: int, isolation: Isolation

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from adapter.directory import Description, Kind, Phase, Standing
-from adapter.wire import descriptions_in, listing_in
+from adapter.wire import MalformedResponse, descriptions_in, listing_in, shares_in
 
 
 def subscription(*topics: str) -> bytes:
@@ -168,3 +168,33 @@ def test_workers_of_kafka_connect_and_dead_groups_are_not_listed() -> None:
 
 def test_a_broker_that_is_loading_says_so() -> None:
     assert listing_in(listing(error=14)).loading
+
+
+def shares(*partitions: tuple[int, int, int, int]) -> SimpleNamespace:
+    """A response about one topic: partition, start, lag and error code."""
+    rows = [
+        SimpleNamespace(partition_index=partition, start_offset=start, lag=lag, error_code=error)
+        for partition, start, lag, error in partitions
+    ]
+    topics = [SimpleNamespace(topic_name="orders", partitions=rows)]
+    return SimpleNamespace(groups=[SimpleNamespace(group_id="workers", error_code=0, topics=topics)])
+
+
+def test_share_groups_tell_start_lag_and_error_of_each_partition() -> None:
+    orders = shares_in(shares((1, 10, 7, 0), (0, -1, -1, 29)))["workers"].topics["orders"]
+
+    assert [column.tolist() for column in (orders.partition, orders.start, orders.lag, orders.error)] == [
+        [1, 0],
+        [10, -1],
+        [7, -1],
+        [0, 29],
+    ]
+
+
+def test_a_topic_of_a_share_group_may_have_no_partitions() -> None:
+    assert shares_in(shares())["workers"].topics["orders"].partition.tolist() == []
+
+
+def test_a_share_groups_negative_partition_is_malformed() -> None:
+    with pytest.raises(MalformedResponse):
+        shares_in(shares((-1, 0, 0, 0)))

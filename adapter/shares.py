@@ -1,0 +1,173 @@
+"""How far the share groups are, cycle by cycle. They commit nothing: the coordinator keeps what is done (KIP-932).
+
+Newer brokers count what is not done themselves (KIP-1226); their number is what is served. So that it is a row like any
+other, its commit is the log end of the same cycle less that number. Older brokers give the first record that is not
+done: what lies behind it may be done in part, so lag is then an upper bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adapter.brokers import Answer, Brokers, Failure
+from adapter.directory import Directory, Kind
+from adapter.liveness import Liveness
+from adapter.rows import Absences, Watching, still_committed
+from adapter.snapshot import NO_COMMIT, NOT_KNOWN, Cause, Causes, Flags, Layout, Observed, State, is_offset
+from adapter.wire import (
+    COORDINATOR_ABSENT,
+    COORDINATOR_LOADING,
+    GROUP_NOT_AUTHORIZED,
+    NO_ERROR,
+    NOT_COORDINATOR,
+    GroupShares,
+    SharedPartitions,
+)
+
+NOT_REPORTED = Cause(State.UNKNOWN, "how far the share group is in the topic is missing in the last answers")
+END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
+UNREADABLE = Cause(State.ERROR, "how far the share group is cannot be read")
+MOVING = {COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR}
+
+
+@dataclass(frozen=True, slots=True)
+class ShareAnswer:
+    topics: Mapping[str, SharedPartitions]
+    received: float
+    is_doubtful: bool
+    """The broker had been silent until a moment ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRound:
+    """One cycle's answers: every share group is in one of the two."""
+
+    answers: Mapping[str, ShareAnswer] = field(default_factory=dict)
+    problems: Mapping[str, Cause] = field(default_factory=dict)
+
+
+class Shares:
+    """The share groups of one cluster. Used by one thread."""
+
+    def __init__(self, brokers: Brokers, liveness: Liveness, watching: Watching) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self._watching = watching
+        self._groups: frozenset[str] = frozenset()
+        self.topics: dict[str, Absences] = {}
+        """Share group -> the watched topics that it has begun; a group is missing until it was read once."""
+
+    def read(self, directory: Directory) -> ShareRound:
+        """One request to each broker that coordinates share groups and is present; none where there are no such."""
+        self._find(directory)
+        plan: dict[int, list[str]] = {}
+        for group in sorted(self._groups & directory.coordinators.keys()):
+            plan.setdefault(directory.coordinators[group], []).append(group)
+        present = set(self._liveness.present(plan))
+        answers = self._brokers.shares({node: groups for node, groups in plan.items() if node in present})
+        self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
+        for node in plan.keys() - present:
+            answers[node] = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
+        outcome = self._sorted_out(plan, answers)
+        self._remember(outcome)
+        return outcome
+
+    def unread(self, outcome: ShareRound) -> dict[str, str]:
+        """The share groups that were never read, and why."""
+        return {group: cause.text for group, cause in outcome.problems.items() if group not in self.topics}
+
+    def _find(self, directory: Directory) -> None:
+        """A share group is one until it is listed as another kind: it has no commits, which must not look like none."""
+        told = directory.standings
+        found = {group for group, standing in told.items() if standing.kind is Kind.SHARE}
+        self._groups = frozenset(found | {group for group in self._groups & directory.groups if group not in told})
+        self.topics = {group: topics for group, topics in self.topics.items() if group in self._groups}
+
+    def _sorted_out(
+        self, plan: Mapping[int, Sequence[str]], answers: Mapping[int, Answer[dict[str, GroupShares]] | Failure]
+    ) -> ShareRound:
+        found: dict[str, ShareAnswer] = {}
+        problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
+        for node, groups in plan.items():
+            answer = answers[node]
+            for group in groups:
+                told = None if isinstance(answer, Failure) else answer.content.get(group)
+                if told is not None and told.error == NO_ERROR and isinstance(answer, Answer):
+                    del problems[group]
+                    found[group] = ShareAnswer(told.topics, answer.received, self._liveness.is_doubtful(node))
+                else:
+                    problems[group] = _cause_of(answer, told, group, node)
+        return ShareRound(found, problems)
+
+    def _remember(self, outcome: ShareRound) -> None:
+        for group, answer in outcome.answers.items():
+            if not (answer.is_doubtful and group in self.topics):
+                given = self._watching.given_topics(group)
+                seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
+                self.topics[group] = still_committed(self.topics.get(group, {}), seen, can_vanish=True)
+
+
+def _is_too_old(answer: object) -> bool:
+    return isinstance(answer, Failure) and answer.cause == "version"
+
+
+def _cause_of(answer: object, told: GroupShares | None, group: str, node: int) -> Cause:
+    if _is_too_old(answer):
+        return Cause(State.ERROR, f"broker {node} is too old to tell how far share group {group} is")
+    if isinstance(answer, Failure):
+        return Cause(State.UNKNOWN, answer.text)
+    if told is None:
+        return Cause(State.ERROR, f"broker {node} left share group {group} out of its answer")
+    if told.error in MOVING:
+        return Cause(State.UNKNOWN, f"the coordinator of share group {group} is moving")
+    if told.error == GROUP_NOT_AUTHORIZED:
+        return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
+    return Cause(State.ERROR, f"broker {node} gives error {told.error} for share group {group}")
+
+
+def with_shares(
+    observed: Observed, layout: Layout, known: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
+) -> tuple[Observed, Flags]:
+    """The rows of share groups as if they had committed; `known`: their topics, `observed` has the ends already.
+
+    Second: the rows that were told by a broker that had been silent. The columns are new ones.
+    """
+    is_doubtful = np.zeros(len(layout), dtype=bool)
+    if not (outcome.answers or outcome.problems):
+        return observed, is_doubtful
+    changed = replace(
+        observed,
+        committed=observed.committed.copy(),
+        commit_received=observed.commit_received.copy(),
+        commit_cause=observed.commit_cause.copy(),
+    )
+    for group, cause in outcome.problems.items():
+        changed.commit_cause[layout.spans.get(group, slice(0))] = causes.code(cause)
+    for group, answer in outcome.answers.items():
+        span = layout.spans.get(group, slice(0))
+        changed.committed[span], changed.commit_received[span] = NO_COMMIT, answer.received
+        changed.commit_cause[span], is_doubtful[span] = 0, answer.is_doubtful
+        for topic in {*answer.topics, *known.get(group, ())}:
+            rows = layout.pairs.get((group, topic))
+            if rows is not None:
+                _fill(changed, rows, answer.topics.get(topic), causes)
+    return changed, is_doubtful
+
+
+def _fill(observed: Observed, rows: slice, told: SharedPartitions | None, causes: Causes) -> None:
+    """`told`: None where a topic that the group had begun is missing, which one answer does not prove."""
+    if told is None:
+        observed.commit_cause[rows] = causes.code(NOT_REPORTED)
+        return
+    inside = told.partition < rows.stop - rows.start
+    places = rows.start + told.partition[inside]
+    start, lag, end = told.start[inside], told.lag[inside], observed.log_end[places]
+    is_counted = is_offset(lag)
+    # A log may have been cut since the broker counted.
+    observed.committed[places] = np.where(is_counted, np.maximum(end - lag, 0), start)
+    observed.commit_cause[places[is_counted & (end == NOT_KNOWN)]] = causes.code(END_NOT_KNOWN)
+    is_sound = (told.error[inside] == NO_ERROR) & (is_counted | is_offset(start) | (start == NO_COMMIT))
+    observed.commit_cause[places[~is_sound]] = causes.code(UNREADABLE)
