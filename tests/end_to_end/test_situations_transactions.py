@@ -1,0 +1,71 @@
+"""Transactions on a real broker: which records count, and what the markers between them do to the number."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from local.broker import Kafka
+from local.kafka_tools import commit, create_topic, produce
+from tests.end_to_end.changes import transactions
+from tests.end_to_end.in_process import InProcess, in_process
+
+
+@contextmanager
+def two_groups(cluster: Kafka, topic: str) -> Iterator[InProcess]:
+    """`…-all` counts every record, `…-committed` the committed ones; both have read nothing of three messages."""
+    create_topic(cluster, topic)
+    produce(cluster, topic, 3)
+    for group in (f"{topic}-all", f"{topic}-committed"):
+        commit(cluster, group, {(topic, 0): 0})
+    with in_process(cluster, rules=[{"group": f"{topic}-committed", "isolation": "read_committed"}]) as rig:
+        rig.run_once()
+        assert lags(rig, topic) == (3, 3)
+        yield rig
+
+
+def lags(rig: InProcess, topic: str) -> tuple[int, int]:
+    return rig.lag(f"{topic}-all"), rig.lag(f"{topic}-committed")
+
+
+def test_an_open_transaction_does_not_count_for_who_reads_committed_records_only(one_broker: Kafka) -> None:
+    topic = "open-transaction"
+    with two_groups(one_broker, topic) as rig, transactions(one_broker, topic) as producer:
+        producer.begin_transaction()
+        for _ in range(5):
+            producer.send(topic, b"message")
+        producer.flush()
+        produce(one_broker, topic, 2)
+        rig.run_once()
+
+        assert lags(rig, topic) == (3 + 5 + 2, 3), "what comes after an open transaction waits for it, too"
+
+        producer.commit_transaction()
+        rig.wait_for(lambda: lags(rig, topic) == (11, 11), "the transaction and its marker to count")
+
+
+def test_an_aborted_transaction_counts_until_it_has_been_passed(one_broker: Kafka) -> None:
+    """Nobody will get its records, but offsets do not tell which ones those are."""
+    topic = "aborted-transaction"
+    with two_groups(one_broker, topic) as rig, transactions(one_broker, topic) as producer:
+        producer.begin_transaction()
+        for _ in range(5):
+            producer.send(topic, b"message")
+        producer.flush()
+        producer.abort_transaction()
+
+        rig.wait_for(lambda: lags(rig, topic) == (3 + 5 + 1, 9), "the aborted records and the marker to count")
+        commit(one_broker, f"{topic}-committed", {(topic, 0): 9})
+        rig.run_once()
+
+        assert lags(rig, topic) == (9, 0)
+
+
+def test_the_marker_after_the_last_record_counts_as_a_message(one_broker: Kafka) -> None:
+    """For groups that commit the offset after the last record they got, instead of their position."""
+    topic = "marker"
+    with two_groups(one_broker, topic) as rig, transactions(one_broker, topic) as producer:
+        producer.begin_transaction()
+        last = producer.send(topic, b"message")
+        producer.commit_transaction()
+        commit(one_broker, f"{topic}-all", {(topic, 0): last.get().offset + 1})
+
+        rig.wait_for(lambda: rig.lag(f"{topic}-all") == 1, "the marker to be left")
