@@ -49,6 +49,23 @@ def test_a_new_group_is_seen_within_half_a_minute() -> None:
     assert rig.lag("audit") == 9
 
 
+def test_a_group_that_was_never_listed_is_found_gone_as_well() -> None:
+    """Given by a rule, it committed and was deleted between two rounds of ListGroups."""
+    rig = running(settings=given(offsetReset="earliest"))
+    rig.kafka.unlisted = {"billing"}
+    del rig.kafka.commits["billing"]
+    rig.run(10)
+    assert rig.lag() == 35
+
+    rig.kafka.commits["billing"] = {ORDERS_0: 7, ORDERS_1: 10, ORDERS_2: 5}
+    rig.run()
+    assert rig.lag() == 13
+    del rig.kafka.commits["billing"]
+    rig.run(10)
+
+    assert rig.lag() == 35
+
+
 def test_a_group_is_gone_only_after_three_complete_rounds_without_it() -> None:
     rig = running()
     rig.kafka.commits["audit"] = {ORDERS_0: 1}

@@ -51,6 +51,21 @@ def test_commits_that_are_gone_take_their_topic_out(one_broker: Kafka) -> None:
         assert str(rig.refusal("lag", group=group, topic=gone)).startswith("group 'commits-gone' has nothing to fold")
 
 
+def test_a_partition_whose_commit_is_gone_counts_by_its_rule(one_broker: Kafka) -> None:
+    topic = group = "one-commit-gone"
+    create_topic(one_broker, topic, partitions=2)
+    produce(one_broker, topic, 10, partition=0)
+    produce(one_broker, topic, 10, partition=1)
+    commit(one_broker, group, {(topic, 0): 4, (topic, 1): 9})
+    with in_process(one_broker, rules=[{"group": group, "offsetReset": "earliest"}]) as rig:
+        rig.wait_for_lag(6 + 1, group)
+        delete_commits(one_broker, group, [(topic, 1)])
+        rig.run_once()
+
+        assert rig.lag(group) == 6 + 10
+        assert rig.uncommitted(group) == 1
+
+
 def test_a_group_all_of_whose_commits_are_gone_is_not_found(one_broker: Kafka) -> None:
     topic = group = "all-commits-gone"
     create_topic(one_broker, topic, partitions=2)
