@@ -44,6 +44,7 @@ def small_settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:
         "share.coordinator.state.topic.min.isr": in_sync,
         "share.coordinator.state.topic.num.partitions": "3",
         "group.initial.rebalance.delay.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
         "auto.create.topics.enable": "false",
         # A killed broker may not register again before its session has timed out.
         "broker.session.timeout.ms": str(SESSION_TIMEOUT_SECONDS * 1000),
