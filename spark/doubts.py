@@ -1,0 +1,280 @@
+"""Pure: what a person should know about a group, worst first: trouble in the group, and what the data does not support.
+
+One rule a function; each gives a `Finding` or nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from spark import words
+from spark.capacity import ENOUGH_WINDOWS, IN_FLIGHT_SECONDS
+from spark.figures import Group
+from spark.load import Load, well_covered
+
+DAY = 86400.0
+MUCH_OF_THE_TIME = 0.05
+HOT = 2.0
+"""A partition with this many times its fair share is hot."""
+FEW_MESSAGES = 100
+"""Below this, shares of partitions are chance."""
+
+
+class Severity(IntEnum):
+    """In the order in which a person should look."""
+
+    URGENT = 3
+    WATCH = 2
+    NOTE = 1
+    FINE = 0
+
+    @property
+    def word(self) -> str:
+        return ("fine", "note", "watch", "act now")[self]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    code: str
+    severity: Severity
+    brief: str
+    """A few words, for a table."""
+    words: str
+
+
+def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
+    found = [finding for rule in RULES if (finding := rule(group, load)) is not None]
+    return tuple(sorted(found, key=lambda finding: -finding.severity))
+
+
+def severity_of(findings: tuple[Finding, ...]) -> Severity:
+    return max((finding.severity for finding in findings), default=Severity.FINE)
+
+
+def nothing_known(group: Group, _: Load) -> Finding | None:
+    if any(topic.lag for topic in group.topics):
+        return None
+    return Finding(
+        "no_lag", Severity.URGENT, "Lag not known", "The lag was not known in a single sample of this range."
+    )
+
+
+def stuck(group: Group, _: Load) -> Finding | None:
+    hours = well_covered(group.hours)
+    still = (hours.consumed == 0) & (hours.lag_p50 > 0) & (hours.members_max > 0)
+    number = int(still.sum())
+    if not number:
+        return None
+    return Finding(
+        "stuck",
+        Severity.URGENT,
+        f"Commits stood still for {words.plural(number, 'hour')} while messages waited",
+        f"Stuck: in {words.plural(number, 'hour')} members were there and messages waited, but no commit moved. "
+        "More replicas do not help: look for a message that cannot be processed, or work that takes longer than "
+        "max.poll.interval.ms.",
+    )
+
+
+def lag_without_members(group: Group, _: Load) -> Finding | None:
+    hours = group.hours
+    alone = int(((hours.lag_p50 > 0) & (hours.members_max == 0)).sum())
+    if not alone:
+        return None
+    return Finding(
+        "lag_without_members",
+        Severity.URGENT,
+        f"Messages waited for {words.plural(alone, 'hour')} without a member",
+        f"Messages waited through {words.plural(alone, 'hour')} in which the group had no member at all.",
+    )
+
+
+def falling_behind(group: Group, _: Load) -> Finding | None:
+    hours = well_covered(group.hours)
+    produced, consumed = np.nansum(hours.produced[-24:]), np.nansum(hours.consumed[-24:])
+    behind = [
+        topic for topic in group.topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)
+    ]
+    if not behind or len(hours) < 2 or consumed >= 0.98 * produced:
+        return None
+    return Finding(
+        "falling_behind",
+        Severity.URGENT,
+        "Falling behind",
+        f"Falling behind: {words.share(1 - consumed / produced)} of the {words.count(produced)} messages of the last "
+        f"{words.plural(min(24, len(hours)), 'hour')} were not consumed in that time, and at the end the lag was "
+        "above its threshold.",
+    )
+
+
+def above_threshold(group: Group, _: Load) -> Finding | None:
+    above = [topic.above for topic in group.topics if topic.above.known_seconds > 0]
+    worst = max(above, key=lambda it: it.seconds / it.known_seconds, default=None)
+    if worst is None or worst.seconds / worst.known_seconds <= MUCH_OF_THE_TIME:
+        return None
+    return Finding(
+        "above_threshold",
+        Severity.WATCH,
+        f"Lag above its threshold {words.share(worst.seconds / worst.known_seconds)} of the time",
+        f"The lag was above {words.count(worst.threshold)} messages for "
+        f"{words.share(worst.seconds / worst.known_seconds)} "
+        f"of the time; the longest time on end was {words.duration(worst.longest_seconds)}.",
+    )
+
+
+def hot_partition(group: Group, load: Load) -> Finding | None:
+    hottest, times = None, HOT
+    for topic in group.topics:
+        hours = well_covered(topic.hours)
+        told = (hours.produced >= FEW_MESSAGES) & (hours.partitions > 1) & ~np.isnan(hours.skew)
+        if told.any():
+            larger = float(np.median(hours.skew[told] * hours.partitions[told]))
+            if larger > times:
+                hottest, times = (topic, float(np.median(hours.skew[told])), hours.production_rate[told].max()), larger
+    if hottest is None:
+        return None
+    topic, largest, peak = hottest
+    beyond = load.capacity is not None and largest * peak > load.capacity.p95
+    return Finding(
+        "hot_partition",
+        Severity.URGENT if beyond else Severity.WATCH,
+        f"One partition of {topic.name} gets {words.share(largest)}",
+        f"Hot partition: one partition of {topic.name} gets {words.share(largest)} of its messages, "
+        f"{words.decimal(times)} times its fair share. Members carry whole partitions: "
+        + (
+            "in the busiest hour it got more than one member can do, so no number of replicas helps; spread the keys."
+            if beyond
+            else "replicas beyond what that partition needs bring little; spread the keys."
+        ),
+    )
+
+
+def idle_members(_: Group, load: Load) -> Finding | None:
+    if load.members_max is None or load.members_max <= load.partitions:
+        return None
+    return Finding(
+        "idle_members",
+        Severity.WATCH,
+        "More members than partitions",
+        f"More members than partitions: {load.members_max} members for {words.plural(load.partitions, 'partition')}; "
+        "the rest had nothing to read.",
+    )
+
+
+def rewinds(group: Group, _: Load) -> Finding | None:
+    number = int(np.nansum(group.hours.rewinds))
+    if not number:
+        return None
+    return Finding(
+        "rewinds",
+        Severity.WATCH,
+        "Commits went backward",
+        f"Commits went backward {words.plural(number, 'time')}: messages were read again. What was read again is "
+        "not counted as consumed.",
+    )
+
+
+def resets(group: Group, _: Load) -> Finding | None:
+    number = int(np.nansum(group.hours.resets))
+    if not number:
+        return None
+    return Finding(
+        "resets",
+        Severity.NOTE,
+        "Log ends went backward",
+        f"Log ends went backward {words.plural(number, 'time')} (a topic made again, or messages lost in an election); "
+        "what was produced across such a step is not counted.",
+    )
+
+
+def never_saturated(_: Group, load: Load) -> Finding | None:
+    if load.capacity is None:
+        return Finding(
+            "never_saturated",
+            Severity.NOTE,
+            "Never seen saturated",
+            "Never seen saturated: in no whole minute did a backlog outlast "
+            f"{IN_FLIGHT_SECONDS} s of production while members were counted. What a member can do is not known, "
+            "only what it did.",
+        )
+    if not load.capacity.is_firm:
+        return Finding(
+            "barely_saturated",
+            Severity.NOTE,
+            "Hardly ever saturated",
+            f"Capacity per member rests on {words.plural(load.capacity.windows, 'window')}; {ENOUGH_WINDOWS} "
+            "would make it firm.",
+        )
+    return None
+
+
+def rare_commits(group: Group, _: Load) -> Finding | None:
+    pace = group.pace
+    if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging or stuck(group, _) is not None:
+        return None
+    every = group.interval_seconds * pace.lagging / pace.moving
+    return Finding(
+        "rare_commits",
+        Severity.NOTE,
+        "Commits are rarer than samples",
+        f"Commits are rarer than samples: about one in {words.duration(every)}, sampled every "
+        f"{words.duration(group.interval_seconds)}. The lag includes what is processed but not committed, and "
+        "moves in steps.",
+    )
+
+
+def little_data(_: Group, load: Load) -> Finding | None:
+    if load.covered_seconds >= DAY:
+        return None
+    return Finding(
+        "little_data",
+        Severity.NOTE,
+        "Less than a day of data",
+        f"Less than a day of data ({words.duration(load.covered_seconds)}): daily peaks may not have been seen.",
+    )
+
+
+def incomplete(group: Group, _: Load) -> Finding | None:
+    seen, due = np.nansum(group.hours.samples), np.nansum(group.hours.expected_samples)
+    if not due or seen >= 0.95 * due:
+        return None
+    return Finding(
+        "incomplete",
+        Severity.WATCH if seen < 0.5 * due else Severity.NOTE,
+        f"Only {words.share(seen / due)} of the samples are there",
+        f"Incomplete: {words.share(seen / due)} of the expected samples are there.",
+    )
+
+
+def nothing_produced(_: Group, load: Load) -> Finding | None:
+    if load.peak > 0 or math.isnan(load.peak):
+        return None
+    return Finding(
+        "nothing_produced",
+        Severity.NOTE,
+        "Nothing was produced",
+        "Nothing was produced in this range: there is no load to size for.",
+    )
+
+
+Rule = Callable[[Group, Load], Finding | None]
+RULES: tuple[Rule, ...] = (
+    nothing_known,
+    stuck,
+    lag_without_members,
+    falling_behind,
+    hot_partition,
+    above_threshold,
+    idle_members,
+    rewinds,
+    incomplete,
+    never_saturated,
+    rare_commits,
+    little_data,
+    resets,
+    nothing_produced,
+)

@@ -1,0 +1,240 @@
+"""What a report is about, as small frozen values: all that is shown, decided or written comes from these.
+
+`report_tables` makes them from the history's tables; tests make them by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Times = NDArray[np.datetime64]
+
+NUMBERS = (
+    "lag_p50",
+    "lag_p95",
+    "lag_p99",
+    "lag_max",
+    "produced",
+    "consumed",
+    "covered_seconds",
+    "seconds_lagging",
+    "samples",
+    "expected_samples",
+    "resets",
+    "rewinds",
+    "partitions",
+    "members_max",
+    "skew",
+)
+"""The columns of `Periods` beside `start`, named as in the tables `hourly` and `daily`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Periods:
+    """Hours or days as columns of one length, in order of time; NaN: not known."""
+
+    start: Times
+    """UTC, microseconds."""
+    lag_p50: Floats
+    lag_p95: Floats
+    lag_p99: Floats
+    lag_max: Floats
+    produced: Floats
+    """Messages."""
+    consumed: Floats
+    covered_seconds: Floats
+    seconds_lagging: Floats
+    samples: Floats
+    expected_samples: Floats
+    resets: Floats
+    rewinds: Floats
+    partitions: Floats
+    members_max: Floats
+    skew: Floats
+    """The largest partition's share of `produced`, 0 to 1."""
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def production_rate(self) -> Floats:
+        """Messages per second of covered time; NaN where nothing is covered."""
+        return _ratio(self.produced, self.covered_seconds)
+
+    @property
+    def consumption_rate(self) -> Floats:
+        return _ratio(self.consumed, self.covered_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Exact percentiles over all samples of the range in which the topic's lag is known."""
+
+    samples: int
+    p50: float
+    p95: float
+    p99: float
+    max: float
+    first: float
+    last: float
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """How long the lag was above the threshold."""
+
+    threshold: int
+    is_given: bool
+    """By the user; else it was derived."""
+    seconds: float
+    known_seconds: float
+    """The time for which the lag is known at all."""
+    episodes: int
+    longest_seconds: float
+    longest_from: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What one partition got in the busiest hour."""
+
+    partition: int
+    produced: int
+    consumed: int
+    lag: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    hour: datetime
+    of: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic as one group reads it."""
+
+    name: str
+    hours: Periods
+    days: Periods
+    lag: Lag | None
+    """None: no sample of the range has a known lag."""
+    above: Above
+    shares: Shares | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Saturated windows of a group, all its topics together: columns of one length."""
+
+    seconds: Floats
+    consumed: Floats
+    members: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How the samples of a group with a lag above 0 went on: what tells rare commits from slow consumers."""
+
+    lagging: int
+    moving: int
+    """Those in which something was consumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    cluster: str
+    name: str
+    interval_seconds: float
+    topics: tuple[Topic, ...]
+    """At least one."""
+    hours: Periods
+    """All topics together: what is counted is added up, members are the group's, lags are the largest topic's."""
+    windows: Windows
+    pace: Pace
+
+    @property
+    def partitions(self) -> int:
+        """Of all its topics, as many as there were in the newest hour."""
+        return int(sum(_newest(topic.hours.partitions) for topic in self.topics))
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch of hours in which fewer samples came than were due."""
+
+    first: datetime
+    until: datetime
+    missing: int
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A file of the history that no figure contains, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All that was gathered for one report."""
+
+    location: str
+    made_at: datetime
+    since: datetime
+    """Start of the first hour that counts, UTC."""
+    until: datetime
+    """End of the last hour that counts, UTC."""
+    timezone: str
+    groups: tuple[Group, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+def periods(start: Times, **columns: Floats) -> Periods:
+    """Sort by time, and fill what is not given with NaN."""
+    order = np.argsort(start)
+    nothing = np.full(len(start), np.nan)
+    return Periods(start[order], *(np.asarray(columns.get(name, nothing), np.float64)[order] for name in NUMBERS))
+
+
+def together(parts: Sequence[Periods]) -> Periods:
+    """Several topics of one group as one: counts are added, covered time and members are the largest of any topic."""
+    if len(parts) == 1:
+        return parts[0]
+    start = np.unique(np.concatenate([part.start for part in parts]))
+    columns = {name: _folded(start, parts, name) for name in NUMBERS}
+    return periods(start, **columns)
+
+
+def between(hours: Periods, keep: NDArray[np.bool_]) -> Periods:
+    return Periods(*(getattr(hours, field.name)[keep] for field in fields(Periods)))
+
+
+_ADDED = {"produced", "consumed", "resets", "rewinds", "partitions", "samples", "expected_samples"}
+
+
+def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
+    fold: Callable[[Floats, Floats], Floats] = np.add if name in _ADDED else np.fmax
+    whole = np.full(len(start), np.nan)
+    for part in parts:
+        at = np.searchsorted(start, part.start)
+        known, new = whole[at], getattr(part, name)
+        whole[at] = np.where(np.isnan(known), new, np.where(np.isnan(new), known, fold(known, new)))
+    return whole
+
+
+def _ratio(part: Floats, whole: Floats) -> Floats:
+    ratio: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
+    return ratio
+
+
+def _newest(column: Floats) -> float:
+    known = column[~np.isnan(column)]
+    return float(known[-1]) if len(known) else 0.0

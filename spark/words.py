@@ -1,0 +1,79 @@
+"""Numbers as people read them: with a unit, no more digits than help, and a word where nothing is known."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+UNKNOWN = "unknown"
+_THIN = "\u202f"  # a narrow space that does not break
+
+
+def count(value: float | None) -> str:
+    """A whole number with its thousands apart: `12 345`."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return f"{round(value):,}".replace(",", _THIN)
+
+
+def short(value: float) -> str:
+    """For axes: three digits at most, then k, M or G."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= size:
+            return f"{value / size:.3g}{_THIN}{letter}"
+    return f"{value:.3g}"
+
+
+def rate(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    return f"{decimal(value)}{_THIN}/s"
+
+
+def decimal(value: float) -> str:
+    """One digit after the point below 100, two below 1; whole above."""
+    if value >= 100:
+        return count(value)
+    if value == 0:
+        return "0"
+    return f"{value:.1f}".removesuffix(".0") if value >= 1 else f"{value:.2f}" if value >= 0.01 else f"{value:.1g}"
+
+
+def share(value: float | None) -> str:
+    """Of a whole, in per cent; never rounded to all or to nothing."""
+    if value is None or math.isnan(value):
+        return UNKNOWN
+    if 0 < value < 0.001:
+        return f"<{_THIN}0.1{_THIN}%"
+    if 0.999 < value < 1:
+        return f">{_THIN}99.9{_THIN}%"
+    return f"{100 * value:.3g}{_THIN}%"
+
+
+def duration(seconds: float | None) -> str:
+    """The two largest units: `2 h 5 min`."""
+    if seconds is None or math.isnan(seconds):
+        return UNKNOWN
+    if math.isinf(seconds):
+        return "never"
+    if seconds < 60:
+        return f"{decimal(seconds)}{_THIN}s"
+    whole = round(seconds)
+    for large, large_word, small, small_word in (
+        (86400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= large:
+            rest = whole % large // small
+            return f"{whole // large}{_THIN}{large_word}" + (f" {rest}{_THIN}{small_word}" if rest else "")
+    return UNKNOWN
+
+
+def moment(time: datetime, zone: ZoneInfo) -> str:
+    return f"{time.astimezone(zone):%a %Y-%m-%d %H:%M}"
+
+
+def plural(number: int, word: str) -> str:
+    return f"{count(number)} {word}" if number == 1 else f"{count(number)} {word}s"

@@ -1,0 +1,81 @@
+"""Groups by hand for the tests of the report: hours whose load and lag are written as short functions of time."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from spark.figures import Above, Findings, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows, periods
+
+MONDAY = datetime(2026, 6, 1, tzinfo=UTC)
+STEADY = Pace(0, 0)
+NO_WINDOWS = Windows(np.empty(0), np.empty(0), np.empty(0))
+
+
+def hours(
+    number: int = 48,
+    production: Callable[[int], float] = lambda _: 10.0,
+    lag: Callable[[int], float] = lambda _: 0.0,
+    since: datetime = MONDAY,
+    **columns: float,
+) -> Periods:
+    """`number` whole hours; what is produced is consumed, unless columns say otherwise."""
+    at = range(number)
+    start = np.datetime64(since.replace(tzinfo=None), "us") + np.arange(number) * np.timedelta64(1, "h")
+    produced = np.array([3600 * production(hour) for hour in at], np.float64)
+    waiting = np.array([lag(hour) for hour in at], np.float64)
+    given = {
+        "lag_p50": waiting,
+        "lag_p95": 1.5 * waiting,
+        "lag_p99": 1.8 * waiting,
+        "lag_max": 2 * waiting,
+        "produced": produced,
+        "consumed": produced,
+        "seconds_lagging": np.where(waiting > 0, 3600.0, 0.0),
+    }
+    constant = {
+        "covered_seconds": 3600,
+        "samples": 360,
+        "expected_samples": 360,
+        "resets": 0,
+        "rewinds": 0,
+        "partitions": 4,
+        "members_max": 2,
+        "skew": 0.25,
+    } | columns
+    return periods(start, **given | {name: np.full(number, float(value)) for name, value in constant.items()})
+
+
+def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600, seconds_above: float = 0.0) -> Topic:
+    columns = hours() if of is None else of
+    known = columns.lag_p50[~np.isnan(columns.lag_p50)]
+    lag = None
+    if len(known):
+        p50, p95, p99 = (float(value) for value in np.percentile(known, (50, 95, 99)))
+        lag = Lag(len(known), p50, p95, p99, float(columns.lag_max.max()), float(known[0]), float(known[-1]))
+    above = Above(
+        threshold,
+        False,
+        seconds_above,
+        3600.0 * len(columns),
+        int(seconds_above > 0),
+        seconds_above,
+        MONDAY if seconds_above else None,
+    )
+    shares = Shares(MONDAY, tuple(Share(number, 100 + number, 100, 0) for number in range(4)))
+    return Topic(name, columns, periods(np.empty(0, "datetime64[us]")), lag, above, shares)
+
+
+def group(name: str = "billing", *topics: Topic, windows: Windows = NO_WINDOWS, pace: Pace = STEADY) -> Group:
+    of = topics or (topic(),)
+    return Group("main", name, 10.0, of, of[0].hours, windows, pace)
+
+
+def saturated(number: int = 60, per_member: float = 50.0, members: int = 2) -> Windows:
+    """As many windows of a minute in which each member did `per_member` messages a second."""
+    consumed = np.full(number, 60 * per_member * members)
+    return Windows(np.full(number, 60.0), consumed, np.full(number, float(members)))
+
+
+def findings(*groups: Group, timezone: str = "Europe/Berlin") -> Findings:
+    return Findings("history", MONDAY + timedelta(days=8), MONDAY, MONDAY + timedelta(days=7), timezone, groups)

@@ -1,0 +1,154 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from spark.advice import advice_for, loop_delay, rounded
+from spark.doubts import Finding, Severity
+from spark.figures import Above, Group, Pace, Periods
+from tests.report_groups import STEADY, group, hours, saturated, topic
+
+
+def finding(of: Group, code: str) -> Finding | None:
+    return next((it for it in advice_for(of).findings if it.code == code), None)
+
+
+def changed(of: Periods, **columns: float) -> Periods:
+    return dataclasses.replace(of, **{name: np.full(len(of), value) for name, value in columns.items()})
+
+
+def read(of: Periods, **given: object) -> Group:
+    return dataclasses.replace(group("billing", topic(of=of)), **given)  # type: ignore[arg-type]  # test's own words
+
+
+def test_the_target_is_what_a_member_does_in_e_times_the_loops_delay() -> None:
+    target = advice_for(group(windows=saturated(60, per_member=50))).hpa.target
+
+    assert target.value == rounded(50 * math.e * loop_delay(10))
+    assert "60 windows" in target.reason
+
+
+def test_the_target_of_a_group_that_did_nothing_says_that_it_is_a_guess() -> None:
+    assert "guess" in advice_for(read(hours(production=lambda _: 0))).hpa.target.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "to"), [(0, 1), (0.2, 1), (9.1, 10), (10.5, 11), (99.9, 100), (120.1, 130), (8836, 8900)]
+)
+def test_targets_are_rounded_up_to_two_digits(value: float, to: int) -> None:
+    assert rounded(value) == to
+
+
+def test_an_idle_group_may_go_to_zero() -> None:
+    hpa = advice_for(read(hours(production=lambda hour: 0 if hour % 4 == 0 else 10))).hpa
+
+    assert hpa.min_replicas.value == 0
+    assert "HPAScaleToZero" in hpa.min_replicas.reason
+
+
+def test_the_least_replicas_carry_the_off_peak_load() -> None:
+    busy = hours(number=240, production=lambda hour: 100 if hour % 2 else 900, partitions=40)
+    hpa = advice_for(read(busy, windows=saturated(60, 50))).hpa
+
+    assert hpa.min_replicas.value == 3  # 100/s at 80 % of 50/s each: 16 partitions each, so three members
+
+
+def test_without_a_capacity_no_more_than_one_replica_is_asked_for() -> None:
+    assert advice_for(read(hours(production=lambda _: 900))).hpa.min_replicas.value == 1
+
+
+def test_the_most_replicas_are_the_partitions_unless_a_week_shows_that_fewer_do() -> None:
+    a_day = hours(number=24, production=lambda _: 100, partitions=40)
+    a_week = hours(number=168, production=lambda _: 100, partitions=40)
+    of_a_day, of_a_week = (advice_for(read(it, windows=saturated(60, 50))).hpa.max_replicas for it in (a_day, a_week))
+
+    assert of_a_day.value == 40
+    assert of_a_week.value == 4  # 1.5 times 100/s at 50/s each: 13 partitions each
+    assert advice_for(read(a_week)).hpa.max_replicas.value == 40
+
+
+def test_a_steep_rise_is_followed_at_once() -> None:
+    steep = hours(production=lambda hour: 1000 if hour >= 24 else 10, partitions=40)
+    up = advice_for(read(steep, windows=saturated(60, 50))).hpa.up
+
+    assert up.pods.value == 20
+    assert up.window_seconds.value == 0
+
+
+def test_dips_that_come_back_make_the_group_wait_before_it_shrinks() -> None:
+    dipping = hours(production=lambda hour: 10 if hour % 6 == 3 else 100)
+
+    assert advice_for(read(dipping)).hpa.down.window_seconds.value == 900
+    assert advice_for(read(hours())).hpa.down.window_seconds.value == 300
+
+
+def test_every_number_has_a_reason() -> None:
+    hpa = advice_for(group(windows=saturated())).hpa
+    numbers = [hpa.target, hpa.min_replicas, hpa.max_replicas]
+    for behavior in (hpa.up, hpa.down):
+        numbers += [behavior.window_seconds, behavior.pods, behavior.percent]
+
+    assert all(number.reason.endswith(".") for number in numbers if number.value or number is hpa.up.window_seconds)
+
+
+def test_a_healthy_group_has_no_findings() -> None:
+    assert advice_for(group(windows=saturated(60))).findings == ()
+
+
+STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
+ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "of", "severity"),
+    [
+        ("stuck", read(STUCK), Severity.URGENT),
+        ("lag_without_members", read(changed(STUCK, members_max=0.0)), Severity.URGENT),
+        ("no_lag", read(changed(hours(), lag_p50=math.nan)), Severity.URGENT),
+        ("falling_behind", read(changed(hours(lag=lambda hour: 900.0 * hour), consumed=18_000.0)), Severity.URGENT),
+        ("above_threshold", group("billing", dataclasses.replace(topic(), above=ABOVE)), Severity.WATCH),
+        ("hot_partition", read(hours(skew=0.9)), Severity.WATCH),
+        ("hot_partition", read(hours(skew=0.9), windows=saturated(60, per_member=5)), Severity.URGENT),
+        ("idle_members", read(hours(members_max=5)), Severity.WATCH),
+        ("rewinds", read(hours(rewinds=1)), Severity.WATCH),
+        ("resets", read(hours(resets=1)), Severity.NOTE),
+        ("never_saturated", read(hours()), Severity.NOTE),
+        ("barely_saturated", read(hours(), windows=saturated(3)), Severity.NOTE),
+        ("rare_commits", read(hours(lag=lambda _: 50), pace=Pace(lagging=300, moving=100)), Severity.NOTE),
+        ("little_data", read(hours(number=12)), Severity.NOTE),
+        ("incomplete", read(hours(samples=300)), Severity.NOTE),
+        ("incomplete", read(hours(samples=100)), Severity.WATCH),
+        ("nothing_produced", read(hours(production=lambda _: 0)), Severity.NOTE),
+    ],
+)
+def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -> None:
+    found = finding(of, code)
+
+    assert found is not None
+    assert found.severity is severity
+    assert found.words.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("code", "of"),
+    [
+        ("stuck", read(changed(STUCK, members_max=0.0))),
+        ("stuck", read(changed(STUCK, lag_p50=0.0))),
+        ("falling_behind", read(changed(hours(lag=lambda hour: 900.0 * (48 - hour)), consumed=18_000.0))),
+        ("hot_partition", read(hours(skew=1.0, partitions=1))),
+        ("hot_partition", read(hours(production=lambda _: 0.001, skew=1.0))),
+        ("rare_commits", read(STUCK, pace=Pace(lagging=300, moving=1))),
+        ("rare_commits", read(hours(), pace=STEADY)),
+        ("idle_members", read(hours(members_max=math.nan))),
+    ],
+)
+def test_what_the_data_does_not_show_is_not_said(code: str, of: Group) -> None:
+    assert finding(of, code) is None
+
+
+def test_the_worst_comes_first() -> None:
+    severities = [it.severity for it in advice_for(read(changed(STUCK, rewinds=1.0))).findings]
+
+    assert severities == sorted(severities, reverse=True)
+    assert severities[0] is Severity.URGENT

@@ -1,0 +1,56 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark.load import load_of, members_needed
+from tests.report_groups import group, hours, saturated, topic
+
+
+@pytest.mark.parametrize(
+    ("rate", "needed"), [(1001, 14), (1333, 14), (1334, 20), (1417, 20), (2000, 20), (2001, 40), (4000, 40), (9000, 40)]
+)
+def test_members_carry_whole_partitions(rate: float, needed: int) -> None:
+    """40 partitions, 100 messages a second per member: between 14 and 20 members one still carries three partitions."""
+    assert members_needed(rate, 100, 40) == needed
+
+
+@given(st.floats(0.1, 1e6), st.floats(0.1, 1e6), st.integers(1, 500))
+def test_no_member_gets_more_than_it_can_do_unless_one_partition_is_too_much(
+    rate: float, per_member: float, partitions: int
+) -> None:
+    needed = members_needed(rate, per_member, partitions)
+    largest = math.ceil(partitions / needed)
+
+    assert 1 <= needed <= partitions
+    assert largest * rate / partitions <= per_member * (1 + 1e-6) or needed == partitions
+
+
+@pytest.mark.parametrize(("rate", "partitions", "needed"), [(0, 4, 1), (0, 0, 0), (5, 0, 0)])
+def test_nothing_to_do_needs_one_member_and_nothing_to_read_none(rate: float, partitions: int, needed: int) -> None:
+    assert members_needed(rate, 100, partitions) == needed
+
+
+def test_a_capacity_not_learned_is_what_a_member_did_for_sure() -> None:
+    load = load_of(group("billing", topic(of=hours(production=lambda hour: 10.0 + hour, members_max=2))))
+
+    assert load.capacity is None
+    assert load.per_member == pytest.approx((10 + 47) / 2)
+
+
+def test_members_that_were_not_counted_may_have_been_one_for_each_partition() -> None:
+    load = load_of(group("billing", topic(of=hours(production=lambda _: 12.0, members_max=float("nan"), partitions=6))))
+
+    assert load.per_member == pytest.approx(2)
+
+
+def test_a_capacity_that_was_learned_counts_by_its_median() -> None:
+    assert load_of(group(windows=saturated(60, per_member=70))).per_member == 70
+
+
+def test_an_hour_that_is_hardly_covered_has_no_say_in_the_rates() -> None:
+    load = load_of(group("billing", topic(of=hours(production=lambda _: 10, covered_seconds=600))))
+
+    assert load.peak == 0
+    assert load.covered_seconds == 48 * 600
