@@ -1,0 +1,192 @@
+"""Pure: the tables of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spark import words
+from spark.advice import Recommendation
+from spark.doubts import Severity
+from spark.figures import Topic
+from spark.standing import Report, Standing
+from spark.svg import escaped
+
+MOST_SECTIONS = 100
+"""Groups with charts; all groups stand in the tables, the JSON and the HPA files."""
+MOST_SKIPPED = 50
+MOST_DAYS = 31
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int], wide: set[int] | None = None) -> str:
+    """Cells are finished HTML; `numbers` are the columns to align by their digits."""
+    head = "".join(
+        f'<th class="n">{name}</th>' if at in numbers else f"<th>{name}</th>" for at, name in enumerate(heads)
+    )
+    body = "".join(
+        f"<tr>{''.join(_cell(cell, at, numbers, wide or set()) for at, cell in enumerate(row))}</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def attention_table(report: Report) -> str:
+    rows = [_attention(standing, number) for number, standing in enumerate(report.standings)]
+    heads = ("", "Group", "Why", "Lag p95", "Lag max", "Time above", "Busiest hour", "Members", "HPA min&#8211;max")
+    return table(heads, rows, {3, 4, 5, 6, 7, 8}, {2})
+
+
+def _attention(standing: Standing, number: int) -> Sequence[str]:
+    group, advice = standing.group, standing.advice
+    lags = [topic.lag for topic in group.topics if topic.lag]
+    hpa = advice.hpa
+    name = escaped(group.name)
+    if number < MOST_SECTIONS:
+        name = f'<a href="#group-{number}">{name}</a>'
+    top = advice.findings[0] if advice.findings and advice.findings[0].severity > Severity.NOTE else None
+    why = f"{top.brief}." if top else "Nothing that needs attention."
+    return (
+        f'<span class="badge {("fine", "note", "watch", "act")[standing.severity]}">{standing.severity.word}</span>',
+        (
+            f"{name}"
+            f'<br/><span class="soft">{escaped(", ".join(topic.name for topic in group.topics[:3]))}'
+            f"{f' and {len(group.topics) - 3} more' if len(group.topics) > 3 else ''}</span>"
+        ),
+        escaped(why),
+        words.count(sum(lag.p95 for lag in lags) if lags else None),
+        words.count(sum(lag.max for lag in lags) if lags else None),
+        escaped(words.duration(max(topic.above.seconds for topic in group.topics))),
+        words.rate(advice.load.peak),
+        f"{words.count(advice.load.members_max)} / {advice.load.partitions}",
+        f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
+    )
+
+
+def advice_table(standing: Standing) -> str:
+    rows = [(f"<code>{key}</code>", value, escaped(why)) for key, value, why in numbers_of(standing.advice.hpa)]
+    return (
+        f'<h3>Recommended HPA <span class="soft">&#8211; <a href="hpa/{escaped(standing.file)}.yaml">'
+        f"hpa/{escaped(standing.file)}.yaml</a></span></h3>" + table(("Field", "Value", "Reason"), rows, {1}, {2})
+    )
+
+
+def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
+    """Field, value and reason of every number of an HPA."""
+    rows = [
+        ("averageValue", words.count(hpa.target.value), hpa.target.reason),
+        ("minReplicas", str(hpa.min_replicas.value), hpa.min_replicas.reason),
+        ("maxReplicas", str(hpa.max_replicas.value), hpa.max_replicas.reason),
+    ]
+    for name, behavior in (("scaleUp", hpa.up), ("scaleDown", hpa.down)):
+        rows.append((f"{name} window", f"{behavior.window_seconds.value} s", behavior.window_seconds.reason))
+        for number, unit in ((behavior.pods, " pods"), (behavior.percent, " %")):
+            if number.value:
+                one = " pod" if unit == " pods" and number.value == 1 else unit
+                rows.append((f"{name} step", f"{number.value}{one} / {behavior.period_seconds} s", number.reason))
+    return rows
+
+
+def presets_table(standing: Standing) -> str:
+    rows = []
+    for preset in standing.presets:
+        hpa = preset.hpa
+        badge = ' <span class="badge fine">fits</span>' if preset.fits else ""
+        rows.append(
+            (
+                f"{escaped(preset.name)}{badge}",
+                words.count(hpa.target.value),
+                f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
+                f"{hpa.up.window_seconds.value} s / {hpa.down.window_seconds.value} s",
+                _steps(hpa),
+                escaped(f"{preset.why} {preset.extra}".strip()),
+            )
+        )
+    chosen = (
+        f' <span class="soft">&#8211; this group looks like: {escaped(standing.fitting.name)}</span>'
+        if standing.fitting
+        else ""
+    )
+    heads = ("Preset", "averageValue", "min&#8211;max", "Window up / down", "Step up, down", "What the data says")
+    return f"<h3>Presets{chosen}</h3>" + table(heads, rows, {1, 2, 3}, {5})
+
+
+def days_table(topic: Topic) -> str:
+    days = topic.days
+    if not len(days):
+        return ""
+    shown = range(max(0, len(days) - MOST_DAYS), len(days))
+    rows = [
+        (
+            str(days.start[at].astype("datetime64[D]")),
+            *(words.count(float(getattr(days, name)[at])) for name in ("lag_p50", "lag_p95", "lag_p99", "lag_max")),
+            words.count(float(days.produced[at])),
+            words.count(float(days.consumed[at])),
+            words.rate(float(days.production_rate[at])),
+            words.rate(float(days.consumption_rate[at])),
+            words.share(_share(float(days.samples[at]), float(days.expected_samples[at]))),
+        )
+        for at in shown
+    ]
+    heads = (
+        "Day (UTC)",
+        "Lag p50",
+        "p95",
+        "p99",
+        "max",
+        "Produced",
+        "Consumed",
+        "Produced/s",
+        "Consumed/s",
+        "Samples seen",
+    )
+    return table(heads, rows, set(range(1, 10)))
+
+
+def coverage_table(report: Report) -> str:
+    coverage, skipped = report.coverage, report.findings.skipped
+    lines = [
+        (
+            f"{words.share(coverage.share)} of the expected samples of a lag were seen: "
+            f"{words.count(coverage.samples)} "
+            f"of {words.count(coverage.expected)}, a sample being one topic of one group."
+        ),
+        (
+            f"{words.plural(coverage.missing_hours, 'hour')} between the first and the last sample "
+            f"{'has' if coverage.missing_hours == 1 else 'have'} no sample of any group."
+        ),
+        f"{words.plural(coverage.resets, 'reset')} of log ends, {words.plural(coverage.rewinds, 'rewind')} of commits.",
+        f"{words.plural(len(skipped), 'file')} of the history {'was' if len(skipped) == 1 else 'were'} skipped.",
+    ]
+    gaps = [
+        (escaped(words.moment(gap.first, report.zone)), escaped(words.moment(gap.until, report.zone)))
+        for gap in coverage.gaps[:MOST_SKIPPED]
+    ]
+    files = [(f"<code>{escaped(it.file)}</code>", escaped(it.reason)) for it in skipped[:MOST_SKIPPED]]
+    more = len(skipped) - len(files)
+    return (
+        '<section><div class="head"><h2>Coverage</h2></div>'
+        + "".join(f"<p>{escaped(line)}</p>" for line in lines)
+        + (table(("Hours without a sample from", "until"), gaps, set()) if gaps else "")
+        + (table(("Skipped file", "Reason"), files, set(), {1}) if files else "")
+        + (f'<p class="soft">{words.plural(more, "file")} more in report.json.</p>' if more > 0 else "")
+        + "</section>"
+    )
+
+
+def _steps(hpa: Recommendation) -> str:
+    said = []
+    for behavior in (hpa.up, hpa.down):
+        steps = [
+            f"{number.value}{unit}" for number, unit in ((behavior.pods, ""), (behavior.percent, " %")) if number.value
+        ]
+        said.append(f"{' or '.join(steps)} / {behavior.period_seconds} s")
+    return escaped(", ".join(said))
+
+
+def _cell(cell: str, at: int, numbers: set[int], wide: set[int]) -> str:
+    name = "n" if at in numbers else "wide" if at in wide else "name"
+    return f'<td class="{name}">{cell}</td>'
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 and not np.isnan(part) else None

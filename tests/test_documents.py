@@ -1,0 +1,98 @@
+import csv
+import io
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark.documents import COLUMNS, SCHEMA, csv_of, json_of, markdown, markdown_of
+from spark.figures import Group, Lag
+from spark.standing import Report, decided
+from tests.report_groups import findings, group, hours, saturated, topic
+
+
+def report(*groups: Group) -> Report:
+    return decided(findings(*groups))
+
+
+def document(*groups: Group) -> dict[str, Any]:
+    return dict(json.loads(json_of(report(*groups))))
+
+
+def rows(*groups: Group) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(csv_of(report(*groups)))))
+
+
+BILLING = group("billing", topic("orders", hours(lag=lambda hour: 10.0 * hour)), windows=saturated(60, 50, 2))
+
+
+def test_the_json_says_its_schema_and_its_range() -> None:
+    found = document(BILLING)
+
+    assert found["schema"] == SCHEMA == "kafka-lag-report/1"
+    assert (found["from"], found["to"]) == ("2026-06-01T00:00:00Z", "2026-06-08T00:00:00Z")
+
+
+def test_the_same_figures_stand_in_json_and_csv() -> None:
+    (of_group,), (row,) = document(BILLING)["groups"], rows(BILLING)
+    (of_topic,) = of_group["topics"]
+
+    assert float(row["lag_p95"]) == of_topic["lag"]["p95"]
+    assert float(row["capacity_p50"]) == of_group["capacity"]["p50"] == 50
+    assert int(row["target"]) == of_group["hpa"]["target_average_value"]["value"]
+    assert float(row["produced"]) == sum(of_topic["hourly"]["produced"]) == 48 * 36_000
+
+
+def test_there_is_a_row_for_each_group_and_topic() -> None:
+    found = rows(group("a", topic("x"), topic("y")), BILLING)
+
+    assert sorted((row["group"], row["topic"]) for row in found) == [("a", "x"), ("a", "y"), ("billing", "orders")]
+    assert tuple(found[0]) == COLUMNS
+
+
+def test_what_is_not_known_is_null_or_an_empty_cell_and_never_zero() -> None:
+    unknown = group("a", replace(topic("x", hours(members_max=math.nan)), lag=None))
+    (of_group,), (row,) = document(unknown)["groups"], rows(unknown)
+
+    assert of_group["capacity"] is None
+    assert of_group["topics"][0]["lag"] is None
+    assert of_group["topics"][0]["hourly"]["members_max"] == [None] * 48
+    assert (row["lag_p50"], row["capacity_p50"], row["members_max"]) == ("", "", "")
+
+
+def test_a_backlog_that_never_drains_is_said_to_last() -> None:
+    behind = replace(topic("x", hours(production=lambda _: 500)), lag=Lag(1, 1, 1, 1, 9e6, 1, 1))
+    (of_topic,) = document(group("a", behind, windows=saturated(60, 50, 2)))["groups"][0]["topics"]
+
+    assert (of_topic["drain_seconds"], of_topic["drains"]) == (None, False)
+
+
+def test_drain_time_is_the_largest_lag_over_what_members_can_do_beside_production() -> None:
+    behind = replace(topic("x", hours(production=lambda _: 40)), lag=Lag(1, 1, 1, 1, 6000, 1, 1))
+    (of_topic,) = document(group("a", behind, windows=saturated(60, 50, 2)))["groups"][0]["topics"]
+
+    assert of_topic["drain_seconds"] == 6000 / (2 * 50 - 40)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_names_come_back_whole(name: str, of_topic: str) -> None:
+    it = group(name, topic(of_topic))
+    (found,) = document(it)["groups"]
+    row = next(csv.DictReader(io.StringIO(csv_of(report(it)), newline="")))
+
+    assert (found["group"], found["topics"][0]["topic"]) == (name, of_topic)
+    assert (row["group"], row["topic"]) == (name, of_topic)
+
+
+@pytest.mark.parametrize("name", ["a|b", "a\nb", "<script>", "`*_[x](y)", "# a"])
+def test_a_name_stays_in_its_cell_of_the_markdown(name: str) -> None:
+    line = next(line for line in markdown_of(report(group(name))).splitlines() if "| orders |" in line)
+
+    assert line.replace("\\|", "").count("|") == 10
+    assert "<script>" not in line
+    assert markdown(name) in line

@@ -1,0 +1,94 @@
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spark.figures import Group, Skipped
+from spark.page import page_of
+from spark.page_tables import MOST_SECTIONS
+from spark.standing import decided
+from tests.report_groups import findings, group, hours, saturated, topic
+
+ANYTHING = st.text(max_size=40) | st.sampled_from(
+    ["</style><script>alert(1)</script>", "\"'><img src=x onerror=y>", "&amp;", "\x00"]
+)
+
+
+def page(*groups: Group) -> str:
+    return page_of(decided(findings(*groups)))
+
+
+def parsed(text: str) -> ET.Element:
+    assert text.startswith("<!DOCTYPE html>\n")
+    return ET.fromstring(text.partition("\n")[2])  # noqa: S314 - our own text
+
+
+STUCK = replace(
+    topic("clicks", hours(lag=lambda _: 900)),
+    hours=replace(hours(lag=lambda _: 900), consumed=hours(production=lambda _: 0).consumed),
+)
+
+
+@pytest.mark.parametrize(
+    "groups", [(), (group(),), (group("a", topic("x"), topic("y")), group("b", windows=saturated()))]
+)
+def test_the_page_is_well_formed_and_whole(groups: tuple[Group, ...]) -> None:
+    root = parsed(page(*groups))
+
+    assert [it.text for it in root.iter("h2")] == [*(it.name for it in groups), "Coverage"]
+
+
+def test_the_page_needs_no_script_and_no_network() -> None:
+    text = page(group("billing", topic("orders")), group("a b"))
+    root = parsed(text)
+
+    assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & {it.tag for it in root.iter()}
+    assert not re.search(r"https?:|//|@import|url\(|data:", text)
+    links = [it.get("href", "") for it in root.iter("a")]
+    assert all(re.fullmatch(r"#group-\d+|hpa/[a-z0-9-]+\.yaml", link) for link in links)
+    assert not [name for it in root.iter() for name in it.attrib if name.startswith("on")]
+
+
+@settings(max_examples=30, deadline=None)
+@given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
+def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: str, file: str) -> None:
+    hostile = replace(group(name, topic(of_topic)), cluster=cluster)
+    gathered = replace(findings(hostile), skipped=(Skipped(file, "torn"),), location=file)
+    root = parsed(page_of(decided(gathered)))
+    plain = parsed(page(group("a", topic("b"))))
+
+    harmless = {it.tag for it in plain.iter()}
+    assert {it.tag for it in root.iter()} <= harmless
+
+
+def test_the_worst_group_comes_first_and_the_first_sentence_names_it() -> None:
+    root = parsed(page(group("fine", windows=saturated()), group("stuck-one", STUCK)))
+    lead = next(it for it in root.iter("p") if it.get("class") == "lead")
+
+    assert next(root.iter("h2")).text == "stuck-one"
+    assert lead.text == "1 group of 2 needs somebody now: stuck-one."
+
+
+def test_groups_that_all_do_well_are_told_so() -> None:
+    assert "None of 2 groups needs attention." in page(group("a", windows=saturated()), group("b", windows=saturated()))
+
+
+def test_no_group_is_said_in_words() -> None:
+    assert "There is no group in this range." in page()
+
+
+def test_skipped_files_are_named_with_their_reason() -> None:
+    gathered = replace(findings(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a.parquet", "torn"),))
+
+    assert "<code>samples/date=2026-06-01/hour=00/a.parquet</code></td>" in page_of(decided(gathered))
+
+
+def test_with_very_many_groups_the_rest_stand_in_the_table_alone() -> None:
+    root = parsed(page(*(group(f"g{number}", topic(of=hours(1))) for number in range(MOST_SECTIONS + 2))))
+
+    assert len(list(root.iter("section"))) == MOST_SECTIONS + 2  # with the one that says so, and the coverage
+    links = {it.get("href", "").removeprefix("#") for it in root.iter("a") if it.get("href", "").startswith("#")}
+    assert links == {it.get("id") for it in root.iter("section") if it.get("id")}
