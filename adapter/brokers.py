@@ -24,15 +24,16 @@ from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
-from adapter import frames, wire
+from adapter import wire
 from adapter.directory import Description, Kind, Listing
-from adapter.settings import Cluster, Isolation, Protocol
+from adapter.questions import CommitQuestion, OffsetQuestion
+from adapter.responses import Columns
+from adapter.settings import Cluster, Protocol
 from adapter.topology import Topology
-from adapter.wire import GroupCommits, GroupShares, PartitionOffsets
+from adapter.wire import GroupShares
 
 Answered = TypeVar("Answered")
 
-LATEST, EARLIEST = -1, -2
 ASK_AGAIN_FOR_BROKERS_MS = 10_000
 """A broker that Metadata had dropped can be called only after the library's own next refresh (5 min by default)."""
 LARGEST_FRAME_BYTES = 100_000_000
@@ -212,20 +213,13 @@ class Brokers:
         }
         return self._ask("DescribeShareGroupOffsets", requests, wire.shares_in)
 
-    def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
-        """Everything that groups have committed: one request per broker for all its groups (KIP-709)."""
-        requests = {node: frames.offset_fetch(groups) for node, groups in plan.items()}
-        return self._ask("OffsetFetch", requests, lambda response: frames.commits_in_bytes(response.body))
+    def commits(self, questions: Sequence[CommitQuestion]) -> list[Answer[Columns] | Failure]:
+        """Everything that groups have committed (KIP-709), question by question: all are sent at once."""
+        return self._ask_each("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
 
-    def offsets(
-        self, plan: Mapping[int, Mapping[str, Sequence[int]]], timestamp: int, isolation: Isolation
-    ) -> dict[int, Answer[dict[str, PartitionOffsets]] | Failure]:
-        """Log ends (LATEST) or starts (EARLIEST): one request per leader for all its partitions."""
-        committed_only = isolation is Isolation.READ_COMMITTED
-        requests = {
-            node: frames.list_offsets(topics, timestamp, committed_only=committed_only) for node, topics in plan.items()
-        }
-        return self._ask("ListOffsets", requests, lambda response: frames.offsets_in_bytes(response.body))
+    def offsets(self, questions: Sequence[OffsetQuestion]) -> list[Answer[Columns] | Failure]:
+        """Log ends or starts, question by question: all are sent at once."""
+        return self._ask_each("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
 
     def probe(self, node: int) -> Probe:
         """Ask a silent broker for a sign of life, without waiting for it."""
@@ -242,14 +236,21 @@ class Brokers:
     def _ask(
         self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
     ) -> dict[int, Answer[Answered] | Failure]:
-        """Send to all at once and wait for the last, or for the deadline."""
-        gathering = _Gathering(len(requests))
-        for node, request in requests.items():
+        """One request per node."""
+        answers = self._ask_each(kind, [(node, request, decode) for node, request in requests.items()])
+        return dict(zip(requests, answers, strict=True))
+
+    def _ask_each(
+        self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]
+    ) -> list[Answer[Answered] | Failure]:
+        """Send all (node, request, how to read the answer) at once and wait for the last, or for the deadline."""
+        gathering = _Gathering(len(asked))
+        for number, (node, request, _) in enumerate(asked):
             self._count_request(kind)
-            gathering.collect(node, self._send(node, request))
+            gathering.collect(number, self._send(node, request))
         # The library's thread enforces the deadline; a name that resolves slowly can hold that thread itself.
         gathering.wait(self._call_seconds + 1)
-        return {node: self._answer(node, gathering, decode) for node in requests}
+        return [self._answer(number, node, gathering, decode) for number, (node, _, decode) in enumerate(asked)]
 
     def _send(self, node: int, request: object) -> Any:  # noqa: ANN401
         manager, milliseconds = self._manager, self._call_seconds * 1000
@@ -262,14 +263,14 @@ class Brokers:
         return manager.call_soon(exchange)
 
     def _answer(
-        self, node: int, gathering: _Gathering, decode: Callable[[Any], Answered]
+        self, number: int, node: int, gathering: _Gathering, decode: Callable[[Any], Answered]
     ) -> Answer[Answered] | Failure:
-        outcome = gathering.outcomes.get(node, kafka_errors.KafkaTimeoutError())
+        outcome = gathering.outcomes.get(number, kafka_errors.KafkaTimeoutError())
         who = f"broker {node} at {self._addresses.get(node, 'an unknown address')}"
         if not isinstance(outcome, BaseException):
             self._last_failures.pop(node, None)
             try:
-                return Answer(decode(outcome), gathering.received[node])
+                return Answer(decode(outcome), gathering.received[number])
             except wire.MalformedResponse as error:
                 return Failure("malformed", f"{who} sent what cannot be read: {error}")
         failure = failure_of(outcome, who)
@@ -364,6 +365,10 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
             transport.close()
             raise
         return transport
+
+
+def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Columns]:
+    return lambda response: question.columns(response.body)
 
 
 class Probe:

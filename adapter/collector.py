@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
+from functools import partial
 from threading import Event, Thread
 
 import numpy as np
 
 from adapter.brokers import Brokers
 from adapter.cycle import Cycle, Outcome
+from adapter.interest import Interest
 from adapter.metrics import Clock
 from adapter.rows import Watching
 from adapter.sampling import Keep
@@ -17,6 +18,7 @@ from adapter.settings import Cluster, Settings
 from adapter.snapshot import NEVER, State
 from adapter.store import ClusterView, Store
 from adapter.telemetry import Telemetry
+from adapter.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +34,7 @@ class Collector:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
+        interest: Interest | None = None,
     ) -> None:
         self._name = cluster.name
         self._interval = settings.collection.interval
@@ -40,7 +43,13 @@ class Collector:
         self._clock = clock
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
         watching = Watching(settings, cluster.name)
-        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, keep)
+        turns = Turns(
+            self._interval,
+            settings.collection.max_age,
+            watching.named_groups,
+            partial(interest.recent, cluster.name) if interest is not None else frozenset,
+        )
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, turns, keep)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._told = ""
@@ -82,8 +91,8 @@ class Collector:
     def _rows_by_state(self) -> dict[str, int]:
         view = self._view()
         is_stale = view.treatment.is_outside | view.treatment.is_abandoned
-        states = Counter(np.where(is_stale, State.STALE, view.snapshot.state).tolist())
-        return {state.name.lower(): states.get(state, 0) for state in State}
+        counts = np.bincount(np.where(is_stale, State.STALE, view.snapshot.state), minlength=len(State)).tolist()
+        return {state.name.lower(): counts[state] for state in State}
 
     def _tell(self, outcome: Outcome) -> None:
         """One line when something changes, not one per cycle."""
@@ -107,13 +116,19 @@ class Collector:
 
 
 class Collectors:
-    """All clusters' loops; `keep` takes each cycle's sample, from each cluster's thread."""
+    """All clusters' loops; `keep` takes each cycle's sample, in each cluster's thread; `interest`: who is asked for."""
 
     def __init__(
-        self, settings: Settings, store: Store, telemetry: Telemetry, clock: Clock, keep: Keep | None = None
+        self,
+        settings: Settings,
+        store: Store,
+        telemetry: Telemetry,
+        clock: Clock,
+        keep: Keep | None = None,
+        interest: Interest | None = None,
     ) -> None:
         self._collectors = [
-            Collector(settings, cluster, store, telemetry, clock, keep) for cluster in settings.clusters
+            Collector(settings, cluster, store, telemetry, clock, keep, interest) for cluster in settings.clusters
         ]
 
     def start(self) -> None:

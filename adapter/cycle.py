@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.brokers import Brokers, ClusterUnreachable, Failure
-from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits, GroupAnswer
-from adapter.ends import Ends, EndTable, len_of_table
+from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits
+from adapter.ends import Ends
 from adapter.lag import settled, values_of, without_steps_backward
 from adapter.liveness import Liveness
 from adapter.members import Members
 from adapter.metrics import Clock
+from adapter.observing import with_commits, with_ends
 from adapter.rows import Watching, isolation_of, treatment_of
 from adapter.sampling import NOT_ASKED, Keep, Sample
 from adapter.settings import Isolation
 from adapter.snapshot import (
-    NO_COMMIT,
     NO_LAYOUT,
     Cause,
     Causes,
@@ -31,13 +31,13 @@ from adapter.snapshot import (
     Observed,
     State,
     empty_snapshot,
-    is_offset,
     layout_of,
     moved_to,
     nothing_observed,
 )
 from adapter.store import ClusterView, Store
 from adapter.topology import Topology, updated, wants_another_look
+from adapter.turns import Turn, Turns, everybodys_turn
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,6 @@ LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
 UNANSWERED_CYCLES = 3
 """After so many cycles without any answer the client begins anew: every broker may have a new address."""
-NOT_REPORTED = Cause(State.UNKNOWN, "the group's commits for the topic are missing in the last answers")
 NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
 
 
@@ -85,6 +84,7 @@ class Cycle:
         brokers: Brokers,
         store: Store,
         clock: Clock,
+        turns: Turns | None = None,
         keep: Keep | None = None,
     ) -> None:
         self._cluster = cluster
@@ -94,6 +94,7 @@ class Cycle:
         self._store = store
         self._clock = clock
         self._keep = keep
+        self._turns = turns
         self._began = Began(clock.monotonic(), clock.time())
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
@@ -106,9 +107,14 @@ class Cycle:
         self._unanswered = 0
         self._snapshot = empty_snapshot()
         self._layout_of: tuple[object, ...] = ()
+        self._laid_out_for: tuple[int, Topology] | None = None
+        self._committed_only = self._isolation_column(NO_LAYOUT)
         self._treatment = treatment_of(NO_LAYOUT, watching, {})
         self._treated_for: Mapping[str, frozenset[str]] | None = None
-        self._strangers: frozenset[tuple[str, int]] = frozenset()
+        self._strangers: dict[int, frozenset[tuple[str, int]]] = {}
+        self._looked_at: dict[int, tuple[object, ...]] = {}
+        self._watched_of: Topology | None = None
+        self._watched: frozenset[str] = frozenset()
 
     def run_once(self) -> Outcome:
         """Read, decide, store. Broker failures are part of the outcome, never raised."""
@@ -125,12 +131,19 @@ class Cycle:
             return self._unreachable(str(error))
         self._look_round(has_news=is_in_trouble or self._ends.have_moved)
         has_offsets_topic = OFFSETS_TOPIC in self._topology.topics
-        commits = self._commits.read(self._topology.brokers.keys(), has_offsets_topic=has_offsets_topic)
-        self._look_again_for_strangers(commits)
+        turn = self._turn()
+        commits = self._commits.read(self._topology.brokers.keys(), turn, has_offsets_topic=has_offsets_topic)
+        self._look_again_for_strangers(commits, turn.number)
         self._members.describe_if_due(self._commits.directory, self._topology.brokers.keys())
-        observed = self._observe(self._lay_out(), commits)
+        observed = self._observe(self._lay_out(), commits, turn)
         self._begin_anew_if_nobody_answers()
-        return self._apply(observed, self._silence(), commits.problems)
+        return self._apply(observed, turn, self._silence(), commits.problems)
+
+    def _turn(self) -> Turn:
+        groups = self._commits.groups
+        if self._turns is None:
+            return everybodys_turn(len(groups))
+        return self._turns.next(groups, self._commits.topics, self._snapshot)
 
     # -- gather: what there is -------------------------------------------------------------------
 
@@ -176,19 +189,21 @@ class Cycle:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
         return frozenset().union(*named)
 
-    def _look_again_for_strangers(self, commits: CommitRound) -> None:
+    def _look_again_for_strangers(self, commits: CommitRound, turn: int) -> None:
         """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle."""
+        looked_at = (self._topology, *(part.columns.shape for part in commits.parts))
+        if self._looked_at.get(turn) == looked_at:
+            return
         strangers = frozenset(
-            (topic, int(offsets.partition.max()))
-            for answer in commits.answers.values()
-            for topic, offsets in answer.topics.items()
-            if len(offsets.partition)
-            and self._watching.watches_topic(topic)
-            and self._is_strange(topic, offsets.partition.max())
+            (topic, partition)
+            for part in commits.parts
+            for topic, partition in part.learnt.largest.items()
+            if self._is_strange(topic, partition)
         )
-        if strangers - self._strangers:
+        if strangers.difference(*self._strangers.values()):
             self._read_topology(self._clock.monotonic(), is_second_look=True)
-        self._strangers = strangers
+        self._strangers[turn] = strangers
+        self._looked_at[turn] = looked_at
 
     def _is_strange(self, topic: str, partition: int) -> bool:
         known = self._topology.topics.get(topic)
@@ -198,6 +213,16 @@ class Cycle:
 
     def _lay_out(self) -> Layout:
         """The rows of this cycle; the same object as before while nothing changes."""
+        known = self._laid_out_for
+        if known is None or known[0] != self._commits.version or known[1] is not self._topology:
+            self._laid_out_for = (self._commits.version, self._topology)
+            self._lay_out_anew()
+        if self._treated_for is not self._members.topics_read:
+            self._treated_for = self._members.topics_read
+            self._treatment = treatment_of(self._snapshot.layout, self._watching, self._members.topics_read)
+        return self._snapshot.layout
+
+    def _lay_out_anew(self) -> None:
         wanted = {
             group: frozenset(self._commits.topics.get(group, ())) | self._watching.given_topics(group)
             for group in self._commits.groups
@@ -210,70 +235,46 @@ class Cycle:
             layout = layout_of(wanted, self._topology)
             self._snapshot = moved_to(self._snapshot, layout)
             self._treated_for = None
-        if self._treated_for is not self._members.topics_read:
-            self._treated_for = self._members.topics_read
-            self._treatment = treatment_of(self._snapshot.layout, self._watching, self._members.topics_read)
-        return self._snapshot.layout
+            self._committed_only = self._isolation_column(layout)
 
-    def _observe(self, layout: Layout, commits: CommitRound) -> Observed:
+    def _isolation_column(self, layout: Layout) -> Flags:
+        """Whether a row's end is that of read_committed."""
+        levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]
+        by_group = np.array([level is Isolation.READ_COMMITTED for level in levels], dtype=bool)
+        found: Flags = by_group[layout.group]
+        return found
+
+    def _observe(self, layout: Layout, commits: CommitRound, turn: Turn) -> Observed:
         causes = Causes()
         observed = nothing_observed(layout)
-        is_doubtful = np.zeros(len(layout), dtype=bool)
-        for group, span in layout.spans.items():
-            answer = commits.answers.get(group)
-            if answer is None:
-                observed.commit_cause[span] = causes.code(commits.problems.get(group, NOT_REPORTED))
-            else:
-                is_doubtful[span] = answer.is_doubtful
-                self._fill_commits(observed, layout, group, answer, causes)
-        levels = self._isolation_column(layout)
-        needed = {level: self._needed(layout, rows) for level, rows in levels.items() if rows.any()}
-        tables = self._ends.read(layout, self._topology, needed, causes)
-        for level, table in tables.items():
-            _fill_ends(observed, layout, levels[level], table)
-            is_doubtful |= levels[level] & table.is_doubtful[layout.place]
-        if needed:
-            wanted = np.logical_or.reduce(list(needed.values()))
-            observed.log_start[:] = self._ends.starts(layout, self._topology, wanted)[layout.place]
+        is_doubtful = with_commits(observed, layout, commits, causes)
+        needed = self._needed(layout, turn.is_due[layout.group])
+        tables = self._ends.read(layout, self._topology, needed, causes, turn.number)
+        is_doubtful |= with_ends(observed, layout, tables, self._committed_only)
+        if len(layout):
+            everything = np.ones(layout.table_size, dtype=bool)
+            observed.log_start[:] = self._ends.starts(layout, self._topology, everything)[layout.place]
         observed = replace(observed, causes=causes.table())
         return without_steps_backward(observed, self._snapshot, is_doubtful)
 
-    def _fill_commits(
-        self, observed: Observed, layout: Layout, group: str, answer: GroupAnswer, causes: Causes
-    ) -> None:
-        span = layout.spans[group]
-        observed.commit_received[span] = answer.received
-        for topic, offsets in answer.topics.items():
-            rows = layout.pairs.get((group, topic))
-            if rows is None:
-                continue
-            inside = offsets.partition < rows.stop - rows.start
-            places = rows.start + offsets.partition[inside]
-            observed.committed[places] = offsets.offset[inside]
-            is_commit = (offsets.offset[inside] == NO_COMMIT) | is_offset(offsets.offset[inside])
-            failed = places[(offsets.error[inside] != 0) | ~is_commit]
-            if len(failed):
-                observed.commit_cause[failed] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
-        for topic, absences in self._commits.topics.get(group, {}).items():
-            rows = layout.pairs.get((group, topic))
-            if rows is not None and (absences or topic not in answer.topics):
-                observed.commit_cause[rows] = causes.code(NOT_REPORTED)
-
-    def _isolation_column(self, layout: Layout) -> dict[Isolation, Flags]:
-        committed_only = np.zeros(len(layout), dtype=bool)
-        for group, span in layout.spans.items():
-            committed_only[span] = isolation_of(self._watching.rule_for(group)) is Isolation.READ_COMMITTED
-        return {Isolation.READ_UNCOMMITTED: ~committed_only, Isolation.READ_COMMITTED: committed_only}
-
-    def _needed(self, layout: Layout, rows: Flags) -> Flags:
-        needed = np.zeros(len_of_table(layout), dtype=bool)
-        needed[layout.place[rows]] = True
+    def _needed(self, layout: Layout, is_due: Flags) -> dict[Isolation, Flags]:
+        """Per isolation level in use the places that some row wants which is due."""
+        rows = {
+            Isolation.READ_UNCOMMITTED: is_due & ~self._committed_only,
+            Isolation.READ_COMMITTED: is_due & self._committed_only,
+        }
+        needed = {}
+        for level, wanted in rows.items():
+            if wanted.any():
+                needed[level] = np.zeros(layout.table_size, dtype=bool)
+                needed[level][layout.place[wanted]] = True
         return needed
 
     # -- decide and apply ------------------------------------------------------------------------
 
-    def _apply(self, observed: Observed, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
-        self._snapshot = settled(observed, self._snapshot)
+    def _apply(self, observed: Observed, turn: Turn, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
+        is_due = turn.is_due[self._snapshot.layout.group]
+        self._snapshot = settled(observed, self._snapshot, is_due)
         view = ClusterView(
             cluster=self._cluster,
             snapshot=self._snapshot,
@@ -283,14 +284,15 @@ class Cycle:
             unread=self._unread(self._snapshot.layout, problems),
             missing=self._missing_topics(),
             assumed=self._watching.named_groups - self._commits.directory.groups,
-            topics=frozenset(filter(self._watching.watches_topic, self._topology.topics)),
+            topics=self._watched_topics(),
         )
         self._store.replace(view)
         if self._keep is not None:
-            self._keep(self._sample(observed))
-        return Outcome(int((self._snapshot.cause == 0).sum()), len(view.layout), tuple(self._liveness.failures))
+            self._keep(self._sample(observed, turn))
+        read = int(((self._snapshot.cause == 0) & is_due).sum())
+        return Outcome(read, int(is_due.sum()), tuple(self._liveness.failures))
 
-    def _sample(self, observed: Observed) -> Sample:
+    def _sample(self, observed: Observed, turn: Turn) -> Sample:
         layout = self._snapshot.layout
         is_stale = self._treatment.is_outside | self._treatment.is_abandoned
         return Sample(
@@ -300,11 +302,17 @@ class Cycle:
             layout=layout,
             observed=observed,
             state=np.where(is_stale, State.STALE, self._snapshot.state).astype(np.int8),
-            is_due=np.ones(len(layout), dtype=bool),
-            interval_seconds=np.full(len(layout), self._interval, dtype=np.float32),
+            is_due=turn.is_due[layout.group],
+            interval_seconds=(turn.every * np.float32(self._interval)).astype(np.float32)[layout.group],
             members=np.full(len(layout), NOT_ASKED, dtype=np.int32),
-            is_committed_only=self._isolation_column(layout)[Isolation.READ_COMMITTED],
+            is_committed_only=self._committed_only,
         )
+
+    def _watched_topics(self) -> frozenset[str]:
+        if self._watched_of is not self._topology:
+            self._watched_of = self._topology
+            self._watched = frozenset(filter(self._watching.watches_topic, self._topology.topics))
+        return self._watched
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]
@@ -357,12 +365,6 @@ class Cycle:
         observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
         never_heard = not self._topology.brokers or self._commits.directory.unheard(self._topology.brokers)
         problems = dict.fromkeys(self._snapshot.layout.groups, Cause(State.UNKNOWN, reason))
-        return self._apply(replace(observed, causes=causes.table()), reason if never_heard else None, problems)
-
-
-def _fill_ends(observed: Observed, layout: Layout, rows: Flags, table: EndTable) -> None:
-    """The table's columns for the rows of one isolation level."""
-    places = layout.place[rows]
-    observed.log_end[rows] = table.log_end[places]
-    observed.end_received[rows] = table.received[places]
-    observed.end_cause[rows] = table.cause[places]
+        everybody = everybodys_turn(len(self._snapshot.layout.groups))
+        observed = replace(observed, causes=causes.table())
+        return self._apply(observed, everybody, reason if never_heard else None, problems)

@@ -5,26 +5,30 @@ The table has every partition once, however many groups read it; its places are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.brokers import EARLIEST, LATEST, Answer, Brokers, Failure
+from adapter.brokers import Answer, Brokers, Failure
 from adapter.liveness import Liveness
+from adapter.offset_plans import OffsetPlan, Plans
+from adapter.questions import EARLIEST, LATEST
+from adapter.responses import Columns
 from adapter.settings import Isolation
 from adapter.snapshot import NEVER, NOT_KNOWN, Cause, Causes, Codes, Flags, Layout, Offsets, Seconds, State, is_offset
 from adapter.topology import NO_LEADER, Topology
-from adapter.wire import NO_ERROR, PartitionOffsets
+from adapter.wire import NO_ERROR
+from adapter.wiring import Indexes
 
 START_SECONDS = 60.0
 """A log start is read at least this often: retention moves it in steps of minutes."""
-MOVED_ERRORS = {3, 5, 6, 74, 75, 100}
+FIRST_PATIENCE = START_SECONDS / 6
+"""So long a start that could not be read is left alone at first, and twice as long each time: others are due anyway."""
+MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
 """Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has news."""
 TOPIC_NOT_AUTHORIZED = 29
-
-Plan = Mapping[int, Mapping[str, list[int]]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,10 +41,15 @@ class EndTable:
     is_doubtful: Flags
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Starts:
-    generation: str | None
-    offset: Offsets
+    """What is known of a layout's starts, and when those that are not known may be asked for again."""
+
+    layout: Layout
+    leaders: Codes
+    known: Offsets
+    not_before: Seconds
+    patience: Seconds
 
 
 class Ends:
@@ -51,121 +60,131 @@ class Ends:
         self._liveness = liveness
         self._monotonic = monotonic
         self._slack = interval / 2
-        self._starts: dict[str, _Starts] = {}
+        self._plans = Plans()
+        self._starts: _Starts | None = None
         self._starts_read = NEVER
         self.have_moved = False
         """Whether the last answers say that Metadata has news."""
 
     def read(
-        self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags], causes: Causes
+        self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags], causes: Causes, turn: int = 0
     ) -> dict[Isolation, EndTable]:
-        """The newest ends; `needed`: per isolation level the places that some row wants."""
+        """The newest ends; `needed`: per isolation level the places that some row wants in this turn."""
         self.have_moved = False
-        leaders = _leaders(layout, topology)
-        return {level: self._read_level(layout, leaders, wanted, level, causes) for level, wanted in needed.items()}
+        leaders = self._plans.leaders(layout, topology)
+        return {
+            level: self._read_level(self._plans.plan((level, turn), layout, leaders, wanted, LATEST, level), causes)
+            for level, wanted in needed.items()
+        }
 
-    def _read_level(self, layout: Layout, leaders: Codes, wanted: Flags, level: Isolation, causes: Causes) -> EndTable:
-        size = len(leaders)
+    def _read_level(self, plan: OffsetPlan, causes: Causes) -> EndTable:
+        size = len(plan.leaders)
         table = EndTable(
             np.full(size, NOT_KNOWN, dtype=np.int64),
             np.full(size, NEVER),
             np.zeros(size, dtype=np.int32),
             np.zeros(size, bool),
         )
-        self.have_moved |= bool(((leaders == NO_LEADER) & wanted).any())
-        table.cause[leaders == NO_LEADER] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
-        for node, answer in self._ask(layout, leaders, wanted, LATEST, level).items():
-            own = (leaders == node) & wanted
+        is_leaderless = plan.leaders == NO_LEADER
+        if is_leaderless.any():
+            self.have_moved |= bool((is_leaderless & plan.wanted).any())
+            table.cause[is_leaderless] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
+        for number, answer in self._ask(plan):
+            node, own = plan.questions[number].node, plan.places[number]
             if isinstance(answer, Failure):
                 table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
                 continue
             table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} left the partition out of its answer"))
             table.received[own] = answer.received
             table.is_doubtful[own] = self._liveness.is_doubtful(node)
-            for topic, offsets in answer.content.items():
-                self._fill(table, layout.bases.get(topic), offsets, topic, causes)
+            self._fill(table, plan, number, answer.content, causes)
         return table
 
-    def _fill(self, table: EndTable, base: slice | None, offsets: PartitionOffsets, topic: str, causes: Causes) -> None:
-        if base is None:
-            return
-        inside = offsets.partition < base.stop - base.start
-        places = base.start + offsets.partition[inside]
-        table.log_end[places] = offsets.offset[inside]
+    def _fill(self, table: EndTable, plan: OffsetPlan, number: int, columns: Columns, causes: Causes) -> None:
+        wiring = plan.wiring(number, columns.shape)
+        places, offset, error = wiring.target, columns.offset[wiring.wire], columns.error[wiring.wire]
+        table.log_end[places] = offset
         table.cause[places] = 0
-        absurd = places[(offsets.error[inside] == NO_ERROR) & ~is_offset(offsets.offset[inside])]
+        absurd = places[(error == NO_ERROR) & ~is_offset(offset)]
         if len(absurd):
             table.cause[absurd] = causes.code(Cause(State.ERROR, "its leader gives a log end that is none"))
-        for error in np.unique(offsets.error[inside]):
-            if error != NO_ERROR:
-                self.have_moved |= int(error) in MOVED_ERRORS
-                table.cause[places[offsets.error[inside] == error]] = causes.code(_cause_of(int(error), topic))
+        failed = np.flatnonzero(error != NO_ERROR)
+        if len(failed):
+            self.have_moved |= bool(np.isin(error[failed], MOVED_ERRORS).any())
+            topics = columns.shape.topics
+            block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[wiring.wire[failed]]
+            _fill_failed(table, places[failed], error[failed], [topics[one] for one in block.tolist()], causes)
 
     def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
         """The newest known start of every place; a new partition's is read at once, all others when they are due."""
-        leaders = _leaders(layout, topology)
-        known = self._known_starts(layout)
-        is_due = self._monotonic() - self._starts_read >= START_SECONDS - self._slack
-        asked = wanted if is_due else wanted & (known == NOT_KNOWN)
+        leaders = self._plans.leaders(layout, topology)
+        starts = self._starts = _moved(self._starts, layout, leaders)
+        now = self._monotonic()
+        is_due = now - self._starts_read >= START_SECONDS - self._slack
+        asked = wanted if is_due else wanted & (starts.known == NOT_KNOWN) & (starts.not_before <= now)
         if asked.any():
+            level = Isolation.READ_UNCOMMITTED
             if is_due:
-                self._starts_read = self._monotonic()
-            for answer in self._ask(layout, leaders, asked, EARLIEST, Isolation.READ_UNCOMMITTED).values():
-                if isinstance(answer, Answer):
-                    _fill_starts(known, layout, answer.content)
-            self._starts = {
-                topic: _Starts(layout.generations[topic], known[base]) for topic, base in layout.bases.items()
-            }
-        return known
+                self._starts_read = now
+            # Those that are asked for out of turn are others each time: no plan of theirs is kept.
+            plans = self._plans if is_due else Plans()
+            self._read_starts(starts, plans.plan(("starts", 0), layout, leaders, asked, EARLIEST, level), now)
+        return starts.known
 
-    def _known_starts(self, layout: Layout) -> Offsets:
-        known = np.full(len_of_table(layout), NOT_KNOWN, dtype=np.int64)
-        for topic, base in layout.bases.items():
-            starts = self._starts.get(topic)
-            if starts is not None and starts.generation == layout.generations[topic]:
-                count = min(len(starts.offset), base.stop - base.start)
-                known[base.start : base.start + count] = starts.offset[:count]
-        return known
+    def _read_starts(self, starts: _Starts, plan: OffsetPlan, now: float) -> None:
+        # What was handed out before is not changed.
+        starts.known = starts.known.copy()
+        for number, answer in self._ask(plan):
+            if isinstance(answer, Answer):
+                wiring, columns = plan.wiring(number, answer.content.shape), answer.content
+                offset, error = columns.offset[wiring.wire], columns.error[wiring.wire]
+                is_good = (error == NO_ERROR) & is_offset(offset)
+                starts.known[wiring.target[is_good]] = offset[is_good]
+                own = plan.places[number]
+                failed = own[starts.known[own] == NOT_KNOWN]
+                starts.not_before[failed] = now + starts.patience[failed] - self._slack
+                starts.patience[failed] = np.minimum(2 * starts.patience[failed], START_SECONDS)
 
-    def _ask(
-        self, layout: Layout, leaders: Codes, wanted: Flags, timestamp: int, level: Isolation
-    ) -> dict[int, Answer[dict[str, PartitionOffsets]] | Failure]:
-        plan = _plan(layout, leaders, wanted)
-        present = set(self._liveness.present(plan))
-        asked = {node: topics for node, topics in plan.items() if node in present}
-        answers = self._brokers.offsets(asked, timestamp, level)
-        self._liveness.note(answers)
-        silent = {node: self._liveness.failure(node) for node in plan.keys() - present}
-        return {**answers, **{node: failure for node, failure in silent.items() if failure is not None}}
-
-
-def len_of_table(layout: Layout) -> int:
-    return max((base.stop for base in layout.bases.values()), default=0)
-
-
-def _leaders(layout: Layout, topology: Topology) -> Codes:
-    columns = [topology.topics[topic].leaders for topic in layout.bases]
-    return np.concatenate([np.empty(0, dtype=np.int32), *columns])
+    def _ask(self, plan: OffsetPlan) -> Iterator[tuple[int, Answer[Columns] | Failure]]:
+        """Number of the question, and what came of it."""
+        present = set(self._liveness.present(question.node for question in plan.questions))
+        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
+        answers = self._brokers.offsets([plan.questions[number] for number in asked])
+        self._liveness.note({plan.questions[n].node: answer for n, answer in zip(asked, answers, strict=True)})
+        yield from zip(asked, answers, strict=True)
+        for number, question in enumerate(plan.questions):
+            failure = self._liveness.failure(question.node)
+            if question.node not in present and failure is not None:
+                yield number, failure
 
 
-def _plan(layout: Layout, leaders: NDArray[np.int32], wanted: Flags) -> Plan:
-    """Node -> topic -> the wanted partitions that it leads."""
-    plan: dict[int, dict[str, list[int]]] = {}
+def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
+    """The same starts in another layout; new partitions and new generations of a topic begin with nothing known."""
+    if before is not None and before.layout is layout and before.leaders is leaders:
+        return before
+    size = layout.table_size
+    starts = _Starts(layout, leaders, np.full(size, NOT_KNOWN), np.full(size, NEVER), np.full(size, FIRST_PATIENCE))
+    if before is None:
+        return starts
     for topic, base in layout.bases.items():
-        own = np.where(wanted[base], leaders[base], NO_LEADER)
-        for node in np.unique(own):
-            if node != NO_LEADER:
-                plan.setdefault(int(node), {})[topic] = np.flatnonzero(own == node).tolist()
-    return plan
+        old = before.layout.bases.get(topic)
+        if old is not None and before.layout.generations[topic] == layout.generations[topic]:
+            count = min(old.stop - old.start, base.stop - base.start)
+            here, there = slice(base.start, base.start + count), slice(old.start, old.start + count)
+            starts.known[here] = before.known[there]
+            # Another leader may know what the last one could not tell.
+            is_same = leaders[here] == before.leaders[there]
+            starts.not_before[here] = np.where(is_same, before.not_before[there], NEVER)
+            starts.patience[here] = np.where(is_same, before.patience[there], FIRST_PATIENCE)
+    return starts
 
 
-def _fill_starts(known: Offsets, layout: Layout, answers: Mapping[str, PartitionOffsets]) -> None:
-    for topic, offsets in answers.items():
-        base = layout.bases.get(topic)
-        if base is not None:
-            inside = offsets.partition < base.stop - base.start
-            good = inside & (offsets.error == NO_ERROR) & is_offset(offsets.offset)
-            known[base.start + offsets.partition[good]] = offsets.offset[good]
+def _fill_failed(
+    table: EndTable, places: Indexes, error: NDArray[np.int16], topics: Sequence[str], causes: Causes
+) -> None:
+    """One cause per error and topic."""
+    for place, one, topic in zip(places.tolist(), error.tolist(), topics, strict=True):
+        table.cause[place] = causes.code(_cause_of(one, topic))
 
 
 def _cause_of(error: int, topic: str) -> Cause:

@@ -82,8 +82,16 @@ class Layout:
     place: NDArray[np.intp]
     """Row -> its partition's place in that table."""
 
+    codes: Mapping[str, int]
+    """Group -> its code."""
+
     def __len__(self) -> int:
         return len(self.partition)
+
+    @property
+    def table_size(self) -> int:
+        """How many places the table of partitions has."""
+        return self.bases[self.topics[-1]].stop if self.topics else 0
 
     def name(self, row: int) -> str:
         return f"{self.topics[self.topic[row]]}/{self.partition[row]}"
@@ -124,6 +132,7 @@ def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layo
         spans={group: slice(int(bounds[code]), int(bounds[code + 1])) for code, group in enumerate(groups)},
         bases={topic: slice(int(begins[code]), int(begins[code + 1])) for code, topic in enumerate(topics)},
         place=(begins[topic_column] + partition_column).astype(np.intp),
+        codes={group: code for code, group in enumerate(groups)},
     )
 
 
@@ -172,17 +181,23 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
     """The same rows in another layout; new partitions and new generations of a topic begin with nothing known."""
     if layout is snapshot.layout:
         return snapshot
+    here, there = _same_rows(layout, snapshot.layout)
     moved = empty_snapshot(layout)
-    old = snapshot.layout
-    for pair, rows in layout.pairs.items():
-        before = old.pairs.get(pair)
-        if before is None or old.generations[pair[1]] != layout.generations[pair[1]]:
-            continue
-        count = min(rows.stop - rows.start, before.stop - before.start)
-        here, there = slice(rows.start, rows.start + count), slice(before.start, before.start + count)
-        for new, known in zip(_columns(moved), _columns(snapshot), strict=True):
-            new[here] = known[there]
+    for new, known in zip(_columns(moved), _columns(snapshot), strict=True):
+        new[here] = known[there]
     return replace(moved, causes=snapshot.causes)
+
+
+def _same_rows(layout: Layout, old: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of `layout` that are in the old one too, and where they are there."""
+    both = [
+        (rows.start, before.start, min(rows.stop - rows.start, before.stop - before.start))
+        for pair, rows in layout.pairs.items()
+        if (before := old.pairs.get(pair)) is not None and old.generations[pair[1]] == layout.generations[pair[1]]
+    ]
+    starts, olds, counts = np.array(both, dtype=np.intp).reshape(-1, 3).T
+    number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(starts, counts) + number, np.repeat(olds, counts) + number
 
 
 def _columns(snapshot: Snapshot) -> tuple[NDArray[Any], ...]:

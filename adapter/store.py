@@ -33,13 +33,15 @@ class ClusterView:
     topics: frozenset[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     totals: Totals = field(init=False)
-    codes: Mapping[str, int] = field(init=False)
-    """Group -> its code in the layout."""
 
     def __post_init__(self) -> None:
         every_row = np.arange(len(self.layout))
         object.__setattr__(self, "totals", totals_of(self.snapshot, self.treatment, self.values, every_row))
-        object.__setattr__(self, "codes", {group: code for code, group in enumerate(self.layout.groups)})
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        """Group -> its code in the layout."""
+        return self.layout.codes
 
     @property
     def layout(self) -> Layout:

@@ -36,6 +36,7 @@ class Topology:
 def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts: bool = True) -> Topology:
     """`seen` as the new truth, but a topic known or `expected` is deleted only after several answers running.
 
+    The same object as before where nothing has changed.
     `counts`: False for a second look in one cycle, which proves no more than the first.
     """
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys()
@@ -43,11 +44,19 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
     kept = {topic: value for topic, value in doubtful.items() if missing[topic] < ANSWERS_BEFORE_DELETED}
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
-    return replace(
+    found = replace(
         seen,
-        topics={**seen.topics, **kept},
+        topics={**{topic: _same_or(known.topics.get(topic), value) for topic, value in seen.topics.items()}, **kept},
         missing={topic: count for topic, count in missing.items() if topic not in forgotten},
     )
+    return known if found == known else found
+
+
+def _same_or(known: Topic | None, seen: Topic) -> Topic:
+    """The topic as it was known, where nothing has changed: much is worked out once per topology."""
+    if known is None or known.generation != seen.generation or not np.array_equal(known.leaders, seen.leaders):
+        return seen
+    return known
 
 
 def wants_another_look(topology: Topology) -> bool:

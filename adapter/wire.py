@@ -36,24 +36,6 @@ class MalformedResponse(ValueError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PartitionOffsets:
-    """Offsets of some partitions of one topic, in the order of the wire."""
-
-    partition: Codes
-    offset: Offsets
-    error: Codes
-    """Kafka's error code; NO_ERROR where the offset counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class GroupCommits:
-    """One group's part of an OffsetFetch response."""
-
-    error: int
-    topics: Mapping[str, PartitionOffsets]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class SharedPartitions:
     """How far a share group is in some partitions of one topic, in the order of the wire."""
 

@@ -11,25 +11,25 @@ from typing import TypeVar
 
 import numpy as np
 
-from adapter.brokers import EARLIEST, Answer, Brokers, ClusterUnreachable, Failure, Probe
+from adapter.brokers import Answer, Brokers, ClusterUnreachable, Failure, Probe
 from adapter.choosing import Requirement
 from adapter.cycle import Cycle, Outcome
 from adapter.directory import Description, Kind, Listing, Phase, Standing
 from adapter.metrics import Metrics, Reading
+from adapter.questions import EARLIEST, CommitQuestion, OffsetQuestion
+from adapter.responses import Columns
 from adapter.rows import Watching
 from adapter.sampling import Sample
-from adapter.settings import Isolation, Settings
+from adapter.settings import Settings
 from adapter.store import ClusterView, Store
 from adapter.topology import Topic, Topology
 from adapter.wire import (
     COORDINATOR_LOADING,
     NOT_COORDINATOR,
-    GroupCommits,
     GroupShares,
-    PartitionOffsets,
     SharedPartitions,
 )
-from tests import samples
+from tests import responses, samples
 from tests.samples import SteppedClock
 
 T = TypeVar("T")
@@ -165,25 +165,32 @@ class FakeBrokers(Brokers):
         topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
         return Description(self.kafka.member_counts.get(group, 1), is_stable, topics)
 
-    def commits(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupCommits]] | Failure]:
-        self.asked_for.append(("OffsetFetch", {node: tuple(groups) for node, groups in plan.items()}))
-        return {
-            node: self._asked("OffsetFetch", node)
-            or self._told({group: self._commits_of(node, group) for group in groups})
-            for node, groups in plan.items()
-        }
+    def commits(self, questions: Sequence[CommitQuestion]) -> list[Answer[Columns] | Failure]:
+        plan: dict[int, tuple[str, ...]] = {}
+        for question in questions:
+            plan[question.node] = (*plan.get(question.node, ()), *question.groups)
+        self.asked_for.append(("OffsetFetch", plan))
+        return [
+            self._asked("OffsetFetch", question.node) or self._told(question.columns(self._fetched(question)))
+            for question in questions
+        ]
 
-    def _commits_of(self, node: int, group: str) -> GroupCommits:
+    def _fetched(self, question: CommitQuestion) -> bytes:
+        groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
+        return responses.offset_fetch({group: (error, _by_topic(rows, {})) for group, error, rows in groups})
+
+    def _commits_of(self, node: int, group: str) -> tuple[int, Mapping[Partition, int]]:
+        """Error, and commits."""
         stale = self.kafka.stale_commits.get(node, {})
         if group in stale:
-            return GroupCommits(0, _by_topic(stale[group], {}))
+            return 0, stale[group]
         if self._coordinator(group) != node:
-            return GroupCommits(NOT_COORDINATOR, {})
+            return NOT_COORDINATOR, {}
         if node in self.kafka.loading:
-            return GroupCommits(COORDINATOR_LOADING, {})
+            return COORDINATOR_LOADING, {}
         if group in self.kafka.commit_errors:
-            return GroupCommits(self.kafka.commit_errors[group], {})
-        return GroupCommits(0, _by_topic(self.kafka.commits.get(group, {}), {}))
+            return self.kafka.commit_errors[group], {}
+        return 0, self.kafka.commits.get(group, {})
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupShares]] | Failure]:
         return {
@@ -216,20 +223,17 @@ class FakeBrokers(Brokers):
             np.zeros(len(indexes), dtype=np.int32),
         )
 
-    def offsets(
-        self, plan: Mapping[int, Mapping[str, Sequence[int]]], timestamp: int, isolation: Isolation
-    ) -> dict[int, Answer[dict[str, PartitionOffsets]] | Failure]:
-        kind = "ListOffsets earliest" if timestamp == EARLIEST else f"ListOffsets {isolation.value}"
-        self.asked_for.append(
-            (kind, {node: {t: tuple(ps) for t, ps in topics.items()} for node, topics in plan.items()})
-        )
-        return {
-            node: self._asked(kind, node) or self._told(self._offsets(node, topics, kind))
-            for node, topics in plan.items()
-        }
+    def offsets(self, questions: Sequence[OffsetQuestion]) -> list[Answer[Columns] | Failure]:
+        kinds = {_kind_of(question) for question in questions}
+        for kind in kinds:
+            plan = {one.node: one.topics for one in questions if _kind_of(one) == kind}
+            asked = {node: {t: tuple(ps.tolist()) for t, ps in topics.items()} for node, topics in plan.items()}
+            self.asked_for.append((kind, asked))
+        return [self._asked(_kind_of(one), one.node) or self._told(one.columns(self._listed(one))) for one in questions]
 
-    def _offsets(self, node: int, topics: Mapping[str, Sequence[int]], kind: str) -> dict[str, PartitionOffsets]:
-        partitions = [(topic, index) for topic, indexes in topics.items() for index in indexes]
+    def _listed(self, question: OffsetQuestion) -> bytes:
+        partitions = [(topic, index) for topic, indexes in question.topics.items() for index in indexes.tolist()]
+        kind = _kind_of(question)
         if kind == "ListOffsets earliest":
             told, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
         else:
@@ -238,7 +242,8 @@ class FakeBrokers(Brokers):
                 {one: {**self.kafka.ends, **changed}.get(one, 0) for one in partitions},
                 self.kafka.end_errors,
             )
-        return _by_topic(told, {one: errors.get(one) or self._leader_error(node, one) for one in partitions})
+        found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
+        return responses.list_offsets(_by_topic(told, found))
 
     def _leader_error(self, node: int, partition: Partition) -> int:
         topic, index = partition
@@ -287,19 +292,19 @@ class FakeProbe(Probe):
         return self._node not in self._kafka.silent | self._kafka.refusing
 
 
-def _by_topic(offsets: Mapping[Partition, int], errors: Mapping[Partition, int]) -> dict[str, PartitionOffsets]:
+def _kind_of(question: OffsetQuestion) -> str:
+    if question.timestamp == EARLIEST:
+        return "ListOffsets earliest"
+    return f"ListOffsets {question.isolation.value}"
+
+
+def _by_topic(offsets: Mapping[Partition, int], errors: Mapping[Partition, int]) -> dict[str, list[responses.Row]]:
     """As on the wire, where partitions come in any order: here the last first."""
-    topics: dict[str, list[int]] = {}
+    topics: dict[str, list[responses.Row]] = {}
     for topic, index in sorted(offsets, reverse=True):
-        topics.setdefault(topic, []).append(index)
-    return {
-        topic: PartitionOffsets(
-            np.array(indexes, dtype=np.int32),
-            np.array([-1 if errors.get((topic, i)) else offsets[topic, i] for i in indexes], dtype=np.int64),
-            np.array([errors.get((topic, i), 0) for i in indexes], dtype=np.int32),
-        )
-        for topic, indexes in topics.items()
-    }
+        error = errors.get((topic, index), 0)
+        topics.setdefault(topic, []).append((index, -1 if error else offsets[topic, index], error))
+    return topics
 
 
 class Rig:

@@ -10,7 +10,8 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, Off
 
 from adapter import frames
 from adapter.frames import RawRequest
-from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, GroupCommits, MalformedResponse, PartitionOffsets
+from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from tests.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
 names = st.text(min_size=1, max_size=40)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -61,14 +62,8 @@ offset_responses = st.lists(offset_topics, max_size=5, unique_by=lambda topic: t
 )
 
 
-def plain(offsets: PartitionOffsets) -> list[tuple[int, int, int]]:
-    return list(zip(offsets.partition.tolist(), offsets.offset.tolist(), offsets.error.tolist(), strict=True))
-
-
-def plain_commits(groups: dict[str, GroupCommits]) -> object:
-    return {
-        name: (one.error, {topic: plain(rows) for topic, rows in one.topics.items()}) for name, one in groups.items()
-    }
+def plain(groups: dict[str, GroupCommits]) -> object:
+    return {name: one.plain for name, one in groups.items()}
 
 
 def framed(request: RawRequest | OffsetFetchRequest | ListOffsetsRequest) -> bytes:
@@ -124,7 +119,7 @@ def test_commits_read_from_bytes_are_those_the_library_reads(response: OffsetFet
         for one in library.groups
     }
 
-    assert plain_commits(frames.commits_in_bytes(body)) == expected
+    assert plain(commits_in_bytes(body)) == expected
 
 
 @given(offset_responses)
@@ -136,7 +131,7 @@ def test_offsets_read_from_bytes_are_those_the_library_reads(response: ListOffse
         for topic in library.topics
     }
 
-    assert {name: plain(rows) for name, rows in frames.offsets_in_bytes(body).items()} == expected
+    assert {name: rows.rows for name, rows in offsets_in_bytes(body).items()} == expected
 
 
 @given(commit_responses, st.integers(0, 2**16))
@@ -144,9 +139,9 @@ def test_a_response_that_is_cut_off_is_malformed_or_shorter_never_a_crash(
     response: OffsetFetchResponse, cut: int
 ) -> None:
     body = bytes(response.encode())
-    whole = plain_commits(frames.commits_in_bytes(body))
+    whole = plain(commits_in_bytes(body))
     try:
-        shorter = plain_commits(frames.commits_in_bytes(body[: cut % len(body)]))
+        shorter = plain(commits_in_bytes(body[: cut % len(body)]))
     except MalformedResponse:
         return
 
@@ -155,7 +150,7 @@ def test_a_response_that_is_cut_off_is_malformed_or_shorter_never_a_crash(
 
 @given(st.binary(max_size=200))
 def test_arbitrary_bytes_are_an_answer_or_malformed(body: bytes) -> None:
-    for decode in (frames.commits_in_bytes, frames.offsets_in_bytes):
+    for decode in (commits_in_bytes, offsets_in_bytes):
         with contextlib.suppress(MalformedResponse):
             assert isinstance(decode(body), dict)
 
@@ -165,7 +160,7 @@ def test_a_count_larger_than_the_response_asks_for_no_memory(count: int) -> None
     body = struct.pack(">i", 0) + frames._varint(count) + b"\0" * 100
 
     with pytest.raises(MalformedResponse):
-        frames.commits_in_bytes(body)
+        commits_in_bytes(body)
 
 
 def test_a_group_that_is_not_found_has_committed_nothing() -> None:
@@ -175,13 +170,13 @@ def test_a_group_that_is_not_found_has_committed_nothing() -> None:
         ).encode()
     )
 
-    assert plain_commits(frames.commits_in_bytes(body)) == {"g": (NO_ERROR, {})}
+    assert plain(commits_in_bytes(body)) == {"g": (NO_ERROR, {})}
 
 
 def test_a_group_id_that_is_no_text_survives() -> None:
     body = struct.pack(">i", 0) + b"\x02" + b"\x03\xff\xfe" + b"\x01" + struct.pack(">h", 0) + b"\0\0"
 
-    assert list(frames.commits_in_bytes(body)) == ["\udcff\udcfe"]
+    assert list(commits_in_bytes(body)) == ["\udcff\udcfe"]
 
 
 def test_a_partition_with_a_negative_number_makes_a_response_malformed() -> None:
@@ -189,4 +184,4 @@ def test_a_partition_with_a_negative_number_makes_a_response_malformed() -> None
     response = ListOffsetsResponse(throttle_time_ms=0, topics=[_Offsets(name="t", partitions=rows)], version=7)
 
     with pytest.raises(MalformedResponse, match="negative"):
-        frames.offsets_in_bytes(bytes(response.encode()))
+        offsets_in_bytes(bytes(response.encode()))

@@ -12,6 +12,7 @@ from adapter.frames import RawRequest
 from adapter.wire import NOT_COORDINATOR
 from benchmarks.stored_answers import NOT_LEADER, StoredAnswers, metadata_frame, stored
 from benchmarks.stored_cluster import FIRST_OFFSET, StoredCluster, StoredGroup, cluster_of, groups_of, lag_of
+from tests.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
 CLUSTER = StoredCluster((StoredGroup("billing", 2, 3), StoredGroup("shop", 1, 4)), ports=(9001, 9002), began=0.0)
 HEAD = 4 + 4 + 1
@@ -27,8 +28,8 @@ def sent(request: RawRequest, correlation_id: int = 1) -> bytes:
     return request.encode(framed=True, header=True)
 
 
-def commits(node: int, groups: list[str]) -> dict[str, wire.GroupCommits]:
-    return frames.commits_in_bytes(answers(node).answer(sent(frames.offset_fetch(groups)))[HEAD:])
+def commits(node: int, groups: list[str]) -> dict[str, GroupCommits]:
+    return commits_in_bytes(answers(node).answer(sent(frames.offset_fetch(groups)))[HEAD:])
 
 
 def test_a_node_gives_the_commits_of_the_groups_it_coordinates_and_refuses_the_others() -> None:
@@ -43,7 +44,7 @@ def test_a_node_gives_the_commits_of_the_groups_it_coordinates_and_refuses_the_o
 
 def test_a_node_gives_the_ends_of_the_partitions_it_leads_and_refuses_the_others() -> None:
     asked = frames.list_offsets({"shop-topic-000": [0, 1, 2, 3]}, -1, committed_only=False)
-    (offsets,) = frames.offsets_in_bytes(answers(1).answer(sent(asked))[HEAD:]).values()
+    (offsets,) = offsets_in_bytes(answers(1).answer(sent(asked))[HEAD:]).values()
 
     leads = [CLUSTER.leader("shop-topic-000", index) == 1 for index in range(4)]
     assert sorted(leads) == [False, False, True, True]
@@ -69,13 +70,13 @@ def test_the_same_question_is_answered_with_newer_numbers_and_its_own_correlatio
     second = node.answer(sent(asked, correlation_id=6))
 
     assert [struct.unpack_from(">i", answer, 4)[0] for answer in (first, second)] == [5, 6]
-    before, after = (frames.commits_in_bytes(answer[HEAD:])["shop"].topics for answer in (first, second))
+    before, after = (commits_in_bytes(answer[HEAD:])["shop"].topics for answer in (first, second))
     assert (after["shop-topic-000"].offset - before["shop-topic-000"].offset).tolist() == [2000] * 4
 
 
 def test_log_starts_stand_still() -> None:
     asked = frames.list_offsets({"shop-topic-000": [1, 3]}, -2, committed_only=False)
-    found = [frames.offsets_in_bytes(answers(n).answer(sent(asked))[HEAD:])["shop-topic-000"] for n in (1, 2)]
+    found = [offsets_in_bytes(answers(n).answer(sent(asked))[HEAD:])["shop-topic-000"] for n in (1, 2)]
 
     assert sorted(each.offset.tolist() for each in found) == [[-1, -1], [0, 0]]
 

@@ -1,0 +1,65 @@
+"""What is asked cycle after cycle: encoded once, and each question knows what its last response looked like.
+
+While groups, leaders and coordinators stand, so do the questions; whoever drops a question drops its template with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter import frames
+from adapter.frames import RawRequest
+from adapter.responses import Columns
+from adapter.settings import Isolation
+from adapter.templates import Template, commits_in, offsets_in
+
+LATEST, EARLIEST = -1, -2
+
+
+@dataclass(slots=True, eq=False)
+class CommitQuestion:
+    """Everything that some groups have committed, as `node` knows it."""
+
+    node: int
+    groups: Sequence[str]
+    _body: bytes = field(init=False)
+    _template: Template | None = None
+
+    def __post_init__(self) -> None:
+        self._body = frames.offset_fetch(self.groups).body
+
+    def request(self) -> RawRequest:
+        return RawRequest(frames.OFFSET_FETCH, frames.OFFSET_FETCH_VERSION, self._body)
+
+    def columns(self, body: bytes) -> Columns:
+        """The response's columns; raises MalformedResponse."""
+        columns, self._template = commits_in(body, self._template)
+        return columns
+
+
+@dataclass(slots=True, eq=False)
+class OffsetQuestion:
+    """One offset of each partition (LATEST or EARLIEST), as their leader `node` knows it."""
+
+    node: int
+    topics: Mapping[str, NDArray[np.integer]]
+    timestamp: int
+    isolation: Isolation
+    _body: bytes = field(init=False)
+    _template: Template | None = None
+
+    def __post_init__(self) -> None:
+        committed_only = self.isolation is Isolation.READ_COMMITTED
+        self._body = frames.list_offsets(self.topics, self.timestamp, committed_only=committed_only).body
+
+    def request(self) -> RawRequest:
+        return RawRequest(frames.LIST_OFFSETS, frames.LIST_OFFSETS_VERSION, self._body)
+
+    def columns(self, body: bytes) -> Columns:
+        """The response's columns; raises MalformedResponse."""
+        columns, self._template = offsets_in(body, self._template)
+        return columns
