@@ -96,6 +96,11 @@ class History:
         return not lost
 
     @property
+    def is_hanging(self) -> bool:
+        """After `close`: whether its thread still waits for the location."""
+        return self._thread.is_alive()
+
+    @property
     def buffered_rows(self) -> int:
         return self._samples.rows + self._unwritten.rows + self._under_way
 

@@ -36,6 +36,7 @@ CAUSES = {
     errno.EPERM: "denied",
     errno.ENOENT: "not_found",
     errno.ENOTDIR: "not_found",
+    errno.EEXIST: "not_found",  # a file where a folder should be
     errno.EIO: "io",
     errno.ETIMEDOUT: "timed_out",
 }
@@ -209,11 +210,13 @@ class Bucket:
 
 def _s3() -> fs.FileSystem:
     return fs.S3FileSystem(
+        # Stores of one's own; credentials and region come from the environment by themselves, this does not.
+        endpoint_override=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
         connect_timeout=CONNECT_SECONDS,
         request_timeout=REQUEST_SECONDS,
         background_writes=False,
         allow_delayed_open=True,  # a small file is one PUT, not an upload in parts
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=2),
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),  # tried again from here, after others had a turn
     )
 
 

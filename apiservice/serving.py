@@ -9,6 +9,7 @@ import datetime
 import functools
 import gc
 import logging
+import os
 import socket
 import tempfile
 import threading
@@ -80,7 +81,11 @@ def run(flags: Flags, version: str) -> None:
         prepared = _prepare(flags, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
-        _serve(prepared, version)
+        history = _serve(prepared, version)
+    if history is not None and history.is_hanging:
+        # Libraries of object stores wait at the interpreter's end for what they have under way, longer than we may.
+        logging.shutdown()
+        os._exit(0)
 
 
 def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
@@ -150,7 +155,8 @@ def _own_names() -> tuple[str, ...]:
     return (*service_names("kafka-lag-adapter", namespace), "localhost", "127.0.0.1")
 
 
-def _serve(prepared: Prepared, version: str) -> None:
+def _serve(prepared: Prepared, version: str) -> "History | None":
+    """Until a signal; what kept the history, closed, if anything did."""
     settings, tls = prepared.settings, prepared.tls
     telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
     history = _history(settings, telemetry)
@@ -202,6 +208,7 @@ def _serve(prepared: Prepared, version: str) -> None:
     prepared.cluster.close()
     end_of_collecting.join()
     logger.info("stopped")
+    return history
 
 
 def _history(settings: Settings, telemetry: Telemetry) -> "History | None":

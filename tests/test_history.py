@@ -193,6 +193,7 @@ def test_the_end_waits_no_longer_than_it_may_for_a_store_that_hangs(caplog: pyte
     rig.history.append(sample())
     try:
         assert not rig.history.close(0.2)
+        assert rig.history.is_hanging
     finally:
         goes_on.set()
 
