@@ -6,7 +6,8 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import IO, Any
+from io import BufferedIOBase
+from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
@@ -117,7 +118,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: `requests` has them."""
 
 
-def _unchunked(raw: IO[bytes]) -> bytes:
+def _unchunked(raw: BufferedIOBase) -> bytes:
     """The content between `SIZE[;signature]` lines; a trailer is read and forgotten."""
     content = b""
     while size := int(raw.readline().partition(b";")[0], 16):
