@@ -1,0 +1,33 @@
+"""docs/lag.md names a test for every situation: the names are those of tests that exist."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+NAMED = re.compile(r"`(\w+)::(\w+)`")
+ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled")
+
+
+def path_of(name: str) -> Path:
+    if name in ON_A_REAL_BROKER:
+        return ROOT / f"tests/end_to_end/test_situations_{name}.py"
+    return ROOT / ("tests/end_to_end/test_group_kinds.py" if name == "kinds" else f"tests/{name}.py")
+
+
+def test_every_test_that_the_page_names_exists() -> None:
+    named = NAMED.findall((ROOT / "docs/lag.md").read_text())
+    assert len(named) > 30
+
+    missing = [f"{file}::{test}" for file, test in named if f"def {test}(" not in path_of(file).read_text()]
+
+    assert missing == []
+
+
+def test_every_test_of_a_situation_is_named_on_the_page() -> None:
+    page = (ROOT / "docs/lag.md").read_text()
+    tests = [
+        test for name in ON_A_REAL_BROKER for test in re.findall(r"^def (test_\w+)\(", path_of(name).read_text(), re.M)
+    ]
+    assert len(tests) > 20
+
+    assert [test for test in tests if test not in page] == []
