@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import (
     broker_requests,
+    busy_cycles,
     cycle_cost,
     direct_reads,
     hundred_groups,
@@ -31,6 +32,7 @@ ON_RIG = {
     "broker-requests": broker_requests.measure,
     "direct-reads": direct_reads.measure,
     "reads-through-kube-apiserver": reads_through_kube_apiserver.measure,
+    "busy-cycles": busy_cycles.measure,
     "hundred-groups": hundred_groups.measure,
 }
 TABLES = (*ALONE, *ON_RIG)

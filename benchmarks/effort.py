@@ -20,6 +20,14 @@ class Effort:
     timed_cycles: int
     """Cycles whose CPU is taken one by one. A multiple of 6, as above."""
     admin_rounds: int
+    busy_partitions: tuple[int, ...]
+    """As `partitions`, where they are read while somebody reads."""
+    busy_seconds: float
+    memory_cycles: int
+    single_reads: int
+    """Of each kind."""
+    freeze_seconds: float
+    groups_on_brokers: int
 
 
 FULL = Effort(
@@ -33,6 +41,12 @@ FULL = Effort(
     partitions=(1_000, 10_000, 100_000),
     timed_cycles=24,
     admin_rounds=3,
+    busy_partitions=(10_000, 100_000),
+    busy_seconds=40.0,
+    memory_cycles=100,
+    single_reads=50,
+    freeze_seconds=60.0,
+    groups_on_brokers=1000,
 )
 QUICK = Effort(
     settle_cycles=1,
@@ -45,4 +59,10 @@ QUICK = Effort(
     partitions=(1_000, 5_000),
     timed_cycles=6,
     admin_rounds=1,
+    busy_partitions=(1_000, 5_000),
+    busy_seconds=2.0,
+    memory_cycles=25,
+    single_reads=5,
+    freeze_seconds=15.0,
+    groups_on_brokers=50,
 )

@@ -5,7 +5,7 @@ Groups have 12 partitions each. Their names begin with a letter, so that a patte
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,9 +94,19 @@ def selector_of(group: str) -> dict[str, str]:
 
 def read_path(group: str, metric: str = METRIC) -> str:
     """What the HPA controller asks for: its selector is sorted and escaped."""
-    text = ",".join(f"{key}={value}" for key, value in sorted(selector_of(group).items()))
-    query = urlencode({"labelSelector": text})
-    return f"{EXTERNAL_METRICS}/namespaces/{NAMESPACE}/{metric}?{query}"
+    return path_with(selector_of(group), metric)
+
+
+def group_path(group: str) -> str:
+    """All topics of a group."""
+    return path_with({"cluster": "main", "group": group})
+
+
+def path_with(labels: Mapping[str, str], metric: str = METRIC) -> str:
+    """What is asked for by these labels; all there is where there are none."""
+    text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    query = f"?{urlencode({'labelSelector': text})}" if labels else ""
+    return f"{EXTERNAL_METRICS}/namespaces/{NAMESPACE}/{metric}{query}"
 
 
 def own_metric(running: Adapter, name: str, **labels: str) -> float:

@@ -12,7 +12,7 @@ import datetime
 import json
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,8 +121,12 @@ def process(
     *,
     serving: Serving | None = None,
     port: int | None = None,
+    program: Sequence[str] = (),
 ) -> Iterator[Adapter]:
-    """Run an adapter that no APIService names and wait until it is live; RigError where it ends instead."""
+    """Run an adapter that no APIService names and wait until it is live; RigError where it ends instead.
+
+    `program`: a command that takes the same arguments, in the place of the installed one.
+    """
     home.mkdir(parents=True, exist_ok=True)
     serving = serving or new_serving(home)
     port, metrics_port = port or free_port(), free_port()
@@ -138,14 +142,14 @@ def process(
         "metrics-bind-address": "127.0.0.1",
         "metrics-port": metrics_port,
     }
-    command = [str(program()), "serve", *(f"--{flag}={value}" for flag, value in flags.items())]
+    command = [*(program or [str(installed())]), "serve", *(f"--{flag}={value}" for flag, value in flags.items())]
     with start(NAME, command, log=home / "adapter.log") as running:
         started = Adapter(running, port, metrics_port, settings_file, serving)
         wait_until(started.is_live, "the adapter to be live", START_TIMEOUT_SECONDS, alive=[running])
         yield started
 
 
-def program() -> Path:
+def installed() -> Path:
     """The command as it is installed beside this interpreter."""
     return Path(sys.executable).with_name(NAME)
 
