@@ -13,9 +13,12 @@ from benchmarks import (
     broker_requests,
     busy_cycles,
     cycle_cost,
+    cycle_cost_on_brokers,
     direct_reads,
+    frozen_broker,
     hundred_groups,
     reads_through_kube_apiserver,
+    single_reads,
 )
 from benchmarks.effort import FULL, QUICK, Effort
 from benchmarks.machine import description
@@ -26,6 +29,7 @@ from local.processes import RigError, exit_on_sigterm, scratch
 # Measured before brokers and control plane are started, which would take part of the machine.
 ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "cycle-cost": cycle_cost.measure,
+    "cycle-cost-on-brokers": cycle_cost_on_brokers.measure,
 }
 # The HPAs of the last one stay, and would add their reads to every other.
 ON_RIG = {
@@ -33,6 +37,8 @@ ON_RIG = {
     "direct-reads": direct_reads.measure,
     "reads-through-kube-apiserver": reads_through_kube_apiserver.measure,
     "busy-cycles": busy_cycles.measure,
+    "single-reads": single_reads.measure,
+    "frozen-broker": frozen_broker.measure,
     "hundred-groups": hundred_groups.measure,
 }
 TABLES = (*ALONE, *ON_RIG)
