@@ -1,9 +1,13 @@
 """Where a group's commits can stand on a real broker, and what is served for each."""
 
 import pytest
+from kafka import TopicPartition
+from kafka.errors import NoError
+from kafka.structs import OffsetAndMetadata
 
 from adapter.errors import ValueUnavailable
 from local.broker import Kafka
+from local.kafka_admin import admin
 from local.kafka_tools import Described, commit, create_topic, described, produce
 from local.processes import wait_until
 from tests.end_to_end.changes import (
@@ -106,6 +110,37 @@ def test_a_commit_beyond_the_end_is_refused_in_words_until_it_is_right(one_broke
         rig.run_once()
 
         assert rig.lag(group) == 2
+
+
+def test_a_commit_that_can_be_no_offset_is_an_error_of_its_partition(one_broker: Kafka) -> None:
+    """Brokers take any number."""
+    topic = group = "absurd"
+    create_topic(one_broker, topic, partitions=2)
+    produce(one_broker, topic, 10, partition=1)
+    commit(one_broker, group, {(topic, 0): 2**63 - 1, (topic, 1): 4})
+    with in_process(one_broker) as rig:
+        for _ in range(3):
+            rig.run_once()
+
+            refusal = rig.refusal("lag", group=group)
+            assert isinstance(refusal, ValueUnavailable)
+            assert str(refusal) == "lag of group absurd is not known: absurd/0: its commit cannot be read"
+        assert rig.lag(group, topic, partition="1") == 6
+
+
+@pytest.mark.parametrize("group", ["Größe ✓/eu", 'with spaces, commas and "quotes"', "g" * 1_000])
+def test_a_group_of_any_name_has_its_lag(one_broker: Kafka, group: str) -> None:
+    """Clients that commit text beside their offsets, as Kafka Streams does, make rows of any length."""
+    topic = f"any-name-{len(group)}"
+    create_topic(one_broker, topic, partitions=3)
+    produce(one_broker, topic, 30)
+    texts = ("", "of seven", "x" * 4_000)
+    offsets = {TopicPartition(topic, p): OffsetAndMetadata(p, text, -1) for p, text in enumerate(texts)}
+    with admin(one_broker.bootstrap_servers) as client, in_process(one_broker) as rig:
+        assert set(client.alter_group_offsets(group, offsets).values()) == {NoError}
+        rig.run_once()
+
+        assert rig.lag(group) == 30 - 0 - 1 - 2
 
 
 def test_a_group_without_members_keeps_its_lag(one_broker: Kafka) -> None:

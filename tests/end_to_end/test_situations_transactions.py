@@ -3,6 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from kafka import TopicPartition
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
 from tests.end_to_end.changes import transactions
@@ -57,6 +60,25 @@ def test_an_aborted_transaction_counts_until_it_has_been_passed(one_broker: Kafk
         rig.run_once()
 
         assert lags(rig, topic) == (9, 0)
+
+
+def test_a_commit_inside_of_an_open_transaction_does_not_count_yet(one_broker: Kafka) -> None:
+    """Until then the commit before it stands; should the transaction be aborted, the group begins there again."""
+    topic = group = "commit-in-transaction"
+    create_topic(one_broker, topic)
+    produce(one_broker, topic, 10)
+    commit(one_broker, group, {(topic, 0): 4})
+    positions = {TopicPartition(topic, 0): OffsetAndMetadata(9, "", -1)}
+    with in_process(one_broker) as rig, transactions(one_broker, topic) as producer:
+        rig.run_once()
+        producer.begin_transaction()
+        producer.send_offsets_to_transaction(positions, ConsumerGroupMetadata(group, -1, "", None))
+        for _ in range(3):
+            rig.run_once()
+            assert rig.lag(group) == 6
+
+        producer.commit_transaction()
+        rig.wait_for_lag(1, group)
 
 
 def test_the_marker_after_the_last_record_counts_as_a_message(one_broker: Kafka) -> None:
