@@ -43,6 +43,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+MISSING_SECONDS = 10.0
+"""How often, while a topic is missing that is given by name; in every second cycle at most."""
 UNANSWERED_CYCLES = 3
 """After so many cycles without any answer the client begins anew: every broker may have a new address."""
 NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
@@ -150,7 +152,7 @@ class Cycle:
     def _look_round(self, *, has_news: bool) -> None:
         now = self._clock.monotonic()
         has_news = has_news or self._is_new_client or wants_another_look(self._topology)
-        if has_news or self._is_due(self._topology_read, now):
+        if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
             self._read_topology(now)
         nodes: Iterable[int] = self._commits.directory.unheard(self._topology.brokers)
         if self._is_due(self._groups_listed, now):
@@ -158,6 +160,11 @@ class Cycle:
         present = self._liveness.present(nodes)
         if present:
             self._commits.list_groups(present, self._topology.brokers.keys())
+
+    def _misses_a_topic(self, now: float) -> bool:
+        """Whether somebody may be waiting for a topic to be made, and it is time to look for it."""
+        is_time = now - self._topology_read >= max(MISSING_SECONDS, 1.5 * self._interval)
+        return is_time and bool(self._missing_topics())
 
     def _is_due(self, last: float, now: float) -> bool:
         return now - last >= LOOK_SECONDS - self._interval / 2

@@ -54,7 +54,7 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
 
 def _same_or(known: Topic | None, seen: Topic) -> Topic:
     """The topic as it was known, where nothing has changed: much is worked out once per topology."""
-    if known is None or known.generation != seen.generation or not np.array_equal(known.leaders, seen.leaders):
+    if known is None or known.generation != seen.generation or known.leaders.tobytes() != seen.leaders.tobytes():
         return seen
     return known
 

@@ -11,6 +11,7 @@ import gc
 import logging
 import os
 import socket
+import sys
 import tempfile
 import threading
 import time
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from adapter import settings_file
 from adapter.collector import Collectors
 from adapter.errors import AdapterError, SettingsInvalid
+from adapter.interest import Interest
 from adapter.metrics import Metrics
 from adapter.settings import Settings
 from adapter.store import Store
@@ -45,6 +47,8 @@ Made = TypeVar("Made")
 RELOAD_SECONDS = 5.0
 COLLECTOR_STOP_SECONDS = 5.0  # beside the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
+GC_THRESHOLD = 50_000
+SWITCH_SECONDS = 0.001
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -160,7 +164,9 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
     settings, tls = prepared.settings, prepared.tls
     telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
     history = _history(settings, telemetry)
-    collectors = Collectors(settings, store, telemetry, time, keep=None if history is None else history.append)
+    interest = Interest(time.monotonic)
+    keep = None if history is None else history.append
+    collectors = Collectors(settings, store, telemetry, time, keep, interest)
     callers = ClusterCallers(prepared.cluster)
     listening = threading.Event()
     readiness = Readiness(
@@ -169,7 +175,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
             "authentication-settings": lambda: callers.knows_front_proxy,
         }
     )
-    metrics = Metrics(settings, store, time)
+    metrics = Metrics(settings, store, time, interest)
     api = create_app(
         metrics,
         callers,
@@ -184,9 +190,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
 
     def on_started() -> None:
         listening.set()
-        # What exists now lives as long as the process: no use in going through it again and again.
-        gc.collect()
-        gc.freeze()
+        _favour_readers()
         logger.info("serving on %s, metrics on %s", _place(prepared.secure_socket), _place(prepared.plain_socket))
 
     def on_stopping() -> None:
@@ -227,6 +231,17 @@ def _stop_collecting(collectors: Collectors, history: "History | None") -> None:
     collectors.stop(COLLECTOR_STOP_SECONDS)
     if history is not None:
         history.close(HISTORY_CLOSE_SECONDS)
+
+
+def _favour_readers() -> None:
+    """Keep what a cycle does out of the way of a read: both run in this process, and one of them at a time."""
+    # What exists now lives as long as the process: no use in going through it again and again.
+    gc.collect()
+    gc.freeze()
+    # A cycle makes and drops some ten thousand objects, none of them in a circle: young ones are looked at less often.
+    gc.set_threshold(GC_THRESHOLD, 20, 100)
+    # A read takes the interpreter back several times, and each time waits for so long.
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def _trust(tls: ServingTls, callers: ClusterCallers, authentication: Authentication) -> None:

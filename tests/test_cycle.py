@@ -309,6 +309,20 @@ def test_clusters_are_read_apart() -> None:
         rig.read("lag", BILLING)
 
 
+def test_a_missing_topic_that_somebody_waits_for_is_looked_for_in_every_second_cycle() -> None:
+    rig = running(kafka(), given(topics=["payments"]))
+    rig.run(3)
+    looks = []
+    for _ in range(8):
+        rig.run()
+        looks.append(rig.counted()["Metadata"])
+
+    assert looks in ([0, 1] * 4, [1, 0] * 4)
+    rig.kafka.topics["payments"] = [1]
+    rig.run(2)
+    assert rig.lag() == 0
+
+
 def test_a_rule_s_topic_may_be_missing_in_a_cluster_that_does_not_have_the_group() -> None:
     elsewhere = samples.settings(
         clusters=[samples.cluster("main"), samples.cluster("eu")],
