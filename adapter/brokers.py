@@ -10,7 +10,7 @@ from __future__ import annotations
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Condition
 from typing import Any, Generic, TypeVar
 
@@ -34,7 +34,7 @@ from adapter.wire import GroupShares
 
 Answered = TypeVar("Answered")
 
-ASK_AGAIN_FOR_BROKERS_MS = 10_000
+ASK_AGAIN_FOR_BROKERS_MS = 15_000
 """A broker that Metadata had dropped can be called only after the library's own next refresh (5 min by default)."""
 LARGEST_FRAME_BYTES = 100_000_000
 CALL_SECONDS = 3.0
@@ -168,23 +168,37 @@ class Brokers:
 
     # -- asking ----------------------------------------------------------------------------------
 
-    def topology(self, node: int | None) -> Answer[Topology] | Failure:
-        """All topics, as `node` knows them; None: as any broker that is connected does."""
+    def topology(self, node: int | None, expected: frozenset[str] = frozenset()) -> Answer[Topology] | Failure:
+        """All topics, as `node` knows them; None: as any broker that is connected does.
+
+        Topics that we may not describe are not among all topics; those of them that are `expected` are asked for by
+        name, where the broker says what is the matter.
+        """
         manager = self._manager
         chosen = node if node is not None else manager.least_loaded_node()
+        answer = self._metadata(chosen, MetadataRequest.ALL_TOPICS)
+        if isinstance(answer, Failure):
+            return answer
+        self._addresses = answer.content.brokers
+        self._tell_library(manager)
+        absent = expected - answer.content.topics.keys()
+        if not absent:
+            return answer
+        by_name = self._metadata(chosen, [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(absent)])
+        if isinstance(by_name, Failure):
+            return by_name
+        return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)
+
+    def _metadata(self, node: int, topics: object) -> Answer[Topology] | Failure:
         request = MetadataRequest(
-            topics=MetadataRequest.ALL_TOPICS,
+            topics=topics,
             allow_auto_topic_creation=False,
             include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
             min_version=10,
             max_version=12,
         )
-        answer = self._ask("Metadata", {chosen: request}, wire.topology_in)[chosen]
-        if isinstance(answer, Answer):
-            self._addresses = answer.content.brokers
-            self._tell_library(manager)
-        return answer
+        return self._ask("Metadata", {node: request}, wire.topology_in)[node]
 
     def _tell_library(self, manager: Any) -> None:  # noqa: ANN401
         """A broker that has come back can be called only once the library's own refresh has seen it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from adapter.brokers import Brokers, ClusterUnreachable, Failure
 from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits
-from adapter.ends import Ends
+from adapter.ends import Ends, may_not_describe_topic
 from adapter.lag import settled, values_of, without_steps_backward
 from adapter.liveness import Liveness
 from adapter.members import Members
@@ -22,10 +22,12 @@ from adapter.observing import with_commits, with_ends
 from adapter.rows import Watching, isolation_of, treatment_of
 from adapter.sampling import NOT_ASKED, Keep, Sample
 from adapter.settings import Isolation
+from adapter.shares import Shares, with_shares
 from adapter.snapshot import (
     NO_LAYOUT,
     Cause,
     Causes,
+    Codes,
     Flags,
     Layout,
     Observed,
@@ -100,6 +102,7 @@ class Cycle:
         self._began = Began(clock.monotonic(), clock.time())
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
+        self._shares = Shares(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
         self._members = Members(brokers, self._liveness, clock.monotonic, interval)
         self._topology = Topology()
@@ -109,7 +112,7 @@ class Cycle:
         self._unanswered = 0
         self._snapshot = empty_snapshot()
         self._layout_of: tuple[object, ...] = ()
-        self._laid_out_for: tuple[int, Topology] | None = None
+        self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
         self._committed_only = self._isolation_column(NO_LAYOUT)
         self._treatment = treatment_of(NO_LAYOUT, watching, {})
         self._treated_for: Mapping[str, frozenset[str]] | None = None
@@ -132,9 +135,10 @@ class Cycle:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
         self._look_round(has_news=is_in_trouble or self._ends.have_moved)
-        has_offsets_topic = OFFSETS_TOPIC in self._topology.topics
+        has_offsets_topic = OFFSETS_TOPIC in self._topology.topics.keys() | self._topology.hidden
         turn = self._turn()
         commits = self._commits.read(self._topology.brokers.keys(), turn, has_offsets_topic=has_offsets_topic)
+        self._shares.read(self._commits.directory)
         self._look_again_for_strangers(commits, turn.number)
         self._members.describe_if_due(self._commits.directory, self._topology.brokers.keys())
         observed = self._observe(self._lay_out(), commits, turn)
@@ -172,7 +176,7 @@ class Cycle:
     def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
         """From another broker each time: one that was cut off may not know what the others do."""
         for node in self._in_turn(sorted(self._liveness.present(self._topology.brokers))):
-            answer = self._brokers.topology(node)
+            answer = self._brokers.topology(node, self._asked_by_name())
             self._liveness.note({} if node is None else {node: answer})
             if not isinstance(answer, Failure):
                 expected = self._expected_topics()
@@ -195,6 +199,11 @@ class Cycle:
     def _expected_topics(self) -> frozenset[str]:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
         return frozenset().union(*named)
+
+    def _asked_by_name(self) -> frozenset[str]:
+        """Topics of which we have to know whether they are missing or hidden from us."""
+        expected = self._expected_topics()
+        return expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
 
     def _look_again_for_strangers(self, commits: CommitRound, turn: int) -> None:
         """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle."""
@@ -221,8 +230,9 @@ class Cycle:
     def _lay_out(self) -> Layout:
         """The rows of this cycle; the same object as before while nothing changes."""
         known = self._laid_out_for
-        if known is None or known[0] != self._commits.version or known[1] is not self._topology:
-            self._laid_out_for = (self._commits.version, self._topology)
+        versions = (self._commits.version, self._shares.version)
+        if known is None or known[0] != versions or known[1] is not self._topology:
+            self._laid_out_for = (versions, self._topology)
             self._lay_out_anew()
         if self._treated_for is not self._members.topics_read:
             self._treated_for = self._members.topics_read
@@ -231,7 +241,9 @@ class Cycle:
 
     def _lay_out_anew(self) -> None:
         wanted = {
-            group: frozenset(self._commits.topics.get(group, ())) | self._watching.given_topics(group)
+            group: frozenset(self._commits.topics.get(group, ())).union(
+                self._shares.topics.get(group, ()), self._watching.given_topics(group)
+            )
             for group in self._commits.groups
         }
         topics = frozenset().union(*wanted.values())
@@ -258,6 +270,7 @@ class Cycle:
         needed = self._needed(layout, turn.is_due[layout.group])
         tables = self._ends.read(layout, self._topology, needed, causes, turn.number)
         is_doubtful |= with_ends(observed, layout, tables, self._committed_only)
+        is_doubtful |= with_shares(observed, layout, self._shares.topics, self._shares.newest, causes)
         if len(layout):
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, self._topology, everything)[layout.place]
@@ -311,9 +324,14 @@ class Cycle:
             state=np.where(is_stale, State.STALE, self._snapshot.state).astype(np.int8),
             is_due=turn.is_due[layout.group],
             interval_seconds=(turn.every * np.float32(self._interval)).astype(np.float32)[layout.group],
-            members=np.full(len(layout), NOT_ASKED, dtype=np.int32),
+            members=self._members_of(layout),
             is_committed_only=self._committed_only,
         )
+
+    def _members_of(self, layout: Layout) -> Codes:
+        by_group = [self._members.counts.get(group, NOT_ASKED) for group in layout.groups]
+        found: Codes = np.array(by_group, dtype=np.int32)[layout.group]
+        return found
 
     def _watched_topics(self) -> frozenset[str]:
         if self._watched_of is not self._topology:
@@ -323,10 +341,12 @@ class Cycle:
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]
-        unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
+        unread = {group: problems.get(group, NOT_READ_YET).text for group in never} | self._shares.unread()
         for group in self._watching.named_groups:
             for topic in self._required_topics(group):
-                if topic not in self._topology.topics and not self._topology.is_deleted(topic):
+                if topic in self._topology.hidden:
+                    unread[group] = may_not_describe_topic(topic)
+                elif topic not in self._topology.topics and not self._topology.is_deleted(topic):
                     unread[group] = f"topic {topic} has not been seen yet"
         return unread
 

@@ -64,10 +64,6 @@ class Listing:
     standings: Mapping[str, Standing] = field(default_factory=dict)
     """Of the groups whose members read topics."""
 
-    @property
-    def stable(self) -> Mapping[str, Standing]:
-        return self.standings
-
     def only(self, is_watched: Callable[[str], bool]) -> Listing:
         """The same, with the watched groups alone."""
         groups = frozenset(filter(is_watched, self.groups))

@@ -189,7 +189,11 @@ def _fill_failed(
 
 def _cause_of(error: int, topic: str) -> Cause:
     if error == TOPIC_NOT_AUTHORIZED:
-        return Cause(State.ERROR, f"the adapter may not describe topic {topic} (ACL Describe on the topic is missing)")
+        return Cause(State.ERROR, may_not_describe_topic(topic))
     if error in MOVED_ERRORS:
         return Cause(State.UNKNOWN, "its leadership is moving")
     return Cause(State.ERROR, f"its leader gives error {error}")
+
+
+def may_not_describe_topic(topic: str) -> str:
+    return f"the adapter may not describe topic {topic} (ACL Describe on the topic is missing)"

@@ -8,7 +8,7 @@ done: what lies behind it may be done in part, so lag is then an upper bound.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from adapter.wire import (
 NOT_REPORTED = Cause(State.UNKNOWN, "how far the share group is in the topic is missing in the last answers")
 END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "how far the share group is cannot be read")
+NOWHERE = slice(0)
 MOVING = {COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR}
 
 
@@ -59,6 +60,10 @@ class Shares:
         self._groups: frozenset[str] = frozenset()
         self.topics: dict[str, Absences] = {}
         """Share group -> the watched topics that it has begun; a group is missing until it was read once."""
+        self.version = 0
+        """Changes whenever `topics` do."""
+        self.newest = ShareRound()
+        """What the newest cycle was told."""
 
     def read(self, directory: Directory) -> ShareRound:
         """One request to each broker that coordinates share groups and is present; none where there are no such."""
@@ -71,20 +76,21 @@ class Shares:
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
         for node in plan.keys() - present:
             answers[node] = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
-        outcome = self._sorted_out(plan, answers)
-        self._remember(outcome)
-        return outcome
+        self.newest = self._sorted_out(plan, answers)
+        before = self.topics
+        self.topics = self._remembered(self.newest)
+        self.version += self.topics != before
+        return self.newest
 
-    def unread(self, outcome: ShareRound) -> dict[str, str]:
+    def unread(self) -> dict[str, str]:
         """The share groups that were never read, and why."""
-        return {group: cause.text for group, cause in outcome.problems.items() if group not in self.topics}
+        return {group: cause.text for group, cause in self.newest.problems.items() if group not in self.topics}
 
     def _find(self, directory: Directory) -> None:
         """A share group is one until it is listed as another kind: it has no commits, which must not look like none."""
         told = directory.standings
         found = {group for group, standing in told.items() if standing.kind is Kind.SHARE}
         self._groups = frozenset(found | {group for group in self._groups & directory.groups if group not in told})
-        self.topics = {group: topics for group, topics in self.topics.items() if group in self._groups}
 
     def _sorted_out(
         self, plan: Mapping[int, Sequence[str]], answers: Mapping[int, Answer[dict[str, GroupShares]] | Failure]
@@ -102,12 +108,14 @@ class Shares:
                     problems[group] = _cause_of(answer, told, group, node)
         return ShareRound(found, problems)
 
-    def _remember(self, outcome: ShareRound) -> None:
+    def _remembered(self, outcome: ShareRound) -> dict[str, Absences]:
+        topics = {group: topics for group, topics in self.topics.items() if group in self._groups}
         for group, answer in outcome.answers.items():
-            if not (answer.is_doubtful and group in self.topics):
+            if not (answer.is_doubtful and group in topics):
                 given = self._watching.given_topics(group)
                 seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
-                self.topics[group] = still_committed(self.topics.get(group, {}), seen, can_vanish=True)
+                topics[group] = still_committed(topics.get(group, {}), seen, can_vanish=True)
+        return topics
 
 
 def _is_too_old(answer: object) -> bool:
@@ -130,31 +138,23 @@ def _cause_of(answer: object, told: GroupShares | None, group: str, node: int) -
 
 def with_shares(
     observed: Observed, layout: Layout, known: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
-) -> tuple[Observed, Flags]:
-    """The rows of share groups as if they had committed; `known`: their topics, `observed` has the ends already.
+) -> Flags:
+    """Fill in the rows of share groups as if they had committed; gives the rows that a doubtful broker told.
 
-    Second: the rows that were told by a broker that had been silent. The columns are new ones.
+    `known`: the topics that they have begun. `observed` has the ends already.
     """
     is_doubtful = np.zeros(len(layout), dtype=bool)
-    if not (outcome.answers or outcome.problems):
-        return observed, is_doubtful
-    changed = replace(
-        observed,
-        committed=observed.committed.copy(),
-        commit_received=observed.commit_received.copy(),
-        commit_cause=observed.commit_cause.copy(),
-    )
     for group, cause in outcome.problems.items():
-        changed.commit_cause[layout.spans.get(group, slice(0))] = causes.code(cause)
+        observed.commit_cause[layout.spans.get(group, NOWHERE)] = causes.code(cause)
     for group, answer in outcome.answers.items():
-        span = layout.spans.get(group, slice(0))
-        changed.committed[span], changed.commit_received[span] = NO_COMMIT, answer.received
-        changed.commit_cause[span], is_doubtful[span] = 0, answer.is_doubtful
+        span = layout.spans.get(group, NOWHERE)
+        observed.committed[span], observed.commit_received[span] = NO_COMMIT, answer.received
+        observed.commit_cause[span], is_doubtful[span] = 0, answer.is_doubtful
         for topic in {*answer.topics, *known.get(group, ())}:
             rows = layout.pairs.get((group, topic))
             if rows is not None:
-                _fill(changed, rows, answer.topics.get(topic), causes)
-    return changed, is_doubtful
+                _fill(observed, rows, answer.topics.get(topic), causes)
+    return is_doubtful
 
 
 def _fill(observed: Observed, rows: slice, told: SharedPartitions | None, causes: Causes) -> None:

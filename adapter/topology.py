@@ -27,6 +27,8 @@ class Topology:
     topics: Mapping[str, Topic] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
     """Topics that the last answers no longer had -> in how many answers running."""
+    hidden: frozenset[str] = frozenset()
+    """Topics that we asked for by name and may not describe; whether they exist is not known."""
 
     def is_deleted(self, topic: str) -> bool:
         """Whether so many answers lacked the topic that it can be believed."""
@@ -39,7 +41,7 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     The same object as before where nothing has changed.
     `counts`: False for a second look in one cycle, which proves no more than the first.
     """
-    absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys()
+    absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys() - seen.hidden
     missing = {topic: known.missing.get(topic, 0) + counts for topic in absent}
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
     kept = {topic: value for topic, value in doubtful.items() if missing[topic] < ANSWERS_BEFORE_DELETED}

@@ -23,6 +23,7 @@ NO_ERROR = 0
 COORDINATOR_LOADING = 14
 COORDINATOR_ABSENT = 15
 NOT_COORDINATOR = 16
+TOPIC_NOT_AUTHORIZED = 29
 GROUP_NOT_AUTHORIZED = 30
 GROUP_NOT_FOUND = 69
 
@@ -66,6 +67,7 @@ def topology_in(response: Any) -> Topology:  # noqa: ANN401 - a response of the 
             for topic in response.topics
             if topic.name is not None and topic.partitions
         },
+        hidden=frozenset(topic.name for topic in response.topics if topic.error_code == TOPIC_NOT_AUTHORIZED),
     )
 
 

@@ -67,6 +67,8 @@ class Kafka:
     start_errors: dict[Partition, int] = field(default_factory=dict)
     ignorant: dict[int, set[str]] = field(default_factory=dict)
     """Node -> topics that its Metadata lacks."""
+    hidden: set[str] = field(default_factory=set)
+    """Topics that we may not describe."""
     stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
     """Node -> what it answers for groups instead of the truth, error 0: as after a freeze."""
     members: dict[str, set[str]] = field(default_factory=dict)
@@ -116,17 +118,17 @@ class FakeBrokers(Brokers):
         self.closes += 1
         self._connected = False
 
-    def topology(self, node: int | None) -> Answer[Topology] | Failure:
+    def topology(self, node: int | None, expected: frozenset[str] = frozenset()) -> Answer[Topology] | Failure:
         if node is None:
             alive = [n for n in self.kafka.nodes if n not in self.kafka.silent | self.kafka.refusing]
             node = alive[0] if alive else self.kafka.nodes[0]
             self.requests.append(("Metadata", None))
         else:
             self.requests.append(("Metadata", node))
-        return self._failure(node) or Answer(self._metadata(node), self._clock.seconds)
+        return self._failure(node) or Answer(self._topology(node, expected), self._clock.seconds)
 
-    def _metadata(self, node: int) -> Topology:
-        hidden = self.kafka.ignorant.get(node, set())
+    def _topology(self, node: int, expected: frozenset[str]) -> Topology:
+        hidden = self.kafka.ignorant.get(node, set()) | self.kafka.hidden
         return Topology(
             brokers={n: f"kafka-{n}:9092" for n in self.kafka.nodes},
             topics={
@@ -134,6 +136,7 @@ class FakeBrokers(Brokers):
                 for name, leaders in self.kafka.topics.items()
                 if name not in hidden
             },
+            hidden=expected & self.kafka.hidden,
         )
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:

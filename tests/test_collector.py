@@ -54,10 +54,10 @@ class Watched:
         watched = self
 
         class Hooked(FakeBrokers):
-            def topology(self, node: int | None) -> Answer[Topology] | Failure:
+            def topology(self, node: int | None, expected: frozenset[str] = frozenset()) -> Answer[Topology] | Failure:
                 count_request("Metadata")
                 watched.hook()
-                return super().topology(node)
+                return super().topology(node, expected)
 
         self.brokers.append(Hooked(self.kafka, SteppedClock(time.monotonic())))
         return self.brokers[-1]

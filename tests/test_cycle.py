@@ -144,7 +144,7 @@ def test_a_minute_costs_four_requests_per_broker_and_eight_more_beside_the_cycle
     assert others > 0
 
 
-CYCLES_OWN = {"OffsetFetch", "ListOffsets read_uncommitted"}
+CYCLES_OWN = {"OffsetFetch", "ListOffsets read_uncommitted", "DescribeShareGroupOffsets"}
 
 
 def test_starts_are_read_at_once_and_every_minute_after() -> None:

@@ -25,7 +25,7 @@ def test_a_cycle_hands_over_what_it_saw_after_the_store_has_it() -> None:
     assert sample.state.tolist() == [State.OK] * 3
     assert sample.is_due.tolist() == [True] * 3
     assert sample.interval_seconds.tolist() == [10.0] * 3
-    assert sample.members.tolist() == [NOT_ASKED] * 3
+    assert sample.members.tolist() == [0] * 3
 
 
 def test_what_a_cycle_did_not_see_is_not_in_its_sample_though_it_is_served() -> None:
@@ -70,3 +70,20 @@ def test_a_sample_tells_which_end_it_has() -> None:
 
     assert sample.is_committed_only.nonzero()[0].tolist() == list(range(rows.start, rows.stop))
     assert sample.observed.log_end[rows.start] == 4
+
+
+def test_a_sample_has_the_number_of_each_groups_members_where_it_is_known() -> None:
+    cluster = kafka()
+    cluster.commits |= {"audit": {ORDERS_0: 1}, "idle": {ORDERS_0: 1}, "unlisted": {ORDERS_0: 1}}
+    cluster.unlisted = {"unlisted"}
+    cluster.members, cluster.member_counts = {"audit": {"orders"}}, {"audit": 4}
+    rig = running(cluster, samples.settings(rules=[{"group": "unlisted", "topics": ["orders"]}]))
+    sample = sample_of(rig)
+
+    groups = [sample.layout.groups[code] for code in sample.layout.group]
+    assert dict(zip(groups, sample.members.tolist(), strict=True)) == {
+        "audit": 4,
+        "billing": 0,
+        "idle": 0,
+        "unlisted": NOT_ASKED,
+    }

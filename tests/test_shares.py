@@ -40,8 +40,8 @@ def seen(topics: dict[str, SharedPartitions], end: int = 100) -> tuple[Observed,
     observed.log_end[:] = end
     causes = Causes()
     outcome = ShareRound({"workers": ShareAnswer(topics, 5.0, False)}, {})
-    told, _ = with_shares(observed, LAYOUT, {"workers": topics.keys()}, outcome, causes)
-    return told, [causes.table()[code].text for code in told.commit_cause]
+    with_shares(observed, LAYOUT, {"workers": topics.keys()}, outcome, causes)
+    return observed, [causes.table()[code].text for code in observed.commit_cause]
 
 
 def test_the_brokers_own_lag_is_what_is_behind_the_end() -> None:
@@ -97,22 +97,23 @@ def test_partitions_that_the_layout_does_not_have_go_nowhere() -> None:
 def test_a_topic_that_was_begun_and_is_missing_is_not_known() -> None:
     observed, causes = nothing_observed(LAYOUT), Causes()
     outcome = ShareRound({"workers": ShareAnswer({"orders": shared((0, 1, 1))}, 5.0, False)}, {})
-    told, _ = with_shares(observed, LAYOUT, {"workers": {"orders", "refunds"}}, outcome, causes)
+    with_shares(observed, LAYOUT, {"workers": {"orders", "refunds"}}, outcome, causes)
 
-    assert causes.table()[told.commit_cause[REFUNDS][0]] == NOT_REPORTED
+    assert causes.table()[observed.commit_cause[REFUNDS][0]] == NOT_REPORTED
 
 
 def test_a_group_with_a_problem_leaves_the_others_alone() -> None:
     observed, causes = nothing_observed(LAYOUT), Causes()
-    told, _ = with_shares(observed, LAYOUT, {}, ShareRound({}, {"workers": Cause(State.ERROR, "why")}), causes)
+    with_shares(observed, LAYOUT, {}, ShareRound({}, {"workers": Cause(State.ERROR, "why")}), causes)
 
-    assert [causes.table()[code].text for code in told.commit_cause] == [""] * 3 + ["why"] * 4
+    assert [causes.table()[code].text for code in observed.commit_cause] == [""] * 3 + ["why"] * 4
 
 
-def test_without_share_groups_nothing_changes() -> None:
-    observed = nothing_observed(LAYOUT)
+def test_rows_of_a_broker_that_was_silent_are_told_as_doubtful() -> None:
+    outcome = ShareRound({"workers": ShareAnswer({}, 5.0, True)}, {})
 
-    assert with_shares(observed, LAYOUT, {}, ShareRound(), Causes())[0] is observed
+    doubtful = with_shares(nothing_observed(LAYOUT), LAYOUT, {}, outcome, Causes())
+    assert doubtful.tolist() == [False] * 3 + [True] * 4
 
 
 class Reads:
@@ -228,12 +229,14 @@ def test_a_silent_coordinator_is_told_as_such_and_not_asked_again() -> None:
 def test_a_group_is_unread_until_it_was_read_once() -> None:
     reads = Reads()
     reads.kafka.share_errors["workers"] = 87
-    assert reads.shares.unread(reads.run()).keys() == {"workers"}
+    reads.run()
+    assert reads.shares.unread().keys() == {"workers"}
 
     reads.kafka.share_errors.clear()
     reads.run()
     reads.kafka.share_errors["workers"] = 87
-    assert reads.shares.unread(reads.run()) == {}
+    reads.run()
+    assert reads.shares.unread() == {}
 
 
 def test_a_topic_that_a_group_no_longer_has_is_dropped_after_three_answers() -> None:

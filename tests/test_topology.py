@@ -1,5 +1,7 @@
 """When a topic that Metadata no longer has is believed to be deleted."""
 
+from dataclasses import replace
+
 from adapter.topology import Topology, updated, wants_another_look
 from tests import samples
 
@@ -60,3 +62,13 @@ def test_the_newest_answer_says_which_brokers_and_leaders_there_are() -> None:
 
     assert seen(ORDERS, moved).brokers == {2: "kafka-2:9092", 3: "kafka-3:9092"}
     assert seen(ORDERS, moved).topics["orders"].leaders.tolist() == [3, 2]
+
+
+def test_a_topic_that_we_may_not_describe_is_not_deleted() -> None:
+    hidden = replace(ORDERS, hidden=frozenset({"refunds"}))
+    expected = frozenset({"refunds"})
+
+    assert seen(BOTH, *[hidden] * 9, expected=expected).hidden == {"refunds"}
+    assert not seen(BOTH, *[hidden] * 9, expected=expected).is_deleted("refunds")
+    assert seen(hidden, *[ORDERS] * 3, expected=expected).is_deleted("refunds")
+    assert seen(hidden, BOTH, expected=expected).topics.keys() == {"orders", "refunds"}

@@ -15,7 +15,7 @@ from kafka.protocol.consumer import JoinGroupRequest
 
 from local.broker import Kafka, java
 from local.kafka_admin import admin
-from local.processes import Process, start, wait_until
+from local.processes import Process, scratch, start, wait_until
 
 WAIT_SECONDS = 30.0
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -40,6 +40,28 @@ def console(tool: str, cluster: Kafka, group: str, topic: str, log: Path, *argum
 def lines(member: Process) -> int:
     """How many messages it has printed."""
     return sum(line.isdigit() for line in member.log.read_text().splitlines())
+
+
+def set_group_property(cluster: Kafka, group: str, name: str, value: str) -> None:
+    """Of a group that need not exist yet."""
+    tool = "kafka.admin.ConfigCommand"
+    change = ("--alter", "--add-config", f"{name}={value}")
+    _run(tool, cluster, "--entity-type", "groups", "--entity-name", group, *change)
+
+
+def share_lags(cluster: Kafka, group: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) -> lag, as Kafka's own command says."""
+    tool = "org.apache.kafka.tools.consumer.group.ShareGroupCommand"
+    output = _run(tool, cluster, "--describe", "--offsets", "--group", group)
+    rows = (line.split() for line in output.splitlines() if line.startswith(group))
+    return {(topic, int(partition)): int(lag) for _, topic, partition, _, lag in rows}
+
+
+def _run(tool: str, cluster: Kafka, *arguments: str) -> str:
+    own = ("--bootstrap-server", cluster.bootstrap_servers, *arguments)
+    with scratch("tool") as folder, start(tool, java(tool, *own, heap_megabytes=128), log=folder / "output") as process:
+        assert process.wait(WAIT_SECONDS) == 0, process.log_tail()
+        return process.log.read_text()
 
 
 @contextlib.contextmanager

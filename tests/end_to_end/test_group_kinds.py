@@ -16,9 +16,12 @@ from tests.end_to_end.changes import WAIT_SECONDS, member
 from tests.end_to_end.group_members import (
     CONSUMER,
     KIP_848,
+    SHARE_CONSUMER,
     console,
     join_as_connect_worker,
     lines,
+    set_group_property,
+    share_lags,
     streams_member,
 )
 from tests.end_to_end.in_process import InProcess, in_process
@@ -70,6 +73,28 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
         assert rig.lag(application, source) == 7
         assert rig.lag(application) == 7 + 7
         assert isinstance(rig.refusal("lag", group=application, topic=left), NothingChosen)
+
+
+def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path: Path) -> None:
+    topic, group = "shared", "sharers"
+    create_topic(one_broker, topic, partitions=2)
+    produce(one_broker, topic, 12)
+    set_group_property(one_broker, group, "share.auto.offset.reset", "earliest")
+    with in_process(one_broker) as rig:
+        with console(SHARE_CONSUMER, one_broker, group, topic, tmp_path / "member.log") as process:
+            wait_until(lambda: lines(process) == 12, "all to be consumed", WAIT_SECONDS, alive=[process])
+            rig.wait_for_lag(0, group)
+
+            assert standing(rig, group) == Standing(Kind.SHARE, Phase.STABLE)
+            assert description(rig, group, Kind.SHARE) == Description(1, True, frozenset({topic}))
+            process.stop()
+        produce(one_broker, topic, 7, partition=0)
+        produce(one_broker, topic, 2, partition=1)
+        rig.wait_for_lag(9, group)
+
+        assert share_lags(one_broker, group) == {(topic, 0): 7, (topic, 1): 2}
+        assert rig.lag(group, topic, partition="0") == 7
+        assert rig.value("records_lag_max", group=group) == 7
 
 
 def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker: Kafka) -> None:
