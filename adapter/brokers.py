@@ -19,13 +19,14 @@ from kafka.net.compat import KafkaNetClient
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
-from kafka.net.transport import KafkaSSLTransport
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.metadata import MetadataRequest
 
 from adapter import wire
 from adapter.directory import Description, Kind, Listing
+from adapter.frames import RawRequest
 from adapter.questions import CommitQuestion, OffsetQuestion
 from adapter.responses import Columns
 from adapter.settings import Cluster, Protocol
@@ -201,8 +202,9 @@ class Brokers:
         return self._ask("Metadata", {node: request}, wire.topology_in)[node]
 
     def _tell_library(self, manager: Any) -> None:  # noqa: ANN401
-        """A broker that has come back can be called only once the library's own refresh has seen it."""
-        if self._addresses.keys() - {broker.node_id for broker in manager.cluster.brokers()}:
+        """A broker that has come back, or moved, can be called only once the library's own refresh has seen it."""
+        known = {broker.node_id: f"{broker.host}:{broker.port}" for broker in manager.cluster.brokers()}
+        if any(known.get(node) != address for node, address in self._addresses.items()):
             manager.call_soon(manager.cluster.request_update)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
@@ -272,7 +274,12 @@ class Brokers:
         async def exchange() -> Any:  # noqa: ANN401
             left = milliseconds - 1000 * await _quota_wait(manager, node, self._call_seconds)
             sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=left)
-            return await manager.wait_for(sent, left + 100)
+            try:
+                return await manager.wait_for(sent, left + 100)
+            except kafka_errors.KafkaConnectionError as error:
+                if _is_foreign(request, manager):
+                    raise kafka_errors.IncompatibleBrokerVersion(str(error)) from error
+                raise
 
         return manager.call_soon(exchange)
 
@@ -293,6 +300,14 @@ class Brokers:
             return self._last_failures.get(node, failure)
         self._last_failures[node] = failure
         return failure
+
+
+def _is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
+    """Whether this was none of the versions that the bootstrap server knew: brokers close the connection on it."""
+    if not isinstance(request, RawRequest) or manager.broker_version_data is None:
+        return False
+    lowest, highest = manager.broker_version_data.api_versions.get(request.API_KEY, (0, -1))
+    return not lowest <= request.API_VERSION <= highest
 
 
 # What the library does not have yet; the forms stand in `schemas/`. It finds a response by its request's key.
@@ -344,7 +359,17 @@ def _describe(kind: Kind, groups: Sequence[str]) -> object:
     return _DESCRIBE[kind](group_ids=list(groups), include_authorized_operations=False)
 
 
-class _Transport(KafkaSSLTransport):  # type: ignore[misc]  # the library has no types
+class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
+    """Closes on whatever a decoder raises: the library's stops reading then, and the broker seems to be silent."""
+
+    async def _read_from_sock(self) -> None:
+        try:
+            await super()._read_from_sock()
+        except Exception as error:  # noqa: BLE001 - IndexError, struct.error, UnicodeDecodeError, MemoryError, …
+            self.abort(kafka_errors.KafkaProtocolError(f"Unable to decode response: {error!r}"))
+
+
+class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # as above
     """TLS whose handshake ends: the library's waits for ever for a peer that accepts and says nothing."""
 
     async def handshake_until(self, timeout_at: float | None) -> None:
@@ -363,11 +388,11 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
     """Connections that are made within the deadline, TLS included."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
-        if not self.ssl_enabled:
-            return await super()._build_transport(node, timeout_at)
         sock = await create_connection(
             self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
         )
+        if not self.ssl_enabled:
+            return _PlainTransport(self._net, sock, host=node.host)
         options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
         transport = _Transport(self._net, sock, host=node.host, **options)
         try:
@@ -457,6 +482,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
         "refuses the credentials: {text}",
     ),
     ((kafka_errors.ThrottlingQuotaExceededError,), "throttled", "makes us wait, as a quota of it is used up"),
+    ((UnicodeError,), "dns", "cannot be found: what it is named is no host's name"),
     ((kafka_errors.IncompatibleBrokerVersion,), "version", "is too old: Kafka 3.0 or newer is needed"),
     (
         (kafka_errors.InvalidReceiveError, kafka_errors.KafkaProtocolError, kafka_errors.CorrelationIdError),

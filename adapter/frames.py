@@ -19,6 +19,9 @@ OFFSET_FETCH, OFFSET_FETCH_VERSION = 9, 8
 """Version 8 on purpose: from 10 on topics go by id, and a request for all of a group's topics answers ids alone."""
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 7
 
+LONGEST_THROTTLE_MS = 60_000
+"""More than a broker's quota asks for: at most its window, 11 s by default."""
+
 _NO_TAGS = b"\0"
 _ALL_TOPICS = b"\0"
 _HEAD = Struct(">hhih")
@@ -87,8 +90,9 @@ class RawResponse:
     @classmethod
     def decode(cls, data: Readable) -> RawResponse:
         body = bytes(data.read())
-        # Both kinds of response begin with the throttle time, which the library obeys.
-        return cls(body, _INT32.unpack_from(body)[0] if len(body) >= 4 else 0)
+        # Both kinds of response begin with the throttle time, which the library obeys, be it 24 days.
+        throttle = _INT32.unpack_from(body)[0] if len(body) >= 4 else 0
+        return cls(body, min(throttle, LONGEST_THROTTLE_MS))
 
 
 # -- what is asked ------------------------------------------------------------------------------
