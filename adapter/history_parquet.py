@@ -48,19 +48,30 @@ def table_of(rows: Rows) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
+# Arrays are made of their buffers: `pyarrow.array` would import pandas wherever that is installed, which takes seconds.
+
+
 def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
-    mask = values < 0 if column.is_nullable else None
-    if mask is not None and not mask.any():
-        mask = None
-    match column.type:
-        case Type.NAME:
-            codes = pa.array(values.astype(np.int32, copy=False), mask=mask)
-            return pa.DictionaryArray.from_arrays(codes, pa.array(_texts(rows.names[column.name]), pa.string()))
-        case Type.TIME:
-            return pa.array(values, pa.int64(), mask=mask).cast(TYPES[Type.TIME])
-    return pa.array(values, TYPES[column.type], mask=mask)
+    validity = _validity(values) if column.is_nullable else None
+    if column.type is Type.NAME:
+        codes = _of_buffers(pa.int32(), values.astype(np.int32, copy=False), validity)
+        return pa.DictionaryArray.from_arrays(codes, _texts(rows.names[column.name]))
+    return _of_buffers(TYPES[column.type], values, validity)
 
 
-def _texts(names: Sequence[str]) -> list[str]:
+def _of_buffers(type_: pa.DataType, values: Numbers, validity: pa.Buffer | None) -> pa.Array:
+    assert values.dtype.itemsize == type_.bit_width // 8
+    return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def _validity(values: Numbers) -> pa.Buffer | None:
+    """A bit for each value that is none of the nulls; None where there are no nulls."""
+    is_known = values >= 0
+    return None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+
+
+def _texts(names: Sequence[str]) -> pa.Array:
     """A group's id may be any bytes; those that are no text are written as escapes, so that no two names meet."""
-    return [name.encode("utf-8", "backslashreplace").decode("utf-8") for name in names]
+    texts = [name.encode("utf-8", "backslashreplace") for name in names]
+    offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+    return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))

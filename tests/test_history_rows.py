@@ -1,5 +1,7 @@
 """What cycles handed over becomes rows, and the rows a file that says the same: read back by pyarrow itself."""
 
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -77,6 +79,20 @@ def test_what_was_not_seen_in_the_cycle_is_null_and_nothing_else(seen: Sample, n
     unasked = {"members", "topic_id"}
     for row in kept(seen):
         assert {name for name, value in row.items() if value is None} == nulls | unasked
+
+
+def test_no_other_library_is_loaded_to_write_a_file() -> None:
+    """pyarrow is eager for pandas, whose import takes longer than the end of the process may."""
+    code = (
+        "import sys\n"
+        "from adapter.history_parquet import encoded\n"
+        "from adapter.history_rows import rows_of\n"
+        "from tests.histories import sample\n"
+        "assert encoded(rows_of([sample(), sample(at=1_795_003_010.0, is_due=[False, True])])).size\n"
+        "sys.exit('pandas' in sys.modules)\n"
+    )
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_row_that_was_not_due_is_not_kept() -> None:
