@@ -26,6 +26,9 @@ from tests.end_to_end.group_members import (
 )
 from tests.end_to_end.in_process import InProcess, in_process
 
+SHARE_OFFSETS = 90
+"""The key of DescribeShareGroupOffsets."""
+
 
 def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) -> None:
     create_topic(one_broker, "kinds-classic")
@@ -96,6 +99,16 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
         assert rig.lag(group, topic, partition="0") == 7
         assert rig.value("records_lag_max", group=group) == 7
 
+    with in_process(one_broker) as rig:
+        as_an_older_broker(rig, SHARE_OFFSETS, 0)
+        rig.run_once()
+        assert 9 <= rig.lag(group) <= 12 + 9, "without the broker's count, what lies behind the start is all there is"
+
+    with in_process(one_broker) as rig:
+        as_an_older_broker(rig, SHARE_OFFSETS, None)
+        rig.run_once()
+        assert f"broker 1 is too old to tell how far share group {group} is" in str(rig.refusal("lag", group=group))
+
 
 def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker: Kafka) -> None:
     """It never joins: its group is Empty all the time, and its commits advance."""
@@ -129,6 +142,18 @@ def test_workers_of_kafka_connect_are_not_taken_for_a_group(one_broker: Kafka) -
         assert rig.is_unknown(group="connect-workers")
         assert "connect-workers" not in listing(rig).groups
         assert rig.lag("connect-sink") == 2
+
+
+def as_an_older_broker(rig: InProcess, api_key: int, newest: int | None) -> None:
+    """The connection believes that the broker knows the request up to that version, or not at all."""
+    rig.brokers.connect()
+    listing(rig)
+    connections = rig.brokers._manager._conns.values()
+    for connection in connections:
+        known = connection.broker_version_data.api_versions
+        del known[api_key]
+        if newest is not None:
+            known[api_key] = (0, newest)
 
 
 def listing(rig: InProcess) -> Listing:
