@@ -58,6 +58,7 @@ class Shares:
         self._liveness = liveness
         self._watching = watching
         self._groups: frozenset[str] = frozenset()
+        self._directory = Directory()
         self.topics: dict[str, Absences] = {}
         """Share group -> the watched topics that it has begun; a group is missing until it was read once."""
         self.version = 0
@@ -67,7 +68,9 @@ class Shares:
 
     def read(self, directory: Directory) -> ShareRound:
         """One request to each broker that coordinates share groups and is present; none where there are no such."""
-        self._find(directory)
+        if directory.standings is not self._directory.standings or directory.groups is not self._directory.groups:
+            self._find(directory)
+        self._directory = directory
         plan: dict[int, list[str]] = {}
         for group in sorted(self._groups & directory.coordinators.keys()):
             plan.setdefault(directory.coordinators[group], []).append(group)
