@@ -9,9 +9,10 @@ ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled")
 
 
 def path_of(name: str) -> Path:
-    if name in ON_A_REAL_BROKER:
-        return ROOT / f"tests/end_to_end/test_situations_{name}.py"
-    return ROOT / ("tests/end_to_end/test_group_kinds.py" if name == "kinds" else f"tests/{name}.py")
+    """As the page says where its short names are."""
+    folder = ROOT / "tests"
+    places = [folder / "end_to_end" / f"test_{prefix}{name}.py" for prefix in ("situations_", "group_", "")]
+    return next(path for path in (*places, folder / f"{name}.py") if path.exists())
 
 
 def test_every_test_that_the_page_names_exists() -> None:
