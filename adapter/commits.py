@@ -160,6 +160,7 @@ class Commits:
         if groups != self.groups:
             self.groups = groups
             self.version += 1
+            self._watching.forget_others(groups)
 
     def _is_watched(self, group: str) -> bool:
         return group in self._watching.named_groups or self._watching.watches_group(group)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
@@ -18,7 +17,6 @@ from adapter.snapshot import Flags, Layout
 
 CYCLES_BEFORE_DROPPED = 3
 """So many answers running must lack a topic before its commits are believed to be gone: one proves nothing."""
-RULES_REMEMBERED = 100_000
 
 Absences = Mapping[str, int]
 """Topic -> in how many answers running the group's commits for it were missing."""
@@ -31,7 +29,7 @@ class Watching:
         self._settings = settings
         self.watches_group = settings.collection.groups.watches
         self.watches_topic = settings.collection.topics.watches
-        self.rule_for = lru_cache(maxsize=RULES_REMEMBERED)(settings.rule_for)
+        self._rules: dict[str, Rule | None] = {}
         self._is_only_cluster = len(settings.clusters) == 1
         only = settings.clusters[0].name if self._is_only_cluster else None
         own = [metric for metric in settings.metrics if (metric.cluster or only) == cluster]
@@ -42,6 +40,16 @@ class Watching:
             )
         rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
         self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+
+    def rule_for(self, group: str) -> Rule | None:
+        """The first rule that fits; looked up once for each group that there is."""
+        if group not in self._rules:
+            self._rules[group] = self._settings.rule_for(group)
+        return self._rules[group]
+
+    def forget_others(self, groups: Collection[str]) -> None:
+        """Other groups have gone; a name may be of any length, and new ones may come for ever."""
+        self._rules = {group: self._rules[group] for group in groups if group in self._rules}
 
     def topics_given_by_name(self, group: str) -> frozenset[str]:
         """Topics that count for the group whether Kafka knows it or not, and that are never stale."""
