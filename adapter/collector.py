@@ -49,7 +49,7 @@ class Collector:
             watching.named_groups,
             partial(interest.recent, cluster.name) if interest is not None else frozenset,
         )
-        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, turns, keep)
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, turns, keep=keep)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._told = ""

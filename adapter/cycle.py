@@ -13,12 +13,14 @@ import numpy as np
 
 from adapter.brokers import Brokers, ClusterUnreachable, Failure
 from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits
+from adapter.directory import Phase
 from adapter.ends import Ends, may_not_describe_topic
 from adapter.lag import settled, values_of, without_steps_backward
 from adapter.liveness import Liveness
 from adapter.members import Members
 from adapter.metrics import Clock
 from adapter.observing import with_commits, with_ends
+from adapter.residue import RESIDUE_SECONDS, followed, no_residue
 from adapter.rows import Watching, isolation_of, treatment_of
 from adapter.sampling import NOT_ASKED, Keep, Sample
 from adapter.settings import Isolation
@@ -80,7 +82,7 @@ class Began:
 class Cycle:
     """The rounds of one cluster, one after another. Used by one thread."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cycle works with comes from outside, each by itself
         self,
         cluster: str,
         interval: float,
@@ -89,7 +91,9 @@ class Cycle:
         store: Store,
         clock: Clock,
         turns: Turns | None = None,
+        *,
         keep: Keep | None = None,
+        residue_after: float = RESIDUE_SECONDS,
     ) -> None:
         self._cluster = cluster
         self._interval = interval
@@ -98,6 +102,8 @@ class Cycle:
         self._store = store
         self._clock = clock
         self._keep = keep
+        self._residue_after = residue_after
+        self._residue = no_residue(NO_LAYOUT)
         self._turns = turns
         self._began = Began(clock.monotonic(), clock.time())
         self._liveness = Liveness(brokers.probe, clock.monotonic)
@@ -299,7 +305,7 @@ class Cycle:
             cluster=self._cluster,
             snapshot=self._snapshot,
             treatment=self._treatment,
-            values=values_of(self._snapshot, self._treatment),
+            values=values_of(self._snapshot, self._treatment, self._found_residue()),
             silence=silence,
             unread=self._unread(self._snapshot.layout, problems),
             missing=self._missing_topics(),
@@ -311,6 +317,20 @@ class Cycle:
             self._keep(self._sample(observed, turn))
         read = int(((self._snapshot.cause == 0) & is_due).sum())
         return Outcome(read, int(is_due.sum()), tuple(self._liveness.failures))
+
+    def _found_residue(self) -> Flags | None:
+        """Rows of which only a transaction's marker is left."""
+        layout = self._snapshot.layout
+        if not self._committed_only.any():
+            return None
+        standings = self._commits.directory.standings
+        phases = [standings[group].phase if group in standings else None for group in layout.groups]
+        is_stable = np.array([phase is Phase.STABLE for phase in phases], dtype=bool)[layout.group]
+        now = self._clock.monotonic()
+        self._residue = followed(
+            self._residue, self._snapshot, self._committed_only, is_stable, now, self._residue_after
+        )
+        return self._residue.is_found
 
     def _sample(self, observed: Observed, turn: Turn) -> Sample:
         layout = self._snapshot.layout

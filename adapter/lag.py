@@ -139,14 +139,16 @@ class Values:
     """Whether there is a commit is known, be it beyond the end or not."""
 
 
-def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
+def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None = None) -> Values:
+    """`is_residue`: rows whose lag is only a transaction's marker; None: there are none."""
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = snapshot.log_end - np.maximum(snapshot.committed, start)
     without_commit = np.where(treatment.counts_from_start, snapshot.log_end - start, 0)
+    # A start newer than the last good end may be beyond it: everything known is deleted, nothing is left to read.
+    lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(
-        # A start newer than the last good end may be beyond it: everything known is deleted, nothing is left to read.
-        lag=np.maximum(np.where(has_commit, from_commit, without_commit), 0),
+        lag=lag if is_residue is None else np.where(is_residue, 0, lag),
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
         is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD),

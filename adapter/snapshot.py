@@ -181,14 +181,14 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
     """The same rows in another layout; new partitions and new generations of a topic begin with nothing known."""
     if layout is snapshot.layout:
         return snapshot
-    here, there = _same_rows(layout, snapshot.layout)
+    here, there = same_rows(layout, snapshot.layout)
     moved = empty_snapshot(layout)
     for new, known in zip(_columns(moved), _columns(snapshot), strict=True):
         new[here] = known[there]
     return replace(moved, causes=snapshot.causes)
 
 
-def _same_rows(layout: Layout, old: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def same_rows(layout: Layout, old: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The rows of `layout` that are in the old one too, and where they are there."""
     both = [
         (rows.start, before.start, min(rows.stop - rows.start, before.stop - before.start))
