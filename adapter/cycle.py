@@ -110,7 +110,8 @@ class Cycle:
         self._commits = Commits(brokers, self._liveness, watching)
         self._shares = Shares(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
-        self._members = Members(brokers, self._liveness, clock.monotonic, interval)
+        wanted = turns.wanted if turns is not None else frozenset
+        self._members = Members(brokers, self._liveness, clock.monotonic, interval, wanted)
         self._topology = Topology()
         self._topology_read = self._groups_listed = float("-inf")
         self._metadata_from = 0

@@ -59,12 +59,16 @@ class Turns:
             return everybodys_turn(len(groups))
         self._learn(groups)
         is_fast = np.zeros(len(groups), dtype=bool)
-        is_fast[self._codes_of([*self._named, *self._asked_for()])] = True
+        is_fast[self._codes_of(self.wanted())] = True
         number = self._cycle % self._count
         is_due = is_fast | (self._turn_of == number)
         is_due[self._codes_of([group for group in groups if group not in known])] = True
         is_due[self._codes_of(in_trouble(snapshot))] = True
         return Turn(number, is_due, np.where(is_fast, 1, self._count).astype(np.int16))
+
+    def wanted(self) -> frozenset[str]:
+        """The groups that somebody asked for of late, or that are given by name."""
+        return frozenset(self._named).union(self._asked_for())
 
     def _learn(self, groups: tuple[str, ...]) -> None:
         if groups is not self._groups:
