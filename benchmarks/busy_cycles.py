@@ -45,9 +45,10 @@ def measure(rig: Rig, effort: Effort) -> Table:
                 paths = [group_path(group.name) for group in groups]
                 with Reader(server.adapter, rig.token) as reader:
                     _ask_for_all(reader, paths)
-                    if partitions == max(effort.busy_partitions):
-                        rows += _memory_rows(effort, server, partitions)
-                        _ask_for_all(reader, paths)
+                if partitions == max(effort.busy_partitions):
+                    rows += _memory_rows(effort, server, partitions)
+                with Reader(server.adapter, rig.token) as reader:
+                    _ask_for_all(reader, paths)
                     rows += _read_rows(effort, server, reader, partitions, paths)
     return Table("Reads while cycles run back to back", HOW, tuple(rows))
 

@@ -22,6 +22,7 @@ from kafka.admin import OffsetSpec
 from adapter.choosing import Exactly
 from adapter.collector import Collector
 from adapter.errors import AdapterError
+from adapter.interest import Interest
 from adapter.metrics import Metrics
 from adapter.settings import Settings
 from adapter.store import Store
@@ -52,6 +53,8 @@ class Cost:
 
     cpu: float
     wall: float
+    is_looking: bool = False
+    """Whether the cycle read Metadata, too, to see what topics and brokers there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +106,18 @@ class _Stopwatch(Telemetry):
         self._clock = clock
         self._interval = interval
         self._asked = float("-inf")
+        self._is_looking = False
         self._began = _spent()
+
+    def count_request(self, cluster: str, request: str) -> None:
+        super().count_request(cluster, request)
+        self._is_looking |= request == "Metadata"
 
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
         super().count_cycle(cluster, outcome, seconds)
         now = _spent()
-        self.taken.append(Cost(now.cpu - self._began.cpu, now.wall - self._began.wall))
+        self.taken.append(Cost(now.cpu - self._began.cpu, now.wall - self._began.wall, self._is_looking))
+        self._is_looking = False
         self.outcomes.append(outcome)
         if len(self.taken) >= self._plan.warm_up + self._plan.cycles:
             self.is_done.set()
@@ -130,9 +139,10 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
         {"clusters": [{"name": "main", "bootstrapServers": plan.bootstrap_servers.split(",")}]}
     )
     stopwatch, store = _Stopwatch(plan, clock, settings.collection.interval), Store(["main"])
-    metrics = Metrics(settings, store, time)
+    interest = Interest(clock.monotonic)
+    metrics = Metrics(settings, store, time, interest)
     stopwatch.ask_for_all.append(lambda: _ask_for_all(metrics, store))
-    collector = Collector(settings, settings.clusters[0], store, stopwatch, time)
+    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, interest=interest)
     # As the server does before it serves.
     gc.collect()
     gc.freeze()
