@@ -1,4 +1,4 @@
-"""Table: what reaches the brokers while nothing but collecting goes on, for 1, 50 and 500 groups."""
+"""Table: what reaches the brokers while nothing but collecting goes on, for 1, 100 and 1,000 groups."""
 
 from benchmarks.effort import Effort
 from benchmarks.request_log import recording
@@ -7,7 +7,7 @@ from benchmarks.tables import Row, Table, row
 from benchmarks.window import Window, watch
 from local.adapter import adapter
 
-GROUPS = (1, 50, 500)
+GROUPS = (1, 100, 1000)
 HOW = (
     "An adapter with default settings (interval 10 s), one after another for each number of groups. Requests are those "
     "in the brokers' own request log with the adapter's client id, the client library's own included; connections are "
@@ -19,7 +19,7 @@ def measure(rig: Rig, effort: Effort) -> Table:
     rows: list[Row] = []
     with recording(rig.kafka):
         for groups in GROUPS:
-            say(f"  {groups} groups: {effort.cycles} cycles")
+            say(f"  {groups:,} groups: {effort.cycles} cycles")
             rows += _rows(groups, _window(rig, effort, groups))
     return Table(f"Requests that reach {BROKERS} brokers", HOW, tuple(rows))
 
@@ -33,7 +33,7 @@ def _window(rig: Rig, effort: Effort, groups: int) -> Window:
 
 
 def _rows(groups: int, window: Window) -> list[Row]:
-    who = "1 group" if groups == 1 else f"{groups} groups"
+    who = "1 group" if groups == 1 else f"{groups:,} groups"
     others = window.others_per_minute
     kinds = ", ".join(f"{kind} {count:.0f}" for kind, count in sorted(others.items()))
     return [

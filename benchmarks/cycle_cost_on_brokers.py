@@ -2,27 +2,22 @@
 
 import contextlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.structs import OffsetAndMetadata
 
 from benchmarks.cycle_cost import WARM_UP, cost_rows
 from benchmarks.effort import Effort
-from benchmarks.rig import BROKERS, say
+from benchmarks.rig import BROKERS, commit_all, say
 from benchmarks.tables import Table
 from benchmarks.timed_cycles import CyclePlan, run
 from local.broker import Kafka, kafka
 from local.kafka_admin import admin
-from local.kafka_tools import commit
 from local.processes import RigError, wait_until
 
 TOPICS = 25
 PARTITIONS = 40
 MOST_MILLISECONDS = 40
-COMMITTERS = 4
 TIMEOUT_SECONDS = 90.0
 HOW = (
     f"Groups of {PARTITIONS} partitions each on {BROKERS} real brokers, in {TOPICS} topics without messages that as "
@@ -59,21 +54,9 @@ def thousand_groups(home: Path, groups: int) -> Iterator[Kafka]:
         with admin(cluster.bootstrap_servers, request_timeout_ms=60_000) as client:
             client.create_topics([NewTopic(name, PARTITIONS, 1) for name in topics])
             wait_until(lambda: _all_have_leaders(client, topics), "the leaders", TIMEOUT_SECONDS)
-        names = [(f"group-{number:04}", topics[number % TOPICS]) for number in range(groups)]
-        first, *others = names
-        # The first commit makes the offsets topic, which takes its time.
-        commit(cluster, first[0], {(first[1], index): 0 for index in range(PARTITIONS)})
-        with ThreadPoolExecutor(COMMITTERS) as committers:
-            for each in [committers.submit(_commit_all, cluster, others[n::COMMITTERS]) for n in range(COMMITTERS)]:
-                each.result()
+        own = {f"group-{number:04}": topics[number % TOPICS] for number in range(groups)}
+        commit_all(cluster, {g: {(topic, index): 0 for index in range(PARTITIONS)} for g, topic in own.items()})
         yield cluster
-
-
-def _commit_all(cluster: Kafka, groups: list[tuple[str, str]]) -> None:
-    with admin(cluster.bootstrap_servers, request_timeout_ms=60_000) as client:
-        for group, topic in groups:
-            positions = {TopicPartition(topic, index): OffsetAndMetadata(0, "", -1) for index in range(PARTITIONS)}
-            client.alter_group_offsets(group, positions)
 
 
 def _all_have_leaders(client: KafkaAdminClient, topics: list[str]) -> bool:

@@ -1,6 +1,6 @@
-"""What all tables are measured on: three brokers with five hundred groups, a control plane, and adapters beside them.
+"""What all tables are measured on: three brokers with a thousand groups, a control plane, and adapters beside them.
 
-Groups have 12 partitions each. Their names begin with a letter, so that a pattern chooses the first 1, 50, 100 or 500.
+Groups have 12 partitions each. Their names begin with a letter, so that a pattern chooses the first 1, 100, 500 or all.
 """
 
 import contextlib
@@ -30,8 +30,10 @@ PARTITIONS = 12
 MESSAGES = 5
 """In each partition; every group has read the first of them."""
 LAG = (MESSAGES - 1) * PARTITIONS
-PATTERNS = {1: "a-.*", 50: "[ab]-.*", 100: "[abc]-.*", 500: "[abcd]-.*"}
+PATTERNS = {1: "a-.*", 100: "[ab]-.*", 500: "[abc]-.*", 1000: "[abcd]-.*"}
 """How many groups are watched -> the pattern that chooses them."""
+GROUPS = max(PATTERNS)
+COMMITTERS = 4
 METRIC = "kafka_consumergroup_lag"
 NAMESPACE = "benchmarks"
 READER = "reader"
@@ -71,19 +73,19 @@ def rig() -> Iterator[Rig]:
         say(f"starting {BROKERS} brokers and a control plane")
         cluster = stack.enter_context(kafka(home / "kafka", brokers=BROKERS, heap_megabytes=512))
         plane = stack.enter_context(control_plane(home / "control-plane", hpa_sync_seconds=HPA_SYNC_SECONDS))
-        say(f"making {TOPICS} topics of {PARTITIONS} partitions and {len(groups(500))} groups")
+        say(f"making {TOPICS} topics of {PARTITIONS} partitions and {len(groups(GROUPS)):,} groups")
         _fill(cluster)
         yield Rig(home, cluster, plane, _reader_token(plane))
 
 
 def groups(count: int) -> list[str]:
     """The names of the first so many groups."""
-    letters = ["a"] + ["b"] * 49 + ["c"] * 50 + ["d"] * 400
+    letters = ["a"] + ["b"] * 99 + ["c"] * 400 + ["d"] * 500
     return [f"{letter}-group-{number:03}" for number, letter in enumerate(letters[:count])]
 
 
 def topic_of(group: str) -> str:
-    """The one topic that a group reads; five groups share one."""
+    """The one topic that a group reads; ten groups share one."""
     return f"topic-{int(group[-3:]) % TOPICS:02}"
 
 
@@ -149,14 +151,27 @@ def _fill(cluster: Kafka) -> None:
             lambda: all(_has_leaders(topic) for topic in client.describe_topics(names)), "the leaders", TIMEOUT_SECONDS
         )
         _produce(cluster, names)
-        first, *others = groups(500)
-        # The first commit makes the offsets topic, which takes its time.
-        commit(cluster, first, {(topic_of(first), index): 1 for index in range(PARTITIONS)})
-        for group in others:
-            positions = {
-                TopicPartition(topic_of(group), index): OffsetAndMetadata(1, "", -1) for index in range(PARTITIONS)
-            }
-            client.alter_group_offsets(group, positions)
+    commit_all(
+        cluster, {group: {(topic_of(group), index): 1 for index in range(PARTITIONS)} for group in groups(GROUPS)}
+    )
+
+
+def commit_all(cluster: Kafka, positions: Mapping[str, Mapping[tuple[str, int], int]]) -> None:
+    """Group -> topic and partition -> offset, for very many groups."""
+    first, *others = positions
+    # The first commit makes the offsets topic, which takes its time.
+    commit(cluster, first, positions[first])
+    with ThreadPoolExecutor(COMMITTERS) as committers:
+        shares = [{group: positions[group] for group in others[n::COMMITTERS]} for n in range(COMMITTERS)]
+        for each in [committers.submit(_commit_share, cluster, share) for share in shares]:
+            each.result()
+
+
+def _commit_share(cluster: Kafka, positions: Mapping[str, Mapping[tuple[str, int], int]]) -> None:
+    with admin(cluster.bootstrap_servers, request_timeout_ms=60_000) as client:
+        for group, of_group in positions.items():
+            as_sent = {TopicPartition(*key): OffsetAndMetadata(offset, "", -1) for key, offset in of_group.items()}
+            client.alter_group_offsets(group, as_sent)
 
 
 def _has_leaders(topic: dict[str, Any]) -> bool:
