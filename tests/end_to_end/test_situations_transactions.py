@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka import TopicPartition
+from kafka import KafkaProducer, TopicPartition
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
+from adapter.residue import RESIDUE_SECONDS
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
-from tests.end_to_end.changes import transactions
+from tests.end_to_end.changes import member, remove_members, transactions
 from tests.end_to_end.in_process import InProcess, in_process
 
 
@@ -23,6 +24,27 @@ def two_groups(cluster: Kafka, topic: str) -> Iterator[InProcess]:
         rig.run_once()
         assert lags(rig, topic) == (3, 3)
         yield rig
+
+
+@contextmanager
+def before_the_marker(cluster: Kafka, topic: str, **rule: str) -> Iterator[InProcess]:
+    """A member of the group `topic` has read the only message and committed the offset after it; nobody moves."""
+    create_topic(cluster, topic)
+    rules = [{"group": topic, **rule}] if rule else []
+    with member(cluster, topic, topic) as consumer, transactions(cluster, topic) as producer:
+        last = send_in_transaction(producer, topic)
+        consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(last + 1, "", -1)})
+        with in_process(cluster, rules=rules) as rig:
+            rig.wait_for_lag(1, topic)
+            yield rig
+
+
+def send_in_transaction(producer: KafkaProducer, topic: str) -> int:
+    """One message; gives its offset."""
+    producer.begin_transaction()
+    sent = producer.send(topic, b"message")
+    producer.commit_transaction()
+    return int(sent.get().offset)
 
 
 def lags(rig: InProcess, topic: str) -> tuple[int, int]:
@@ -91,3 +113,55 @@ def test_the_marker_after_the_last_record_counts_as_a_message(one_broker: Kafka)
         commit(one_broker, f"{topic}-all", {(topic, 0): last.get().offset + 1})
 
         rig.wait_for(lambda: rig.lag(f"{topic}-all") == 1, "the marker to be left")
+
+
+def test_a_marker_that_a_stable_group_does_not_pass_counts_no_more_after_a_while(one_broker: Kafka) -> None:
+    topic = group = "passed-over"
+    with before_the_marker(one_broker, topic, isolation="read_committed") as rig:
+        rig.put_forward(RESIDUE_SECONDS / 2)
+        rig.run_once()
+        assert rig.lag(group) == 1
+
+        rig.put_forward(RESIDUE_SECONDS / 2)
+        rig.run_once()
+        assert rig.lag(group) == 0
+        assert rig.value("records_lag_max", group=group) == 0
+
+        with transactions(one_broker, f"{topic}-more") as producer:
+            send_in_transaction(producer, topic)
+        rig.wait_for_lag(1 + 2, group)
+
+
+def test_a_marker_that_has_been_passed_over_wakes_no_group_that_has_gone_to_sleep(one_broker: Kafka) -> None:
+    topic = group = "asleep"
+    with before_the_marker(one_broker, topic, isolation="read_committed") as rig:
+        rig.put_forward(RESIDUE_SECONDS)
+        rig.run_once()
+        assert rig.lag(group) == 0
+
+        remove_members(one_broker, group)
+        for _ in range(3):
+            rig.look_round()
+
+            assert rig.lag(group) == 0
+
+
+def test_without_its_rule_a_last_message_is_never_taken_for_a_marker(one_broker: Kafka) -> None:
+    with before_the_marker(one_broker, "no-rule") as rig:
+        rig.put_forward(2 * RESIDUE_SECONDS)
+        rig.run_once()
+
+        assert rig.lag("no-rule") == 1
+
+
+def test_without_a_member_to_read_it_a_last_message_is_never_taken_for_a_marker(one_broker: Kafka) -> None:
+    topic = group = "nobody-there"
+    create_topic(one_broker, topic)
+    produce(one_broker, topic, 5)
+    commit(one_broker, group, {(topic, 0): 4})
+    with in_process(one_broker, rules=[{"group": group, "isolation": "read_committed"}]) as rig:
+        for _ in range(3):
+            rig.put_forward(RESIDUE_SECONDS)
+            rig.run_once()
+
+            assert rig.lag(group) == 1
