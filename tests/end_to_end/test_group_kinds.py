@@ -57,6 +57,7 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
             assert standing(rig, group) == Standing(Kind.CONSUMER, Phase.STABLE)
             assert description(rig, group, Kind.CONSUMER) == Description(1, True, frozenset({read}))
             assert isinstance(rig.refusal("lag", group=group, topic=left), NothingChosen)
+            assert members(rig, group) == 1
 
 
 def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one_broker: Kafka) -> None:
@@ -73,6 +74,7 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
 
         assert standing(rig, application) == Standing(Kind.STREAMS, Phase.STABLE)
         assert description(rig, application, Kind.STREAMS) == Description(1, True, frozenset({source, internal}))
+        assert members(rig, application) == 1
         assert rig.lag(application, source) == 7
         assert rig.lag(application) == 7 + 7
         assert isinstance(rig.refusal("lag", group=application, topic=left), NothingChosen)
@@ -90,10 +92,13 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
 
             assert standing(rig, group) == Standing(Kind.SHARE, Phase.STABLE)
             assert description(rig, group, Kind.SHARE) == Description(1, True, frozenset({topic}))
+            rig.look_round()
+            assert members(rig, group) == 1
             process.stop()
         produce(one_broker, topic, 7, partition=0)
         produce(one_broker, topic, 2, partition=1)
         rig.wait_for_lag(9, group)
+        rig.wait_for(lambda: members(rig, group) == 0, "the member to be gone")
 
         assert share_lags(one_broker, group) == {(topic, 0): 7, (topic, 1): 2}
         assert rig.lag(group, topic, partition="0") == 7
@@ -165,6 +170,11 @@ def listing(rig: InProcess) -> Listing:
 
 def standing(rig: InProcess, group: str) -> Standing | None:
     return listing(rig).standings.get(group)
+
+
+def members(rig: InProcess, group: str) -> int | None:
+    """What the cycle hands to the history."""
+    return rig.cycle._members.counts.get(group)
 
 
 def description(rig: InProcess, group: str, kind: Kind) -> Description:
