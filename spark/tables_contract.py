@@ -120,7 +120,7 @@ PARTITIONS = (
     Column("group", Type.TEXT, "the consumer group"),
     Column("topic", Type.TEXT, "the topic"),
     Column("partition", Type.INT32, "the partition's number"),
-    Column("hour", Type.TIME, "start of the hour"),
+    Column("starts_at", Type.TIME, "start of the hour"),
     Column("samples", Type.INT64, "rows in this hour"),
     Column("seconds", Type.FLOAT64, "sum where `produced` is known; null: nowhere", is_nullable=True),
     Column("produced", Type.INT64, "messages; null: not known", is_nullable=True),

@@ -1,0 +1,132 @@
+"""`python -m spark`, `kafka-lag-report`: from the history's samples to tables, and from these to a report."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+
+from spark.compact import Outcome, compact
+from spark.ending import Ending
+from spark.files import files_at
+from spark.problems import Interrupted, Unusable
+from spark.session import Machine, started
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://… or hdfs://….")]
+Master = Annotated[str | None, typer.Option(help="Spark's master; all cores of this machine where nothing is said.")]
+Memory = Annotated[str | None, typer.Option(help="Heap of the driver, as Spark writes it: 4g.")]
+
+
+@app.callback()
+def commands() -> None:
+    """Reports from the history of consumer group lag."""
+
+
+@app.command("compact")
+def compact_command(
+    history: History,
+    until: Annotated[str | None, typer.Option(help="Only hours that end before it: 2026-11-20T07:00Z.")] = None,
+    master: Master = None,
+    driver_memory: Memory = None,
+) -> None:
+    """Makes deltas, hourly and daily tables of every finished hour that needs it; deletes no sample."""
+    now = datetime.now(UTC)
+    with _running(Machine(master, driver_memory)) as (session, say, ending):
+        files = files_at(history, session)
+        outcome = compact(files, session, _time(until) or now, now, say, ending.check)
+        _tell(outcome, say)
+
+
+def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
+    for each in outcome.skipped:
+        say(f"skipped {each.path}: {each.reason}")
+    hours, days = len(outcome.hours), len(outcome.days)
+    say(
+        f"compacted {hours} hours, summarised {days} days, skipped {len(outcome.skipped)}"
+        if hours or days
+        else "nothing to do"
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    """Without a zone it is UTC."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Unusable(f"{text!r} is no time like 2026-11-20T07:00Z") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+Running = tuple[Callable[[], SparkSession], Callable[[str], None], Ending]
+
+
+@contextlib.contextmanager
+def _running(machine: Machine) -> Iterator[Running]:
+    """A session when it is first asked for, a way to tell progress, and the process's end in one sentence."""
+    ending = Ending()
+    ending.watch_signals()
+    console = Console(stderr=True, highlight=False)
+    try:
+        with contextlib.ExitStack() as stack, _progress(console) as say:
+            sessions: list[SparkSession] = []
+
+            def session() -> SparkSession:
+                if not sessions:
+                    say("starting Spark")
+                    sessions.append(stack.enter_context(started(machine)))
+                    ending.watch_jobs(sessions[0])
+                return sessions[0]
+
+            yield session, say, ending
+    except Unusable as error:
+        _end(str(error), 2)
+    except Interrupted:
+        _end("interrupted; the next run goes on from here", ending.status)
+    except (PySparkException, OSError) as error:
+        if ending.asked.is_set():
+            _end("interrupted; the next run goes on from here", ending.status)
+        _end(_first_line(error), 1)
+
+
+@contextlib.contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """On a terminal the newest line is what is being done now; elsewhere each is a line of its own."""
+    if not console.is_terminal:
+        yield lambda text: print(text, file=sys.stderr, flush=True)
+        return
+    with console.status("") as status:
+
+        def say(text: str) -> None:
+            console.print(text)
+            status.update(text)
+
+        yield say
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__
+
+
+def _end(text: str, status: int) -> None:
+    print(f"kafka-lag-report: {text}", file=sys.stderr)
+    raise typer.Exit(status)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

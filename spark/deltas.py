@@ -1,0 +1,236 @@
+"""Pure: samples -> deltas, their totals per topic and sample, and what is carried into the next hour.
+
+A series is a cluster, group, topic and partition; a generation of it one `topic_id` (null is one, too). Names are long,
+so rows are shuffled and sorted by a 64-bit hash of them, in which half a million series meet once in 10^8 histories.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from spark.tables_contract import DELTAS, PARTITIONS, SAMPLE_COLUMNS, TOTALS
+
+REMEMBERED = timedelta(days=31)
+"""A series of which nothing was known for longer starts anew."""
+
+GAP = 1.5
+"""Intervals without a sample that make a gap."""
+
+NAMES = ("cluster", "group", "topic")
+SERIES = (*NAMES, "topic_id", "partition")
+
+CARRIED = T.StructType(
+    [
+        T.StructField("cluster", T.StringType()),
+        T.StructField("group", T.StringType()),
+        T.StructField("topic", T.StringType()),
+        T.StructField("topic_id", T.StringType()),
+        T.StructField("partition", T.IntegerType()),
+        T.StructField("seen_at", T.TimestampType()),
+        T.StructField("end_at", T.TimestampType()),
+        T.StructField("log_end", T.LongType()),
+        T.StructField("committed", T.LongType()),
+        T.StructField("log_start", T.LongType()),
+    ]
+)
+"""The last known values of a series' generation: the end and when it was sampled; the commit and its sample's start."""
+
+_NO_START = -1
+
+
+def deltas_of(samples: DataFrame, carried: DataFrame) -> DataFrame:
+    """The samples' columns and DELTAS' further ones, with `date` and `hour` of the folder; sorted by series."""
+    series = Window.partitionBy("series")
+    in_order = series.orderBy("sampled_at", *_best_first())
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    known_end, known_commit = F.col("log_end").isNotNull(), F.col("committed").isNotNull()
+    return (
+        _with_carried(samples, carried)
+        .withColumn("series", F.xxhash64(*SERIES))
+        .withColumn("twin_of", F.lag("sampled_at").over(in_order))
+        .where(F.col("is_carried") | F.col("twin_of").isNull() | (F.col("twin_of") != F.col("sampled_at")))
+        .withColumns(
+            {
+                "end_before": F.last("log_end", ignorenulls=True).over(before),
+                "end_at_before": F.last(F.when(known_end, F.col("sampled_at")), ignorenulls=True).over(before),
+                "commit_before": F.last("committed", ignorenulls=True).over(before),
+                "start_before": F.last(
+                    F.when(known_commit, F.coalesce("log_start", F.lit(_NO_START))), ignorenulls=True
+                ).over(before),
+            }
+        )
+        .where(~F.col("is_carried"))
+        .select(*_changes())
+    )
+
+
+def _with_carried(samples: DataFrame, carried: DataFrame) -> DataFrame:
+    """A carried value is one more sample, of which nothing else is told."""
+    own = samples.select(*(column.name for column in SAMPLE_COLUMNS), F.lit(False).alias("is_carried"))
+    earlier = carried.select(
+        *SERIES,
+        F.coalesce("end_at", F.timestamp_micros(F.lit(0))).alias("sampled_at"),
+        "log_end",
+        "committed",
+        "log_start",
+    ).withColumn("is_carried", F.lit(True))
+    return own.unionByName(earlier, allowMissingColumns=True)
+
+
+def _best_first() -> list[Column]:
+    """Which of two rows of one series and time is kept: what is known, and known later; then the larger values."""
+    values = ("received_at", "log_end", "committed", "log_start", "members", "state", "isolation", "interval_seconds")
+    return [is_known().desc(), *(F.col(name).desc_nulls_last() for name in values)]
+
+
+def _changes() -> list[Column]:
+    end, committed = F.col("log_end"), F.col("committed")
+    produced, consumed = end - F.col("end_before"), committed - F.col("commit_before")
+    is_reset = F.coalesce(produced < 0, F.lit(False))
+    is_rewind = F.coalesce(consumed < 0, F.lit(False))
+    was_behind_start = F.col("commit_before") < F.col("start_before")
+    is_skip = F.coalesce((consumed > 0) & (F.coalesce(committed > end, F.lit(False)) | was_behind_start), F.lit(False))
+    elapsed = (F.unix_micros("sampled_at") - F.unix_micros("end_at_before")) / F.lit(1e6)
+    at = F.col("sampled_at")
+    added = {
+        "seconds": F.when(produced.isNotNull(), elapsed),
+        "produced": F.when(~is_reset, produced),
+        "consumed": F.when(~is_rewind & ~is_skip, consumed),
+        "lag": _lag(),
+        "is_reset": is_reset,
+        "is_rewind": is_rewind,
+        "is_skip": is_skip,
+    }
+    columns = [
+        added[column.name].alias(column.name) if column.name in added else F.col(column.name) for column in DELTAS
+    ]
+    return [*columns, F.date_format(at, "yyyy-MM-dd").alias("date"), F.date_format(at, "HH").alias("hour")]
+
+
+def _lag() -> Column:
+    lag = F.col("log_end") - F.greatest("committed", F.coalesce("log_start", "committed"))
+    return F.when(F.col("state").isin("ok", "truncated") & (lag >= 0), lag)
+
+
+def is_known() -> Column:
+    """Whether a sample's commit (or its absence) and end are known."""
+    return (F.col("committed").isNotNull() | (F.col("state") == "no_commit")) & F.col("log_end").isNotNull()
+
+
+def totals_of(deltas: DataFrame) -> DataFrame:
+    """TOTALS' columns, with the folder's `date` and `hour`."""
+    is_stale = F.col("state") == "stale"
+    is_settled = F.col("lag").isNotNull() | ((F.col("state") == "no_commit") & F.col("log_end").isNotNull())
+    has_lag = (F.col("unknown") == 0) & (F.col("with_lag") > 0)
+    return (
+        deltas.groupBy(*NAMES, "sampled_at", "date", "hour")
+        .agg(
+            F.max("interval_seconds").alias("interval_seconds"),
+            F.sum("lag").alias("lag"),
+            F.max("lag").alias("lag_max"),
+            F.count("lag").alias("with_lag"),
+            F.count("*").cast("int").alias("partitions"),
+            _count(F.col("state") == "no_commit").alias("uncommitted"),
+            _count(is_stale).alias("stale"),
+            _count(~is_stale & ~is_settled).alias("unknown"),
+            F.max("members").alias("members"),
+            F.sum(F.when(F.col("produced").isNotNull(), F.col("seconds"))).alias("all_seconds"),
+            F.min("seconds").alias("least_seconds"),
+            F.sum("produced").alias("produced"),
+            F.sum("consumed").alias("consumed"),
+            _count(F.col("is_reset")).alias("resets"),
+            _count(F.col("is_rewind")).alias("rewinds"),
+            _count(F.col("is_skip")).alias("skips"),
+        )
+        .withColumns(
+            {
+                "lag": F.when(has_lag, F.col("lag")),
+                "lag_max": F.when(has_lag, F.col("lag_max")),
+                "seconds": F.col("all_seconds") / F.col("partitions"),
+                "is_after_gap": F.coalesce(
+                    F.col("least_seconds") > F.col("interval_seconds") * F.lit(GAP), F.lit(False)
+                ),
+            }
+        )
+        .select(*(column.name for column in TOTALS), "date", "hour")
+    )
+
+
+def _count(condition: Column) -> Column:
+    return F.count(F.when(condition, 1)).cast("int")
+
+
+def series_hours_of(deltas: DataFrame) -> DataFrame:
+    """One row per series, generation and hour: its sums, and its last known values in CARRIED's words."""
+    at, known_end, known_commit = F.col("sampled_at"), F.col("log_end").isNotNull(), F.col("committed").isNotNull()
+    end_at, commit_at = F.when(known_end, at), F.when(known_commit, at)
+    return deltas.groupBy(*SERIES, "date", "hour").agg(
+        F.count("*").alias("samples"),
+        F.sum(F.when(F.col("produced").isNotNull(), F.col("seconds"))).alias("seconds"),
+        F.sum("produced").alias("produced"),
+        F.sum("consumed").alias("consumed"),
+        F.max("lag").alias("lag_max"),
+        F.max(F.when(known_end | known_commit, at)).alias("seen_at"),
+        F.max(end_at).alias("end_at"),
+        F.max_by("log_end", end_at).alias("log_end"),
+        F.max_by("committed", commit_at).alias("committed"),
+        F.max_by(F.coalesce("log_start", F.lit(_NO_START)), commit_at).alias("log_start"),
+    )
+
+
+def partitions_of(series_hours: DataFrame) -> DataFrame:
+    """PARTITIONS' columns, with the folder's `date` and `hour`."""
+    return (
+        series_hours.groupBy(*NAMES, "partition", "date", "hour")
+        .agg(
+            *(F.sum(name).alias(name) for name in ("samples", "seconds", "produced", "consumed")),
+            F.max("lag_max").alias("lag_max"),
+        )
+        .withColumn("starts_at", F.to_timestamp(F.concat("date", F.lit(" "), "hour"), "yyyy-MM-dd HH"))
+        .select(*(column.name for column in PARTITIONS), "date", "hour")
+    )
+
+
+def carried_of(series_hours: DataFrame, carried: DataFrame, hours: DataFrame) -> DataFrame:
+    """CARRIED's columns at the end of every hour, with `date` and `hour`.
+
+    `hours`: date, hour, place (0, 1, … in order) and ends_at of all hours in question; `carried`: before the first.
+    """
+    until_now = Window.partitionBy("series").orderBy("place")
+    own = series_hours.join(F.broadcast(hours), on=["date", "hour"], how="inner")
+    values = [field.name for field in CARRIED.fields]
+    rows = own.select(*values, "place").unionByName(carried.select(*values, F.lit(-1).alias("place")))
+    last_place = hours.agg(F.max("place").alias("last_place"))
+    known = ("seen_at", "end_at", "log_end", "committed", "log_start")
+    filled = rows.withColumn("series", F.xxhash64(*SERIES)).withColumns(
+        {
+            **{
+                name: F.last(name, ignorenulls=True).over(
+                    until_now.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+                )
+                for name in known
+            },
+            "next_place": F.lead("place").over(until_now),
+        }
+    )
+    stands = F.sequence(F.greatest("place", F.lit(0)), F.coalesce("next_place", F.col("last_place") + 1) - 1)
+    return (
+        filled.crossJoin(F.broadcast(last_place))
+        .where(F.greatest("place", F.lit(0)) < F.coalesce("next_place", F.col("last_place") + 1))
+        .withColumn("place", F.explode(stands))
+        .join(F.broadcast(hours), on="place", how="inner")
+        .where(F.col("seen_at") >= F.col("ends_at") - F.expr(f"INTERVAL {REMEMBERED.days} DAYS"))
+        .select(*values, "date", "hour")
+    )
+
+
+def digests_of(carried: DataFrame) -> DataFrame:
+    """`date`, `hour`, `digest`: the same for the same rows in any order."""
+    names = [field.name for field in CARRIED.fields]
+    return carried.groupBy("date", "hour").agg(
+        F.hex(F.bit_xor(F.xxhash64(*names))).alias("digest"), F.count("*").alias("series")
+    )

@@ -1,0 +1,173 @@
+"""The history's files: which of them are sound, and their rows as a DataFrame with the contract's schema."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY
+from adapter.history_contract import Type as SampleType
+from spark.files import File, Files
+from spark.tables_contract import SAMPLE_COLUMNS, Column, Type
+
+HOUR = timedelta(hours=1)
+
+SPARK_TYPES: dict[Type, T.DataType] = {
+    Type.TIME: T.TimestampType(),
+    Type.TEXT: T.StringType(),
+    Type.INT32: T.IntegerType(),
+    Type.INT64: T.LongType(),
+    Type.FLOAT32: T.FloatType(),
+    Type.FLOAT64: T.DoubleType(),
+    Type.FLAG: T.BooleanType(),
+}
+
+ARROW_TYPES = {
+    SampleType.TIME: (pa.timestamp("us", tz="UTC"),),
+    SampleType.NAME: (pa.string(), pa.large_string()),
+    SampleType.INT32: (pa.int32(),),
+    SampleType.INT64: (pa.int64(),),
+    SampleType.FLOAT32: (pa.float32(),),
+}
+
+FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
+WRITER = re.compile(r"(?P<writer>.+?)-\d{4}-?\d\d-?\d\d[T_-]?\d.*\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A file that can be read; `is_of_its_hour`: all its rows belong where it lies."""
+
+    file: File
+    writer: str
+    rows: int
+    is_of_its_hour: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was left out, and why, in words."""
+
+    path: str
+    reason: str
+
+
+def schema_of(columns: Iterable[Column]) -> T.StructType:
+    """Every column nullable, as Spark reads Parquet."""
+    return T.StructType([T.StructField(column.name, SPARK_TYPES[column.type]) for column in columns])
+
+
+SCHEMA = schema_of(SAMPLE_COLUMNS)
+
+
+def hour_of(folder: str) -> datetime | None:
+    """`samples/date=2026-11-20/hour=07` -> its start; None: no such folder."""
+    found = FOLDER.fullmatch(folder)
+    if found is None:
+        return None
+    try:
+        return datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def folder_of(hour: datetime) -> str:
+    """`date=2026-11-20/hour=07`."""
+    return f"{hour:date=%Y-%m-%d/hour=%H}"
+
+
+def writer_of(name: str) -> str:
+    """What stands before the time of the first sample."""
+    found = WRITER.fullmatch(name)
+    return found["writer"] if found else name.removesuffix(".parquet")
+
+
+def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
+    """Reads the footer and nothing else."""
+    if not file.name.endswith(".parquet"):
+        return Skipped(file.path, "is no Parquet file by its name")
+    if not file.size:
+        return Skipped(file.path, "is empty")
+    try:
+        with files.opened(file) as opened:
+            metadata = pq.ParquetFile(opened).metadata
+            reason = _fault(metadata)
+    except (pa.ArrowException, OSError, ValueError):
+        return Skipped(file.path, "is torn, or no Parquet file")
+    if reason:
+        return Skipped(file.path, reason)
+    return Sound(file, writer_of(file.name), metadata.num_rows, _lies_within(metadata, hour))
+
+
+def _fault(metadata: pq.FileMetaData) -> str | None:
+    version = (metadata.metadata or {}).get(VERSION_KEY.encode())
+    if version is None:
+        return "was not written by the adapter: it names no version of the contract"
+    if not version.isdigit():
+        return f"names no version of the contract that could be read: {version.decode(errors='replace')!r}"
+    if int(version) > VERSION:
+        return f"was written for version {int(version)} of the contract, known is {VERSION}"
+    return _wrong_column(metadata)
+
+
+def _wrong_column(metadata: pq.FileMetaData) -> str | None:
+    schema = metadata.schema.to_arrow_schema()
+    for column in SAMPLES:
+        place = schema.get_field_index(column.name)
+        if place < 0:
+            return f"has no column {column.name}, or two of them"
+        found = schema.field(place).type
+        found = found.value_type if pa.types.is_dictionary(found) else found
+        if found not in ARROW_TYPES[column.type]:
+            return f"has the column {column.name} as {found}, not as {column.type}"
+        if not column.is_nullable and _nulls(metadata, column.name):
+            return f"has rows without {column.name}"
+    return None
+
+
+def _nulls(metadata: pq.FileMetaData, column: str) -> int:
+    return sum(each.null_count for each in _statistics(metadata, column) if each is not None and each.has_null_count)
+
+
+def _lies_within(metadata: pq.FileMetaData, hour: datetime) -> bool:
+    each = _statistics(metadata, "sampled_at")
+    return all(one is not None and one.has_min_max and hour <= one.min and one.max < hour + HOUR for one in each)
+
+
+def _statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:
+    place = metadata.schema.to_arrow_schema().get_field_index(column)
+    groups = (metadata.row_group(number) for number in range(metadata.num_row_groups))
+    return [group.column(place).statistics for group in groups if group.num_rows]
+
+
+def samples_of(session: SparkSession, files: Files, sound: Sequence[Sound]) -> DataFrame:
+    """The rows of these files, without those that belong to another hour than their folder's; `writer` beside them."""
+    reader = session.read.schema(SCHEMA)
+    parts = [empty(session, SCHEMA).withColumn("writer", F.lit(""))] if not sound else []
+    for writer in sorted({each.writer for each in sound}):
+        own = [each for each in sound if each.writer == writer]
+        whole = [files.uri(each.file.path) for each in own if each.is_of_its_hour]
+        found = [reader.parquet(*whole)] if whole else []
+        found += [_within(reader.parquet(files.uri(each.file.path)), each) for each in own if not each.is_of_its_hour]
+        parts += [part.withColumn("writer", F.lit(writer)) for part in found]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def empty(session: SparkSession, schema: T.StructType) -> DataFrame:
+    """No rows, and no job to find that out."""
+    return session.range(0).select(*(F.lit(None).cast(field.dataType).alias(field.name) for field in schema))
+
+
+def _within(rows: DataFrame, sound: Sound) -> DataFrame:
+    hour = hour_of(sound.file.folder)
+    assert hour is not None, "only files of an hour's folder are examined"
+    return rows.where((F.col("sampled_at") >= F.lit(hour)) & (F.col("sampled_at") < F.lit(hour + HOUR)))

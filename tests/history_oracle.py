@@ -1,0 +1,247 @@
+"""What the tables must hold, said in plain Python: dicts in, dicts out, nothing shared with spark/.
+
+A sample is a dict of the contract's columns and `writer`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+Row = dict[str, Any]
+
+TOPIC = ("cluster", "group", "topic")
+SERIES = (*TOPIC, "partition")
+
+
+def tables_of(samples: Iterable[Row]) -> dict[str, list[Row]]:
+    """deltas, totals, partitions, hourly, daily."""
+    deltas = deltas_of(counting(without_twins(samples)))
+    totals = [total_of(rows) for rows in grouped(deltas, *TOPIC, "sampled_at").values()]
+    hourly = summaries(deltas, totals, "hour", hour_of)
+    for row in hourly:
+        row["expected_samples"] = int(3600 / row.pop("mean_interval") + 0.5)
+    daily = summaries(deltas, totals, "day", day_of)
+    by_day = grouped([row | {"day": day_of(row["hour"])} for row in hourly], *TOPIC, "day")
+    for row in daily:
+        hours = by_day[tuple(row[name] for name in (*TOPIC, "day"))]
+        row.pop("mean_interval")
+        row["expected_samples"], row["hours"] = sum(hour["expected_samples"] for hour in hours), len(hours)
+    return {
+        "deltas": deltas,
+        "totals": totals,
+        "partitions": partitions_of(deltas),
+        "hourly": hourly,
+        "daily": daily,
+    }
+
+
+def grouped(rows: Iterable[Row], *columns: str) -> dict[tuple[Any, ...], list[Row]]:
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        found[tuple(row[column] for column in columns)].append(row)
+    return found
+
+
+def hour_of(at: datetime) -> datetime:
+    return at.replace(minute=0, second=0, microsecond=0)
+
+
+def day_of(at: datetime) -> datetime:
+    return hour_of(at).replace(hour=0)
+
+
+def is_known(row: Row) -> bool:
+    return (row["committed"] is not None or row["state"] == "no_commit") and row["log_end"] is not None
+
+
+def without_twins(samples: Iterable[Row]) -> list[Row]:
+    """Of one writer's rows of one series, generation and time, the one that knows most."""
+    values = ("received_at", "log_end", "committed", "log_start", "members", "state", "isolation", "interval_seconds")
+
+    def worth(row: Row) -> tuple[Any, ...]:
+        return (is_known(row), *((row[name] is not None, row[name]) for name in values))
+
+    twins = grouped(samples, "writer", *SERIES, "topic_id", "sampled_at").values()
+    return [max(rows, key=worth) for rows in twins]
+
+
+def counting(samples: Iterable[Row]) -> list[Row]:
+    """The rows of each cluster and minute's writer."""
+    kept: list[Row] = []
+    for _, rows in sorted(grouped(samples, "cluster").items()):
+        minutes: dict[datetime, list[Row]] = defaultdict(list)
+        for row in rows:
+            minutes[row["sampled_at"].replace(second=0, microsecond=0)].append(row)
+        chosen: dict[datetime, str] = {}
+        for minute in sorted(minutes):
+            known: dict[str, int] = defaultdict(int)
+            for row in minutes[minute]:
+                known[row["writer"]] += is_known(row)
+            best = sorted(writer for writer, count in known.items() if count == max(known.values()))
+            before = chosen.get(minute - timedelta(minutes=1))
+            chosen[minute] = before if before in best else best[0]
+            kept += [row for row in minutes[minute] if row["writer"] == chosen[minute]]
+    return kept
+
+
+def deltas_of(samples: Iterable[Row]) -> list[Row]:
+    found: list[Row] = []
+    for rows in grouped(samples, *SERIES, "topic_id").values():
+        end = end_at = commit = start_then = None
+        for row in sorted(rows, key=lambda row: row["sampled_at"]):
+            at, log_end, committed = row["sampled_at"], row["log_end"], row["committed"]
+            new = {name: value for name, value in row.items() if name != "writer"}
+            new |= {"seconds": None, "produced": None, "consumed": None, "lag": lag_of(row)}
+            new |= {"is_reset": False, "is_rewind": False, "is_skip": False}
+            if log_end is not None:
+                if end is not None:
+                    new["seconds"] = (at - end_at).total_seconds()
+                    new["is_reset"] = log_end < end
+                    new["produced"] = None if log_end < end else log_end - end
+                end, end_at = log_end, at
+            if committed is not None:
+                if commit is not None:
+                    new["is_rewind"] = committed < commit
+                    beyond_end = log_end is not None and committed > log_end
+                    below_start = start_then is not None and commit < start_then
+                    new["is_skip"] = committed > commit and (beyond_end or below_start)
+                    if not new["is_rewind"] and not new["is_skip"]:
+                        new["consumed"] = committed - commit
+                commit, start_then = committed, row["log_start"]
+            found.append(new)
+    return found
+
+
+def lag_of(row: Row) -> int | None:
+    end, committed, start = row["log_end"], row["committed"], row["log_start"]
+    if row["state"] not in {"ok", "truncated"} or end is None or committed is None:
+        return None
+    lag: int = end - (committed if start is None else max(committed, start))
+    return lag if lag >= 0 else None
+
+
+def total_of(rows: Sequence[Row]) -> Row:
+    """Of one topic's rows of one time."""
+    fresh = [row for row in rows if row["state"] != "stale"]
+    settled = [
+        row for row in fresh if row["lag"] is not None or (row["state"] == "no_commit" and row["log_end"] is not None)
+    ]
+    lags = [row["lag"] for row in fresh if row["lag"] is not None]
+    is_sample = len(settled) == len(fresh) and bool(lags)
+    known_seconds = [row["seconds"] for row in rows if row["produced"] is not None]
+    seconds = [row["seconds"] for row in rows if row["seconds"] is not None]
+    interval = max(row["interval_seconds"] for row in rows)
+    return {
+        **{name: rows[0][name] for name in (*TOPIC, "sampled_at")},
+        "interval_seconds": interval,
+        "lag": sum(lags) if is_sample else None,
+        "lag_max": max(lags) if is_sample else None,
+        "partitions": len(rows),
+        "uncommitted": sum(row["state"] == "no_commit" for row in rows),
+        "stale": len(rows) - len(fresh),
+        "unknown": len(fresh) - len(settled),
+        "members": most(rows, "members"),
+        "seconds": sum(known_seconds) / len(rows) if known_seconds else None,
+        "produced": total(rows, "produced"),
+        "consumed": total(rows, "consumed"),
+        "resets": sum(row["is_reset"] for row in rows),
+        "rewinds": sum(row["is_rewind"] for row in rows),
+        "skips": sum(row["is_skip"] for row in rows),
+        "is_after_gap": bool(seconds) and min(seconds) > 1.5 * interval,
+    }
+
+
+def known(rows: Iterable[Row], name: str) -> list[Any]:
+    return [row[name] for row in rows if row[name] is not None]
+
+
+def total(rows: Iterable[Row], name: str) -> Any:  # noqa: ANN401 -- int or float, as the column is
+    values = known(rows, name)
+    return sum(values) if values else None
+
+
+def most(rows: Iterable[Row], name: str) -> Any:  # noqa: ANN401 -- int or float, as the column is
+    return max(known(rows, name), default=None)
+
+
+def partitions_of(deltas: Iterable[Row]) -> list[Row]:
+    hours = grouped([row | {"starts_at": hour_of(row["sampled_at"])} for row in deltas], *SERIES, "starts_at")
+    return [
+        {
+            **dict(zip((*SERIES, "starts_at"), key, strict=True)),
+            "samples": len(rows),
+            "seconds": total([row for row in rows if row["produced"] is not None], "seconds"),
+            "produced": total(rows, "produced"),
+            "consumed": total(rows, "consumed"),
+            "lag_max": most(rows, "lag"),
+        }
+        for key, rows in hours.items()
+    ]
+
+
+def summaries(
+    deltas: Iterable[Row], totals: Iterable[Row], column: str, start: Callable[[datetime], datetime]
+) -> list[Row]:
+    """One row per topic and span; `mean_interval` is left for whoever knows what was expected."""
+    of_topic = grouped([row | {column: start(row["sampled_at"])} for row in totals], *TOPIC, column)
+    of_parts = grouped([row | {column: start(row["sampled_at"])} for row in deltas], *TOPIC, column)
+    return [
+        dict(zip((*TOPIC, column), key, strict=True)) | of_samples(rows) | of_changes(of_parts[key])
+        for key, rows in of_topic.items()
+    ]
+
+
+def of_samples(totals: Sequence[Row]) -> Row:
+    lags = sorted(known(totals, "lag"))
+    lagging = [row for row in totals if row["lag"] is not None and row["lag"] > 0]
+    members = known(totals, "members")
+    return {
+        "lag_p50": percentile(lags, 0.5),
+        "lag_p95": percentile(lags, 0.95),
+        "lag_p99": percentile(lags, 0.99),
+        "lag_max": lags[-1] if lags else None,
+        "lag_mean": sum(lags) / len(lags) if lags else None,
+        "lag_partition_max": most(totals, "lag_max"),
+        "seconds_lagging": sum(row["interval_seconds"] for row in lagging),
+        "lagging_consumed": total(lagging, "consumed"),
+        "lagging_covered_seconds": sum(row["seconds"] or 0.0 for row in lagging if row["consumed"] is not None),
+        "samples": len(lags),
+        "cycles": len(totals),
+        "mean_interval": sum(row["interval_seconds"] for row in totals) / len(totals),
+        "gaps": sum(row["is_after_gap"] for row in totals),
+        "resets": sum(row["resets"] for row in totals),
+        "rewinds": sum(row["rewinds"] for row in totals),
+        "skips": sum(row["skips"] for row in totals),
+        "partitions": max(row["partitions"] for row in totals),
+        "uncommitted_max": max(row["uncommitted"] for row in totals),
+        "stale_samples": sum(row["stale"] == row["partitions"] for row in totals),
+        "members_min": min(members, default=None),
+        "members_mean": sum(members) / len(members) if members else None,
+        "members_max": max(members, default=None),
+    }
+
+
+def of_changes(deltas: Sequence[Row]) -> Row:
+    parts = grouped(deltas, "partition").values()
+    covered = sum(row["seconds"] for row in deltas if row["produced"] is not None) / len(parts)
+    produced, consumed = total(deltas, "produced"), total(deltas, "consumed")
+    largest = max((total(rows, "produced") or 0 for rows in parts), default=0)
+    return {
+        "produced": produced,
+        "consumed": consumed,
+        "covered_seconds": covered,
+        "production_rate": produced / covered if covered and produced is not None else None,
+        "consumption_rate": consumed / covered if covered and consumed is not None else None,
+        "skew": largest / produced if produced else None,
+    }
+
+
+def percentile(ordered: Sequence[int], share: float) -> float | None:
+    """As SQL's percentile_cont."""
+    if not ordered:
+        return None
+    place = share * (len(ordered) - 1)
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
