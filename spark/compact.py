@@ -256,7 +256,8 @@ def _summarise_days(run: Run, found: Found) -> list[str]:
     for day, folders in days.items():
         records = {folder: read_record(run.files, folder) for folder in folders}
         made_from = {folder: record.identity for folder, record in records.items() if record}
-        if made_from and made_from != _made_from(run.files, day):
+        was_made_from = _made_from(run.files, day)
+        if any(was_made_from.get(folder) != identity for folder, identity in made_from.items()):
             run.check()
             run.say(f"summarising {day}: {len(made_from)} hours")
             _summarise(run, day, made_from)
@@ -264,8 +265,12 @@ def _summarise_days(run: Run, found: Found) -> list[str]:
     return done
 
 
-def _made_from(files: Files, day: str) -> object:
-    return json.loads(files.read(f"hourly/date={day}/_inputs.json") or "null")
+def _made_from(files: Files, day: str) -> Mapping[str, str]:
+    """Hour -> identity of its deltas; hours that retention took since are no reason to forget them."""
+    try:
+        return dict(json.loads(files.read(f"hourly/date={day}/_inputs.json") or "{}"))
+    except (ValueError, TypeError):
+        return {}
 
 
 def _summarise(run: Run, day: str, made_from: Mapping[str, str]) -> None:

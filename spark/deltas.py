@@ -113,7 +113,8 @@ def _changes() -> list[Column]:
 
 def _lag() -> Column:
     lag = F.col("log_end") - F.greatest("committed", F.coalesce("log_start", "committed"))
-    return F.when(F.col("state").isin("ok", "truncated") & (lag >= 0), lag)
+    has_commit = F.col("state").isin("ok", "truncated") & F.col("committed").isNotNull()
+    return F.when(has_commit & (lag >= 0), lag)
 
 
 def is_known() -> Column:

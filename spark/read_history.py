@@ -40,7 +40,7 @@ ARROW_TYPES = {
 }
 
 FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
-WRITER = re.compile(r"(?P<writer>.+?)-\d{4}-?\d\d-?\d\d[T_-]?\d.*\.parquet")
+WRITER = re.compile(r"(?P<writer>.+)-\d{8}T\d{6}[^-]*\.parquet")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,133 @@
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from spark.files import File, LocalFiles
+from spark.read_history import Skipped, Sound, examined, hour_of, writer_of
+from tests.written_history import SCHEMA, START, sample, write_file
+
+FOLDER = "samples/date=2026-11-20/hour=06"
+
+
+def judged(root: Path, path: Path) -> Sound | Skipped:
+    return examined(LocalFiles(root), File(str(path.relative_to(root)), path.stat().st_size), START)
+
+
+def reason(root: Path, path: Path) -> str:
+    result = judged(root, path)
+    assert isinstance(result, Skipped)
+    return result.reason
+
+
+def foreign(root: Path, table: pa.Table, version: str | None = "1") -> Path:
+    """A file of the history by its name."""
+    (root / FOLDER).mkdir(parents=True)
+    path = root / FOLDER / "a-20261120T060000.000000Z.parquet"
+    metadata = {"kafka_lag_adapter.contract": version} if version is not None else None
+    pq.write_table(table.replace_schema_metadata(metadata), path)
+    return path
+
+
+def rows() -> pa.Table:
+    return pa.Table.from_pylist([sample(0, 1, 2)], SCHEMA)
+
+
+def test_a_file_as_the_adapter_writes_it_is_sound(tmp_path: Path) -> None:
+    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2)], "adapter-7f-x2")
+
+    sound = judged(tmp_path, path)
+
+    assert isinstance(sound, Sound)
+    assert (sound.writer, sound.rows, sound.is_of_its_hour) == ("adapter-7f-x2", 1, True)
+
+
+def test_a_torn_file_is_named(tmp_path: Path) -> None:
+    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2)])
+    path.write_bytes(path.read_bytes()[:-100])
+
+    assert reason(tmp_path, path) == "is torn, or no Parquet file"
+
+
+def test_an_empty_file_is_named(tmp_path: Path) -> None:
+    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2)])
+    path.write_bytes(b"")
+
+    assert reason(tmp_path, path) == "is empty"
+
+
+def test_a_parquet_file_of_somebody_else_is_named(tmp_path: Path) -> None:
+    path = foreign(tmp_path, pa.table({"a": [1]}), version=None)
+
+    assert reason(tmp_path, path) == "was not written by the adapter: it names no version of the contract"
+
+
+def test_a_newer_contract_is_not_guessed_at(tmp_path: Path) -> None:
+    path = foreign(tmp_path, rows(), version="2")
+
+    assert reason(tmp_path, path) == "was written for version 2 of the contract, known is 1"
+
+
+@pytest.mark.parametrize("version", ["", "one", "-1"])
+def test_a_version_that_is_no_number_is_named(tmp_path: Path, version: str) -> None:
+    path = foreign(tmp_path, rows(), version=version)
+
+    assert reason(tmp_path, path).startswith("names no version of the contract that could be read")
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    path = foreign(tmp_path, rows().drop_columns(["log_end"]))
+
+    assert reason(tmp_path, path) == "has no column log_end, or two of them"
+
+
+def test_a_column_of_another_type_is_named(tmp_path: Path) -> None:
+    table = rows()
+    place = table.schema.get_field_index("partition")
+    path = foreign(tmp_path, table.set_column(place, "partition", table["partition"].cast(pa.int64())))
+
+    assert reason(tmp_path, path) == "has the column partition as int64, not as int32"
+
+
+def test_rows_without_a_name_are_not_read(tmp_path: Path) -> None:
+    table = rows()
+    place = table.schema.get_field_index("topic")
+    path = foreign(tmp_path, table.set_column(place, "topic", pa.nulls(1, pa.string())))
+
+    assert reason(tmp_path, path) == "has rows without topic"
+
+
+def test_further_columns_do_no_harm(tmp_path: Path) -> None:
+    path = foreign(tmp_path, rows().append_column("later", pa.array([1])))
+
+    assert isinstance(judged(tmp_path, path), Sound)
+
+
+def test_rows_of_another_hour_are_noticed(tmp_path: Path) -> None:
+    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2), sample(3600, 1, 2)])
+
+    sound = judged(tmp_path, path)
+
+    assert isinstance(sound, Sound)
+    assert not sound.is_of_its_hour
+
+
+def test_a_writer_s_name_may_have_dashes_and_figures() -> None:
+    assert writer_of("host-20261120-1a2b-20261121T193737.123456Z.parquet") == "host-20261120-1a2b"
+
+
+def test_a_name_without_a_time_is_a_writer_of_its_own() -> None:
+    assert writer_of("export.parquet") == "export"
+
+
+@pytest.mark.parametrize(
+    "folder", ["samples/date=2026-13-01/hour=00", "samples/2026/01", "samples/date=2026-01-01/hour=24"]
+)
+def test_a_folder_that_is_no_hour_has_no_start(folder: str) -> None:
+    assert hour_of(folder) is None
+
+
+def test_a_folder_names_its_hour_in_utc() -> None:
+    assert hour_of("samples/date=2026-11-20/hour=07") == datetime(2026, 11, 20, 7, tzinfo=UTC)
