@@ -19,7 +19,8 @@ def reachable(root: object) -> Iterator[object]:
     while waiting:
         one = waiting.pop()
         yield one
-        for other in gc.get_referents(one):
+        # The collector leaves out keys that are text, as they lead no further.
+        for other in (*gc.get_referents(one), *(one if isinstance(one, dict) else ())):
             if id(other) not in seen and not isinstance(other, type | ModuleType | FunctionType | BuiltinFunctionType):
                 seen.add(id(other))
                 waiting.append(other)
