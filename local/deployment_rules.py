@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from apiservice.issuing import SECRET_NAME
-from local.shipped import NAME, Rule, Shipped, at
+from local.shipped import NAME, Manifest, Rule, Shipped, at
 
 HARMLESS_VOLUMES = {
     "configMap",
@@ -35,24 +35,28 @@ def pods_are_restricted(shipped: Shipped) -> Iterator[str]:
     namespace = at(shipped.objects.get("namespace.yaml"), "metadata.labels") or {}
     if namespace.get("pod-security.kubernetes.io/enforce") != "restricted":
         yield "namespace.yaml: pod-security.kubernetes.io/enforce must be restricted"
-    wanted = {
-        "securityContext.runAsNonRoot": (shipped.pod, True),
-        "securityContext.seccompProfile.type": (shipped.pod, "RuntimeDefault"),
-        "securityContext.allowPrivilegeEscalation": (shipped.container, False),
-        "securityContext.readOnlyRootFilesystem": (shipped.container, True),
-        "securityContext.capabilities": (shipped.container, {"drop": ["ALL"]}),
+    for file, pod in shipped.pods.items():
+        yield from (f"{file}: {problem}" for problem in _not_restricted(pod))
+
+
+def _not_restricted(pod: Manifest) -> Iterator[str]:
+    wanted = {"securityContext.runAsNonRoot": True, "securityContext.seccompProfile.type": "RuntimeDefault"}
+    yield from (f"{path} must be {value}" for path, value in wanted.items() if at(pod, path) != value)
+    wanted_of_container = {
+        "securityContext.allowPrivilegeEscalation": False,
+        "securityContext.readOnlyRootFilesystem": True,
+        "securityContext.capabilities": {"drop": ["ALL"]},
     }
-    for path, (where, value) in wanted.items():
-        if at(where, path) != value:
-            yield f"deployment.yaml: {path} must be {value}"
-    if not at(shipped.pod, "securityContext.runAsUser"):
-        yield "deployment.yaml: securityContext.runAsUser must be a number other than 0"
+    for container in [*pod.get("initContainers", []), *(pod.get("containers") or [{}])]:
+        yield from (f"{path} must be {v}" for path, v in wanted_of_container.items() if at(container, path) != v)
+    if not at(pod, "securityContext.runAsUser"):
+        yield "securityContext.runAsUser must be a number other than 0"
     for key in ("hostNetwork", "hostPID", "hostIPC"):
-        if shipped.pod.get(key):
-            yield f"deployment.yaml: {key} must be absent"
-    for volume in shipped.pod.get("volumes", []):
+        if pod.get(key):
+            yield f"{key} must be absent"
+    for volume in pod.get("volumes", []):
         if not volume.keys() - {"name"} <= HARMLESS_VOLUMES:
-            yield f"deployment.yaml: volume {volume.get('name')} is of a kind that restricted pods may not have"
+            yield f"volume {volume.get('name')} is of a kind that restricted pods may not have"
 
 
 def selectors_choose_the_pods(shipped: Shipped) -> Iterator[str]:

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from local import deployment_rules, manifest_rules
+from local import deployment_rules, manifest_rules, report_rules
 from local.shipped import KUSTOMIZATION, Manifest, Shipped, at
 
+RULES = (*manifest_rules.RULES, *deployment_rules.RULES, *report_rules.RULES)
 MANIFESTS = Path(__file__).resolve().parent.parent / "manifests"
 
 
@@ -72,7 +73,7 @@ def problems(folder: Path = MANIFESTS) -> list[str]:
 
 def judge(shipped: Shipped) -> list[str]:
     """What the rules have to say."""
-    return [problem for rule in (*manifest_rules.RULES, *deployment_rules.RULES) for problem in rule(shipped)]
+    return [problem for rule in RULES for problem in rule(shipped)]
 
 
 def main(folder: Path = MANIFESTS) -> int:

@@ -56,6 +56,15 @@ class Shipped:
         return at(self.deployment, "spec.template.spec") or {}
 
     @property
+    def pods(self) -> dict[str, Manifest]:
+        """The pods' specs by the file that makes them: the Deployment's, and those of CronJobs."""
+        jobs = self.of_kind("CronJob")
+        return {
+            "deployment.yaml": self.pod,
+            **{name: at(job, "spec.jobTemplate.spec.template.spec") or {} for name, job in jobs},
+        }
+
+    @property
     def container(self) -> Manifest:
         return next(iter(self.pod.get("containers", [])), {})
 

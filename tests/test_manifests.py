@@ -16,8 +16,7 @@ from typer.main import get_group
 
 from apiservice.__main__ import app
 from apiservice.issuing import serving_manifests
-from local import deployment_rules, manifest_rules
-from local.manifests import MANIFESTS, gather, judge, load, main, problems, read
+from local.manifests import MANIFESTS, RULES, gather, judge, load, main, problems, read
 from local.shipped import Shipped
 
 ROOT = MANIFESTS.parent
@@ -26,6 +25,7 @@ NAMESPACE = "namespace.yaml"
 API_SERVICE = "api-service-external.yaml"
 SETTINGS = "config-map-settings.yaml"
 HPA = "example-hpa.yaml"
+JOB = "report/cron-job-report.yaml"
 SERVING = "cert-manager/certificate-serving.yaml"
 PRODUCT_LABEL = "app.kubernetes.io/name: kafka-lag-adapter"
 
@@ -223,6 +223,29 @@ BREACHES = {
     "an example that adds up all groups": Breach(
         HPA, "group: billing", "team: billing", "selector must name group and topic"
     ),
+    "a report that is root": Breach(JOB, "runAsUser: 65532", "runAsUser: 0", "runAsUser must be"),
+    "a report that gains rights": Breach(
+        JOB, "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "allowPrivilegeEscalation must be"
+    ),
+    "a report of another version": Breach(JOB, "report:0.1.0", "report:latest", "as in pyproject.toml"),
+    "a report's tag of another version": Breach(
+        "report/kustomization.yaml", "newTag: 0.1.0", "newTag: 0.2.0", "as in pyproject.toml"
+    ),
+    "a report that a Service takes for an adapter": Breach(
+        JOB, "name: kafka-lag-report # not", "name: kafka-lag-adapter # not", "would be chosen by service.yaml"
+    ),
+    "a report on another volume": Breach(
+        JOB, "claimName: kafka-lag-adapter-history", "claimName: x", "no volume is of"
+    ),
+    "an adapter without the volume": Breach(
+        "report/kustomization.yaml", "claimName: kafka-lag-adapter-history", "claimName: x", "no volume is of"
+    ),
+    "a report from outside the volume": Breach(
+        JOB, "--output=/var/lib/kafka-lag-adapter", "--output=/reports", "does not lie where the adapter has the volume"
+    ),
+    "a report that mounts the volume elsewhere": Breach(
+        JOB, "mountPath: /var/lib/kafka-lag-adapter", "mountPath: /history", "must mount the history at"
+    ),
     "an example that never wakes up": Breach(HPA, "- type: Pods", "- type: Percent", "it never leaves 0"),
 }
 
@@ -255,9 +278,8 @@ def test_a_breach_is_named_with_its_file(breach: Breach, whole: Shipped) -> None
 def test_every_rule_is_broken_by_some_breach(whole: Shipped) -> None:
     """A rule that no row of the table breaks could be one that never speaks."""
     broken = [_broken(whole, breach) for breach in BREACHES.values()]
-    rules = (*manifest_rules.RULES, *deployment_rules.RULES)
 
-    assert [rule.__name__ for rule in rules if not any([*rule(shipped)] for shipped in broken)] == []
+    assert [rule.__name__ for rule in RULES if not any([*rule(shipped)] for shipped in broken)] == []
 
 
 def test_the_shipped_manifests_have_no_problem() -> None:

@@ -13,7 +13,7 @@ from local.adapter import API_SERVICE, EXTERNAL_METRICS, NAMESPACE, Adapter
 from local.broker import Kafka
 from local.control_plane import ControlPlane
 from local.kafka_tools import Described, described_groups
-from local.manifests import load
+from local.manifests import MANIFESTS, load
 from local.processes import wait_until
 from tests.end_to_end.groups_to_read import COMMITS, LAG, UNLABELLED_GROUP, UNLABELLED_METRIC, path
 
@@ -153,6 +153,18 @@ def test_the_shipped_pod_is_admitted_to_its_restricted_namespace(control_plane: 
         "POST", where, {**pod, "spec": {**template["spec"], "containers": [container]}}
     )
     assert (status, b"violates PodSecurity" in body) == (403, True)
+
+
+def test_kube_apiserver_takes_the_reports_manifests_and_admits_its_pod(control_plane: ControlPlane) -> None:
+    documents = load(MANIFESTS / "report")
+    assert [document["kind"] for document in documents] == ["PersistentVolumeClaim", "CronJob"]
+    template = documents[1]["spec"]["jobTemplate"]["spec"]["template"]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": NAMESPACE}, "spec": template["spec"]}
+    for document in (*documents, pod):
+        untried = {**document, "metadata": {**document["metadata"], "name": "tried"}}
+        collection = control_plane.path_of(untried).rpartition("/")[0]
+        answer = control_plane.ask("POST", f"{collection}?dryRun=All&fieldValidation=Strict", untried)
+        assert answer["metadata"]["name"] == "tried"
 
 
 def test_the_adapter_may_not_do_more_than_its_manifests_say(control_plane: ControlPlane, adapter: Adapter) -> None:
