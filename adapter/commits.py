@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from adapter.brokers import Answer, Brokers, Failure
-from adapter.directory import NOBODY, Directory, asked_at, with_coordinators, with_listings
+from adapter.commit_plans import CommitPlan, CommitPlans, Learnt, learnt_of
+from adapter.directory import NOBODY, Directory, with_coordinators, with_listings
 from adapter.liveness import Liveness
-from adapter.questions import CommitQuestion
-from adapter.responses import Columns, Shape
+from adapter.responses import Columns
 from adapter.rows import Absences, Watching, still_committed
-from adapter.snapshot import Cause, Codes, Flags, Layout, State
+from adapter.snapshot import Cause, Codes, Flags, State
 from adapter.turns import Turn
 from adapter.wire import (
     COORDINATOR_ABSENT,
@@ -22,37 +22,11 @@ from adapter.wire import (
     NO_ERROR,
     NOT_COORDINATOR,
 )
-from adapter.wiring import NOWHERE, Wiring, codes_in, wired_commits
+from adapter.wiring import NOWHERE
 
-GROUPS_PER_REQUEST = 2_000
-"""One request per broker up to some thousand groups, and a response of some MB: far below the largest frame."""
 HEADLESS_CYCLES = 3
 """So many cycles running a cluster without any offsets has nobody who coordinates a group: then it has no commits."""
 OFFSETS_TOPIC = "__consumer_offsets"
-
-
-@dataclass(slots=True)
-class Learnt:
-    """What was found out about the shape of a question's responses; stands while the shape does."""
-
-    shape: Shape
-    code: Codes
-    """Group of the response -> index into the round's groups, or NOWHERE."""
-    topics: Sequence[Sequence[str]]
-    """Group of the response -> the watched topics that it has commits for."""
-    has_commits: Flags
-    """Group of the response -> whether it has commits for any topic at all."""
-    largest: Mapping[str, int]
-    """Watched topic -> the largest partition with a commit."""
-    is_remembered: bool = False
-    """Whether all of it is in `Commits.topics`."""
-    _wired: tuple[Layout, Wiring] | None = None
-
-    def wiring(self, layout: Layout) -> Wiring:
-        """Where the rows belong; the same object while the layout stands."""
-        if self._wired is None or self._wired[0] is not layout:
-            self._wired = (layout, wired_commits(self.shape, layout))
-        return self._wired[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,30 +63,6 @@ class CommitRound:
     """Groups and topics that have been committed, and are missing in the last answers."""
 
 
-@dataclass(slots=True)
-class _Plan:
-    """Whom to ask for what in a turn; stands while groups, coordinators and whoever is due do."""
-
-    groups: tuple[str, ...]
-    coordinators: Mapping[str, int]
-    brokers: frozenset[int]
-    is_due: Flags
-    questions: Sequence[CommitQuestion]
-    asked: Sequence[Codes]
-    """Of each question, as indexes into `groups`."""
-    coordinator: Codes
-    """Of each group, as far as it is known; NOBODY otherwise."""
-    learnt: list[Learnt | None] = field(default_factory=list)
-
-    def stands(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int], is_due: Flags) -> bool:
-        return (
-            groups is self.groups
-            and directory.coordinators is self.coordinators
-            and brokers == self.brokers
-            and np.array_equal(is_due, self.is_due)
-        )
-
-
 class Commits:
     """The groups of one cluster. Used by one thread."""
 
@@ -121,8 +71,7 @@ class Commits:
         self._liveness = liveness
         self._watching = watching
         self._headless: dict[str, int] = {}
-        self._plans: dict[int, _Plan] = {}
-        self._codes: dict[str, int] = {}
+        self._plans = CommitPlans()
         self._incomplete: set[str] = set()
         """Groups with topics that are missing in the last answers."""
         self.directory = Directory()
@@ -169,7 +118,7 @@ class Commits:
 
     def read(self, brokers: Collection[int], turn: Turn, *, has_offsets_topic: bool) -> CommitRound:
         """OffsetFetch at every broker that is present, for all its groups that are due; `turn` is about `groups`."""
-        plan = self._plan(frozenset(brokers), turn)
+        plan = self._plans.plan(self.groups, self.directory, frozenset(brokers), turn)
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
         answers = dict(zip(asked, self._brokers.commits([plan.questions[n] for n in asked]), strict=True))
@@ -177,37 +126,8 @@ class Commits:
             self._liveness.note({plan.questions[number].node: answer})
         return self._sorted_out(plan, answers, has_offsets_topic=has_offsets_topic)
 
-    def _plan(self, brokers: frozenset[int], turn: Turn) -> _Plan:
-        known = self._plans.get(turn.number)
-        if known is None or not known.stands(self.groups, self.directory, brokers, turn.is_due):
-            self._codes = {group: code for code, group in enumerate(self.groups)}
-            # Turns that were before are of no use any more where groups have changed.
-            self._plans = {n: plan for n, plan in self._plans.items() if plan.groups is self.groups}
-            known = self._plans[turn.number] = self._planned(brokers, turn, known)
-        return known
-
-    def _planned(self, brokers: frozenset[int], turn: Turn, before: _Plan | None) -> _Plan:
-        due = [self.groups[code] for code in np.flatnonzero(turn.is_due).tolist()]
-        old = {(one.node, tuple(one.groups)): one for one in before.questions} if before else {}
-        chunks = [
-            (node, tuple(groups[begin : begin + GROUPS_PER_REQUEST]))
-            for node, groups in asked_at(self.directory, due, sorted(brokers)).items()
-            for begin in range(0, len(groups), GROUPS_PER_REQUEST)
-        ]
-        coordinators = self.directory.coordinators
-        return _Plan(
-            self.groups,
-            coordinators,
-            brokers,
-            turn.is_due,
-            questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
-            asked=[np.array([self._codes[group] for group in groups], dtype=np.int32) for _, groups in chunks],
-            coordinator=np.array([coordinators.get(group, NOBODY) for group in self.groups], dtype=np.int32),
-            learnt=[None] * len(chunks),
-        )
-
     def _sorted_out(
-        self, plan: _Plan, answers: Mapping[int, Answer[Columns] | Failure], *, has_offsets_topic: bool
+        self, plan: CommitPlan, answers: Mapping[int, Answer[Columns] | Failure], *, has_offsets_topic: bool
     ) -> CommitRound:
         found = _Found(np.full(len(plan.groups), NOBODY, dtype=np.int32))
         parts = []
@@ -230,15 +150,15 @@ class Commits:
         unreported = self._remember(parts, headless)
         return CommitRound(plan.groups, plan.is_due, parts, headless, problems, unreported)
 
-    def _is_doubtful(self, plan: _Plan, number: int, answers: Mapping[int, object]) -> tuple[bool, bool]:
+    def _is_doubtful(self, plan: CommitPlan, number: int, answers: Mapping[int, object]) -> tuple[bool, bool]:
         return self._liveness.is_doubtful(plan.questions[number].node), number not in answers
 
-    def _part(self, plan: _Plan, number: int, answer: Answer[Columns], found: _Found) -> Part:
+    def _part(self, plan: CommitPlan, number: int, answer: Answer[Columns], found: _Found) -> Part:
         """What a response is believed; what it refuses goes to `found`."""
         question, columns = plan.questions[number], answer.content
         learnt = plan.learnt[number]
         if learnt is None or learnt.shape is not columns.shape:
-            learnt = plan.learnt[number] = self._learnt(columns.shape, plan.asked[number])
+            learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
         is_told = learnt.code != NOWHERE
         is_accepted = is_told & (columns.group_error == NO_ERROR)
         is_accepted &= found.node[learnt.code] == NOBODY
@@ -258,30 +178,12 @@ class Commits:
         is_doubtful = self._liveness.is_doubtful(question.node)
         return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful)
 
-    def _learnt(self, shape: Shape, asked: Codes) -> Learnt:
-        code = codes_in(shape, self._codes)
-        code[~np.isin(code, asked)] = NOWHERE
-        topics: list[list[str]] = [[] for _ in shape.groups]
-        largest: dict[str, int] = {}
-        begins = np.cumsum(shape.sizes) - shape.sizes
-        is_watched: dict[str, bool] = {}
-        for block, (group, topic) in enumerate(zip(shape.group.tolist(), shape.topics, strict=True)):
-            if topic not in is_watched:
-                is_watched[topic] = self._watching.watches_topic(topic)
-            if is_watched[topic] or topic in self._watching.given_topics(shape.groups[group]):
-                topics[group].append(topic)
-            if is_watched[topic] and shape.sizes[block]:
-                rows = shape.partition[begins[block] : begins[block] + shape.sizes[block]]
-                largest[topic] = max(largest.get(topic, 0), int(rows.max()))
-        has_commits = np.isin(np.arange(len(shape.groups)), shape.group)
-        return Learnt(shape, code, [tuple(dict.fromkeys(names)) for names in topics], has_commits, largest)
-
-    def _learn_coordinators(self, plan: _Plan, found: _Found) -> None:
+    def _learn_coordinators(self, plan: CommitPlan, found: _Found) -> None:
         """Who answered for a group is its coordinator, as is who told what is wrong with it."""
         moved = np.flatnonzero((found.node != NOBODY) & (found.node != plan.coordinator))
         answered = {plan.groups[code]: int(found.node[code]) for code in moved.tolist()}
-        told = {group: node for group, node in found.refusing.items() if found.node[self._codes[group]] == NOBODY}
-        refused = [group for group in found.refused if found.node[self._codes[group]] == NOBODY and group not in told]
+        told = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
+        refused = [group for group in found.refused if found.node[plan.codes[group]] == NOBODY and group not in told]
         known = self.directory.coordinators
         news = {group: node for group, node in (told | answered).items() if known.get(group) != node}
         if news or any(group in known for group in refused):

@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
-MISSING_SECONDS = 10.0
+MISSING_SECONDS = 15.0
 """How often, while a topic is missing that is given by name; in every second cycle at most."""
 UNANSWERED_CYCLES = 3
 """After so many cycles without any answer the client begins anew: every broker may have a new address."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,7 +56,7 @@ def _wired(shape: Shape, spans: list[slice | None]) -> Wiring:
     return Wiring(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.intp))
 
 
-def codes_in(shape: Shape, codes: dict[str, int]) -> NDArray[np.int32]:
+def codes_in(shape: Shape, codes: Mapping[str, int]) -> NDArray[np.int32]:
     """Group of the response -> its code; NOWHERE for one without, and for all but the last of doubles."""
     found = [codes.get(group, NOWHERE) for group in shape.groups]
     if len(set(shape.groups)) < len(found):
