@@ -161,7 +161,7 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
 
 
 def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, zone: ZoneInfo) -> str:
-    """Weekday by hour of the day: the darker, the more. `said` puts a value in words, `name` is the CSS class."""
+    """Weekday by hour of the day: the stronger the color, the more. `said` puts a value in words, `name` is the CSS class."""
     if np.isnan(week.rates).all():
         return nothing(title, NO_HOURS)
     most = float(np.nanmax(week.rates))
@@ -188,7 +188,7 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
         f"{'lag p95' if 'lags' in name else 'production'}, mean by weekday and hour, {zone.key}",
         f"most: {worst}",
         "".join(parts),
-        ((name, f"darkest: {said(most)}"),),
+        ((name, f"strongest: {said(most)}"),),
         height,
     )
 

@@ -184,7 +184,9 @@ def _steps(hpa: Recommendation) -> str:
 
 
 def _cell(cell: str, at: int, numbers: set[int], wide: set[int]) -> str:
-    name = "n" if at in numbers else "wide" if at in wide else "name"
+    name = (
+        "n" if at in numbers else "wide" if at in wide else "tag" if cell.startswith('<span class="badge') else "name"
+    )
     return f'<td class="{name}">{cell}</td>'
 
 
