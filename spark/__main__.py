@@ -17,6 +17,7 @@ from spark.compact import Outcome, compact
 from spark.ending import Ending
 from spark.files import files_at
 from spark.problems import Interrupted, Unusable
+from spark.report import report, requested
 from spark.session import Machine, started
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -44,6 +45,23 @@ def compact_command(
         files = files_at(history, session)
         outcome = compact(files, session, _time(until) or now, now, say, ending.check)
         _tell(outcome, say)
+
+
+@app.command("report")
+def report_command(
+    history: History,
+    output: Annotated[str, typer.Option(help="Folder for report.html, .json, .md, groups.csv and hpa/.")],
+    since: Annotated[str | None, typer.Option("--from", help="First hour: 2026-11-20T07:00, in --timezone.")] = None,
+    to: Annotated[str | None, typer.Option(help="End of the last hour.")] = None,
+    timezone: Annotated[str, typer.Option(help="Of hours and weekdays: Europe/Berlin.")] = "UTC",
+    threshold: Annotated[int | None, typer.Option(help="Messages; else 60 s of each topic's production.")] = None,
+    master: Master = None,
+    driver_memory: Memory = None,
+) -> None:
+    """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
+    with _running(Machine(master, driver_memory)) as (session, say, ending):
+        request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
+        report(request, files_at(history, session), session, say, ending.check)
 
 
 def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:

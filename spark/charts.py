@@ -161,7 +161,7 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
 
 
 def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, zone: ZoneInfo) -> str:
-    """Weekday by hour of the day: the stronger the color, the more. `said` puts a value in words, `name` is the CSS class."""
+    """Weekday by hour of the day: the stronger the color, the more. `said` puts a value in words, `name` is CSS."""
     if np.isnan(week.rates).all():
         return nothing(title, NO_HOURS)
     most = float(np.nanmax(week.rates))

@@ -1,0 +1,181 @@
+"""`report`: gather the figures, decide what they say, publish them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from spark import figures
+from spark.documents import csv_of, json_of, markdown_of
+from spark.figures import Findings, Periods
+from spark.files import Files
+from spark.page import at_a_glance, page_of
+from spark.plan import found_in
+from spark.problems import Unusable
+from spark.records import read_skipped
+from spark.report_tables import HOUR, Key, Tables, Wanted, groups_of, periods_of
+from spark.standing import Report, decided
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    location: str
+    output: Path
+    wanted: Wanted
+    timezone: str
+    now: datetime
+
+
+def report(
+    request: Request, files: Files, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
+) -> Report:
+    """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
+    refuse_without_tables(request, files)
+    writable(request.output)
+    findings = gathered(request, files, session, say, check)
+    say("deciding")
+    report = decided(findings)
+    check()
+    say(f"writing {request.output}")
+    publish(documents_of(report), request.output)
+    say(at_a_glance(report))
+    return report
+
+
+def requested(
+    location: str,
+    output: str,
+    times: tuple[str | None, str | None],
+    timezone: str,
+    threshold: int | None,
+    now: datetime,
+) -> Request:
+    """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
+    zone = zone_of(timezone)
+    since, until = (time_of(text, zone) for text in times)
+    if since is not None and until is not None and since >= until:
+        raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
+    if threshold is not None and threshold < 0:
+        raise Unusable(f"--threshold {threshold} is below 0")
+    return Request(location, Path(output), Wanted(since, until, threshold), timezone, now)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Unusable(f"{name!r} is no time zone like Europe/Berlin") from error
+
+
+def time_of(text: str | None, zone: ZoneInfo) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise Unusable(f"{text!r} is no time like 2026-11-20T07:00") from error
+
+
+def refuse_without_tables(request: Request, files: Files) -> None:
+    if not files.exists():
+        raise Unusable(f"{request.location} does not exist")
+    if not files.listed("hourly", 1):
+        raise Unusable(f"{request.location} holds no tables: run `compact` first, once an hour of samples is finished")
+
+
+def gathered(
+    request: Request, files: Files, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
+) -> Findings:
+    tables = Tables(session, files)
+    say("reading the hourly tables")
+    hours, days = periods_of(tables, request.wanted)
+    check()
+    say(f"reading what lies behind {len(hours)} topics")
+    groups = groups_of(tables, request.wanted, hours, days, check) if hours else ()
+    since, until = _range(request, hours)
+    return Findings(
+        location=request.location,
+        made_at=request.now,
+        since=since,
+        until=until,
+        timezone=request.timezone,
+        groups=groups,
+        skipped=skipped_in(files, request),
+    )
+
+
+def skipped_in(files: Files, request: Request) -> tuple[figures.Skipped, ...]:
+    """Everything that no figure contains: files that compaction left out, folders of no hour, hours not compacted."""
+    if not files.listed("samples", 2) and not files.listed("deltas", 2):
+        return ()  # retention took all samples; the tables are what is left
+    found = found_in(files, request.now, request.now)
+    left_out = list(found.skipped)
+    late = []
+    for hour in found.hours:
+        if request.wanted.has(hour.start, HOUR):
+            left_out += read_skipped(files, hour.folder)
+            if hour.has_changed:
+                late.append(
+                    figures.Skipped(f"samples/{hour.folder}", "has samples that are not compacted: run `compact`")
+                )
+    return (*(figures.Skipped(each.path, each.reason) for each in left_out), *late)
+
+
+def documents_of(report: Report) -> dict[str, str]:
+    """Path below the output -> text."""
+    return {
+        "report.html": page_of(report),
+        "report.json": json_of(report),
+        "report.md": markdown_of(report),
+        "groups.csv": csv_of(report),
+        **{f"hpa/{standing.file}.yaml": standing.yaml for standing in report.standings},
+    }
+
+
+def writable(output: Path) -> None:
+    """Raises Unusable before anything is computed for nothing."""
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".report-", dir=output):
+            pass
+    except OSError as error:
+        raise Unusable(f"{output} cannot be written: {error.strerror or error}") from error
+
+
+def publish(documents: Mapping[str, str], output: Path) -> None:
+    """All files are written under hidden names before the first takes its place; `hpa` is replaced as a whole."""
+    staged = Path(tempfile.mkdtemp(prefix=".report-", dir=output))
+    try:
+        (staged / "hpa").mkdir()
+        for path, text in documents.items():
+            (staged / path).write_text(text, encoding="utf-8", newline="")
+        if (output / "hpa").exists():
+            (output / "hpa").rename(staged / "old")
+        (staged / "hpa").rename(output / "hpa")
+        for path in documents:
+            if "/" not in path:
+                (staged / path).replace(output / path)
+    except OSError as error:
+        raise Unusable(f"{output} cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(staged, ignore_errors=True)
+
+
+def _range(request: Request, hours: Mapping[Key, Periods]) -> tuple[datetime, datetime]:
+    """From the first hour with data to the end of the last, or what was asked for where there is none."""
+    starts = np.concatenate([of.start for of in hours.values()]).astype(np.int64) if hours else np.empty(0, np.int64)
+    if len(starts):
+        first, last = (datetime.fromtimestamp(int(start) / 1e6, UTC) for start in (starts.min(), starts.max()))
+        return request.wanted.since or first, request.wanted.until or last + timedelta(hours=1)
+    return request.wanted.since or request.now, request.wanted.until or request.now

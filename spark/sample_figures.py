@@ -1,0 +1,122 @@
+"""Totals of each sample -> what only samples can tell: percentiles over a whole range, time above a threshold and its
+longest episode, and the windows in which a group was saturated. DataFrame in, DataFrame out."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
+
+NAMES = ("cluster", "group", "topic")
+END_OF_EPISODE = 5
+"""Intervals without a known lag, after which nobody can say that an episode went on."""
+WINDOW_INTERVALS = 4
+COVERED = 0.75
+"""Of a window's time, at least."""
+
+
+def lag_figures_of(totals: DataFrame, thresholds: DataFrame) -> DataFrame:
+    """One row per topic of `thresholds` (cluster, group, topic, threshold): figures over all samples of its lag."""
+    lag, interval = F.col("lag"), F.col("interval_seconds").cast("double")
+    is_lagging = lag > 0
+    return (
+        totals.join(F.broadcast(thresholds), on=list(NAMES), how="inner")
+        .where(lag.isNotNull())
+        .groupBy(*NAMES)
+        .agg(
+            F.count("lag").alias("samples"),
+            F.percentile("lag", [0.5, 0.95, 0.99]).alias("percentiles"),
+            F.max("lag").alias("lag_max"),
+            F.min_by("lag", "sampled_at").alias("lag_first"),
+            F.max_by("lag", "sampled_at").alias("lag_last"),
+            F.sum(F.when(lag > F.col("threshold"), interval).otherwise(0.0)).alias("seconds_above"),
+            F.sum(interval).alias("known_seconds"),
+            F.count(F.when(is_lagging, 1)).alias("lagging"),
+            F.count(F.when(is_lagging & (F.col("consumed") > 0), 1)).alias("moving"),
+        )
+    )
+
+
+def episodes_of(totals: DataFrame, thresholds: DataFrame) -> DataFrame:
+    """One row per topic of `thresholds` that was above: how often, the longest time in seconds, and when that began.
+
+    An episode lasts from its first sample above to one interval after its last.
+    """
+    in_time = Window.partitionBy(*NAMES).orderBy("at")
+    so_far = in_time.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    is_above = F.col("lag") > F.col("threshold")
+    goes_on = F.lag(is_above).over(in_time) & (
+        F.col("at") - F.lag("at").over(in_time) <= END_OF_EPISODE * 1e6 * F.col("interval")
+    )
+    samples = (
+        totals.join(F.broadcast(thresholds), on=list(NAMES), how="inner")
+        .where(F.col("lag").isNotNull())
+        .select(
+            *NAMES,
+            "lag",
+            "threshold",
+            F.unix_micros("sampled_at").alias("at"),
+            F.col("interval_seconds").cast("double").alias("interval"),
+        )
+        .withColumn("begins", F.when(is_above & ~F.coalesce(goes_on, F.lit(False)), 1).otherwise(0))
+        .withColumn("episode", F.sum("begins").over(so_far))
+        .where(is_above)
+    )
+    lengths = samples.groupBy(*NAMES, "episode").agg(
+        F.min("at").alias("began"),
+        ((F.max("at") - F.min("at")) / 1e6 + F.max_by("interval", "at")).alias("seconds"),
+    )
+    return lengths.groupBy(*NAMES).agg(
+        F.count("*").alias("episodes"),
+        F.max("seconds").alias("longest_seconds"),
+        F.max_by("began", "seconds").alias("longest_began"),
+    )
+
+
+def saturated_windows_of(totals: DataFrame) -> DataFrame:
+    """Windows of a group in which a backlog outlasted them: `seconds`, `consumed`, and the `members` that had work.
+
+    Of all samples of the window the lag at both ends must be known and more than IN_FLIGHT_SECONDS of production;
+    no gap, no reset, no rewind, and no change of members.
+    """
+    interval = F.col("interval_seconds").cast("double")
+    size = F.greatest(F.lit(float(WINDOW_SECONDS)), F.ceil(interval * WINDOW_INTERVALS).cast("double"))
+    of_topic = (
+        totals.withColumns({"size": size, "window": F.floor(F.unix_micros("sampled_at") / (size * 1e6))})
+        .groupBy(*NAMES, "window", "size")
+        .agg(
+            F.min(F.least("lag", F.col("lag") - F.col("produced") + F.col("consumed"))).alias("least"),
+            F.sum("seconds").alias("seconds"),
+            F.sum("produced").alias("produced"),
+            F.sum("consumed").alias("consumed"),
+            F.min("members").alias("members"),
+            F.max("partitions").alias("partitions"),
+            F.count(F.when(_is_doubtful(), 1)).alias("doubtful"),
+            (F.max("members") - F.min("members")).alias("changes"),
+        )
+    )
+    of_group = of_topic.groupBy("cluster", "group", "window", "size").agg(
+        F.sum("least").alias("least"),
+        F.max("seconds").alias("seconds"),
+        F.sum("produced").alias("produced"),
+        F.sum("consumed").alias("consumed"),
+        F.least(F.min("members"), F.sum("partitions").cast("int")).alias("members"),
+        F.sum("doubtful").alias("doubtful"),
+        F.max("changes").alias("changes"),
+    )
+    backlog = F.col("least") > F.greatest(
+        F.lit(0.0), IN_FLIGHT_SECONDS * F.try_divide(F.col("produced").cast("double"), F.col("seconds"))
+    )
+    is_clean = (F.col("doubtful") == 0) & (F.col("changes") == 0) & (F.col("members") > 0)
+    return of_group.where(backlog & is_clean & (F.col("seconds") >= COVERED * F.col("size"))).select(
+        "cluster", "group", "seconds", "consumed", "members"
+    )
+
+
+def _is_doubtful() -> Column:
+    """A sample that says nothing about a capacity."""
+    unknown = (
+        F.col("lag").isNull() | F.col("produced").isNull() | F.col("consumed").isNull() | F.col("members").isNull()
+    )
+    return unknown | F.col("is_after_gap") | (F.col("resets") + F.col("rewinds") + F.col("skips") > 0)
