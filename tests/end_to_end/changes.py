@@ -12,7 +12,7 @@ from local.broker import Kafka
 from local.kafka_admin import admin
 from local.processes import wait_until
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 
 def delete_records(cluster: Kafka, topic: str, partition: int, before: int) -> None:
@@ -105,6 +105,23 @@ def joining(cluster: Kafka, group: str, topic: str) -> KafkaConsumer:
     )
     consumer.subscribe([topic])
     return consumer
+
+
+@contextlib.contextmanager
+def rebalancing(cluster: Kafka, group: str, topic: str) -> Iterator[None]:
+    """A second member joins a group whose first one does not come back to join again: everybody waits."""
+    newcomer = joining(cluster, group, topic)
+
+    def is_waited_for() -> bool:
+        newcomer.poll(timeout_ms=100)
+        return state_of(cluster, group) == "PreparingRebalance"
+
+    try:
+        wait_until(is_waited_for, f"group {group} to rebalance", WAIT_SECONDS)
+        yield
+        assert state_of(cluster, group) == "PreparingRebalance"
+    finally:
+        newcomer.close(timeout_ms=1_000)  # it would wait for the other to join first
 
 
 @contextlib.contextmanager

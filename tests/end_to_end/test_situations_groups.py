@@ -9,7 +9,7 @@ from adapter.errors import NothingChosen, ValueUnavailable
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import wait_until
-from tests.end_to_end.changes import WAIT_SECONDS, delete_commits, delete_group, joining, member, state_of
+from tests.end_to_end.changes import WAIT_SECONDS, delete_commits, delete_group, member, rebalancing, state_of
 from tests.end_to_end.in_process import InProcess, in_process
 
 
@@ -171,16 +171,11 @@ def test_a_topic_that_is_left_out_stays_so_while_the_group_rebalances(one_broker
     commit(one_broker, group, {(read, 0): 4, (left, 0): 1})
     with member(one_broker, group, read), in_process(one_broker) as rig:
         rig.wait_for_lag(6, group)
-        newcomer = joining(one_broker, group, read)
-        try:
-            newcomer.poll(timeout_ms=100)
-            wait_until(lambda: state_of(one_broker, group) == "PreparingRebalance", "the rebalance", WAIT_SECONDS)
+        with rebalancing(one_broker, group, read):
             for _ in range(3):
                 rig.look_round()
+
                 assert rig.lag(group) == 6
-            assert state_of(one_broker, group) == "PreparingRebalance"
-        finally:
-            newcomer.close(timeout_ms=1_000)  # it would wait for the other to join first
 
 
 def test_a_topic_outside_of_its_rule_does_not_count(one_broker: Kafka) -> None:

@@ -34,7 +34,7 @@ def test_a_wait_beyond_the_deadline_is_told_and_the_last_value_stays(one_broker:
     create_topic(one_broker, topic)
     produce(one_broker, topic, 3)
     commit(one_broker, group, {(topic, 0): 0})
-    with in_process(one_broker, call_seconds=0.5) as rig:
+    with in_process(one_broker, call_seconds=0.5, collection={"maxAge": "60s"}) as rig:
         rig.wait_for_lag(3, group)
         with quota(one_broker, *TINY):
             rig.wait_for(lambda: _is_throttled(rig.run_once()), "the quota to be felt")
