@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
@@ -16,7 +17,7 @@ from rich.console import Console
 from spark.compact import Outcome, compact
 from spark.ending import Ending
 from spark.files import files_at
-from spark.problems import Interrupted, Unusable
+from spark.problems import Interrupted, Unusable, said_by
 from spark.report import report, requested
 from spark.session import Machine, started
 
@@ -111,10 +112,10 @@ def _running(machine: Machine) -> Iterator[Running]:
         _end(str(error), 2)
     except Interrupted:
         _end("interrupted; the next run goes on from here", ending.status)
-    except (PySparkException, OSError) as error:
+    except (PySparkException, Py4JError, OSError) as error:
         if ending.asked.is_set():
             _end("interrupted; the next run goes on from here", ending.status)
-        _end(_first_line(error), 1)
+        _end(said_by(error), 1)
 
 
 @contextlib.contextmanager
@@ -130,10 +131,6 @@ def _progress(console: Console) -> Iterator[Callable[[str], None]]:
             status.update(text)
 
         yield say
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__
 
 
 def _end(text: str, status: int) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import types as T
 from spark.deltas import CARRIED, carried_of, deltas_of, digests_of, partitions_of, series_hours_of, totals_of
 from spark.files import Files
 from spark.hourly import daily_of, hourly_of
-from spark.plan import NOTHING_BEFORE, Found, Hour, found_in
+from spark.plan import Found, Hour, found_in
 from spark.publish import Staging, stage, staging_of, swap, swap_file
 from spark.read_history import (
     HOUR,
@@ -100,7 +100,7 @@ def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped
     at = 0
     while at < len(hours):
         before = hours[at - 1] if at else None
-        if not hours[at].needs(_ends_with(before)):
+        if not hours[at].needs(before):
             at += 1
             continue
         run.check()
@@ -116,7 +116,7 @@ def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped
 
 
 def _ends_with(hour: Hour | None) -> str:
-    return hour.record.ends_with if hour and hour.record else NOTHING_BEFORE
+    return hour.record.ends_with if hour and hour.record else ""
 
 
 def _batch_from(run: Run, hours: Sequence[Hour], first: int) -> Batch:

@@ -11,9 +11,6 @@ from spark.problems import Unusable
 from spark.read_history import HOUR, Skipped, folder_of, hour_of
 from spark.records import Record, read_record
 
-NOTHING_BEFORE = ""
-"""What the first hour starts from."""
-
 
 @dataclass(frozen=True, slots=True)
 class Hour:
@@ -32,10 +29,12 @@ class Hour:
         """Retention may have taken all its files: then it stays as it was compacted."""
         return bool(self.files) and (self.record is None or not self.record.covers(self.files))
 
-    def needs(self, start: str) -> bool:
-        """`start`: what the hour before ends with now."""
-        was = self.record.started_from if self.record else None
-        return bool(self.files) and (self.has_changed or was != start)
+    def needs(self, before: Hour | None) -> bool:
+        """Whether it has changed, or what the hour before ends with has; what retention took is no reason."""
+        has_other_start = bool(
+            before and before.record and self.record and before.record.ends_with != self.record.started_from
+        )
+        return self.has_changed or (bool(self.files) and has_other_start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 
 class Unusable(Exception):
     """The location or a flag cannot be used: status 2; the text is meant for the user."""
@@ -9,3 +11,24 @@ class Unusable(Exception):
 
 class Interrupted(Exception):
     """SIGTERM or SIGINT came: status 143, and what was begun is begun again by the next run."""
+
+
+UNREADABLE = "FAILED_READ_FILE"
+"""How Spark's message about a file begins whose footer is sound, but not its pages."""
+
+
+def said_by(error: Exception) -> str:
+    """One line of what Spark or the system says, from the cause that tells most."""
+    causes = list(_causes(error))
+    telling = next((cause for cause in causes if UNREADABLE in cause), causes[-1])
+    return telling.strip().partition("\n")[0] or type(error).__name__
+
+
+def _causes(error: Exception) -> Iterator[str]:
+    """The texts of an exception and, where it came from Java, of its causes."""
+    java = getattr(error, "java_exception", None)
+    if java is None:
+        yield str(error)
+    while java is not None:
+        yield str(java.getMessage() or java.getClass().getSimpleName())
+        java = java.getCause()

@@ -65,12 +65,14 @@ def started(machine: Machine, extra: Mapping[str, str] | None = None) -> Iterato
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
     archive = None if _is_submitted() else _archive()
     session = _built(machine, archive, extra or {})
+    is_whole = False
     try:
         yield session
+        is_whole = True
     finally:
         stop(session)
         if archive is not None and archive.is_new:
-            _keep(archive)
+            _keep(archive, is_whole=is_whole)
 
 
 def stop(session: SparkSession) -> None:
@@ -160,11 +162,14 @@ def _java() -> Path | None:
     return Path(found).resolve() if found and Path(found).exists() else None
 
 
-def _keep(archive: Archive) -> None:
-    """The JVM writes the archive when it ends, so it is ended here; another run's archive is as good as ours."""
+def _keep(archive: Archive, *, is_whole: bool) -> None:
+    """The JVM writes the archive when it ends, so it is ended here; after a run that failed, at once and without it."""
     gateway = SparkContext._gateway  # pyspark names the JVM's process nowhere else
     process: subprocess.Popen[bytes] | None = getattr(gateway, "proc", None)
     if gateway is None or process is None or process.stdin is None:
+        return
+    if not is_whole:
+        process.kill()
         return
     gateway.shutdown()
     process.stdin.close()

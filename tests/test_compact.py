@@ -1,19 +1,27 @@
 import math
+import shutil
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from spark.__main__ import app
 from spark.compact import Outcome, compact
 from spark.files import LocalFiles
+from spark.problems import Unusable
+from spark.records import read_skipped
+from spark.tables_contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS, Type
 from tests.history_oracle import tables_of
 from tests.random_histories import history, lay
-from tests.written_history import Row, keyed, read
+from tests.written_history import START, Row, keyed, read, sample, write, write_file
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TOPIC = ("cluster", "group", "topic")
@@ -24,6 +32,20 @@ KEYS = {
     "hourly": (*TOPIC, "hour"),
     "daily": (*TOPIC, "day"),
 }
+TABLES = {"deltas": DELTAS, "totals": TOTALS, "partitions": PARTITIONS, "hourly": HOURLY, "daily": DAILY}
+ARROW_OF = {
+    Type.TIME: pa.timestamp("us", tz="UTC"),
+    Type.TEXT: pa.string(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+    Type.FLOAT64: pa.float64(),
+    Type.FLAG: pa.bool_(),
+}
+
+
+def no_session() -> SparkSession:
+    raise AssertionError("no session is needed")
 
 
 def compacted(root: Path, session: SparkSession, until: datetime = NOW, batch_rows: int = 8_000_000) -> Outcome:
@@ -73,3 +95,131 @@ def test_random_histories_become_the_tables_that_the_oracle_makes(
     lay(root, written)
     compacted(root, spark_session, batch_rows=chance.choice([400, 10_000]))
     assert_as_the_oracle_says(root, [row for part in written for row in part.rows])
+
+
+def hours_of(outcome: Outcome) -> list[int]:
+    return [hour.hour for hour in outcome.hours]
+
+
+def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(spark_session: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 2), sample(10, 2, 9)])
+    compacted(tmp_path, spark_session)
+
+    again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
+
+    assert (again.hours, again.days) == ((), ())
+
+
+def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
+    rows = [sample(0, 1, 10), sample(3600, 1, 20), sample(7200, 1, 30)]
+    write(tmp_path, rows)
+    compacted(tmp_path, spark_session)
+    late = sample(1800, 1, 14)
+    write(tmp_path, [late])
+
+    outcome = compacted(tmp_path, spark_session)
+
+    assert hours_of(outcome) == [6, 7]
+    assert_as_the_oracle_says(tmp_path, [row | {"writer": "adapter-0"} for row in (*rows, late)])
+
+
+def test_an_unfinished_hour_is_left_alone(spark_session: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 2), sample(3600, 1, 2)])
+
+    outcome = compacted(tmp_path, spark_session, until=START + timedelta(seconds=7199))
+
+    assert hours_of(outcome) == [6]
+
+
+def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
+    (good,) = write(tmp_path, [sample(0, 1, 2), sample(10, 1, 5)])
+    (good.parent / "torn-20261120T060000.000000Z.parquet").write_bytes(good.read_bytes()[:200])
+    (misplaced,) = write(tmp_path, [sample(20, 1, 6)], "b")
+    write_file(misplaced.parent, [sample(30, 1, 7), sample(4000, 1, 8)], "c")
+
+    outcome = compacted(tmp_path, spark_session)
+
+    assert {Path(each.path).name.split("-")[0]: each.reason for each in outcome.skipped} == {
+        "torn": "is torn, or no Parquet file",
+        "c": "holds rows of another hour than its folder's; they are left out",
+    }
+    assert read_skipped(LocalFiles(tmp_path), "date=2026-11-20/hour=06") == list(outcome.skipped)
+    assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START, START + timedelta(seconds=10)]
+
+
+def test_an_hour_of_nothing_but_torn_files_is_done_once(spark_session: SparkSession, tmp_path: Path) -> None:
+    (only,) = write(tmp_path, [sample(0, 1, 2)])
+    only.write_bytes(b"PAR1")
+
+    first, second = compacted(tmp_path, spark_session), compacted(tmp_path, spark_session)
+
+    assert (hours_of(first), hours_of(second), read(tmp_path, "hourly")) == ([6], [], [])
+
+
+def test_a_folder_of_the_future_is_named(spark_session: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 2), sample(400 * 86400, 1, 2)])
+
+    (skipped,) = compacted(tmp_path, spark_session).skipped
+
+    assert (skipped.path, skipped.reason) == ("samples/date=2027-12-25/hour=06", "lies in the future")
+
+
+def test_samples_that_retention_took_stay_in_the_tables(spark_session: SparkSession, tmp_path: Path) -> None:
+    paths = write(tmp_path, [sample(0, 1, 10), sample(3600, 1, 20)])
+    compacted(tmp_path, spark_session)
+    before = read(tmp_path, "hourly")
+    paths[0].unlink()
+    shutil.rmtree(tmp_path / "deltas/date=2026-11-20/hour=06")
+
+    outcome = compacted(tmp_path, spark_session)
+
+    assert (outcome.hours, outcome.days, read(tmp_path, "hourly")) == ((), (), before)
+
+
+def test_no_sample_is_touched_and_nothing_hidden_is_left(spark_session: SparkSession, tmp_path: Path) -> None:
+    (path,) = write(tmp_path, [sample(0, 1, 2)])
+    content = path.read_bytes()
+
+    compacted(tmp_path, spark_session)
+
+    assert path.read_bytes() == content
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "_carry", "daily", "deltas", "hourly", "partitions", "samples", "totals"
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "empty"])
+def test_no_history_is_refused_in_one_sentence(tmp_path: Path, folder: str) -> None:
+    (tmp_path / "empty").mkdir()
+
+    with pytest.raises(Unusable, match=r"does not exist$|holds no samples"):
+        compact(LocalFiles(tmp_path / folder), no_session, NOW, NOW, lambda _: None)
+
+
+def test_the_command_ends_with_status_2_and_one_sentence(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["compact", "--history", str(tmp_path / "nowhere")])
+
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert result.stderr.endswith("nowhere does not exist\n")
+
+
+def test_a_time_that_is_none_ends_the_command_with_status_2(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["compact", "--history", str(tmp_path), "--until", "soon"])
+
+    assert (result.exit_code, result.stderr) == (2, "kafka-lag-report: 'soon' is no time like 2026-11-20T07:00Z\n")
+
+
+def test_columns_have_the_types_of_the_contract(spark_session: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 2), sample(10, 1, 5)])
+    compacted(tmp_path, spark_session)
+
+    for table, columns in TABLES.items():
+        path = next(each for each in (tmp_path / table).rglob("*.parquet") if not each.name.startswith("."))
+        found = pq.read_schema(path)
+        assert {field.name: field.type for field in found} == {each.name: ARROW_OF[each.type] for each in columns}, (
+            table
+        )

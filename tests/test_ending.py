@@ -1,0 +1,52 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.written_history import read, sample, write
+
+
+def asked_to_compact(root: Path) -> subprocess.Popen[str]:
+    """A process of its own, for it is to be ended."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "spark", "compact", "--history", str(root), "--master", "local[1]"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_staged(root: Path, process: subprocess.Popen[str]) -> None:
+    """Until Spark writes the first table."""
+    deadline = time.monotonic() + 240
+    while not list(root.glob(".compacting-*/deltas")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no table was begun"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    write(tmp_path, [sample(each * 0.5, each, each + 3, partition=part) for each in range(7000) for part in range(2)])
+    return tmp_path
+
+
+def test_sigterm_ends_a_run_with_status_143_and_no_half_written_table(history: Path) -> None:
+    process = asked_to_compact(history)
+    try:
+        wait_for_staged(history, process)
+        os.kill(process.pid, signal.SIGTERM)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+    assert process.returncode == 143, told
+    assert told.splitlines()[-1] == "kafka-lag-report: interrupted; the next run goes on from here"
+    assert "Traceback" not in told
+    assert "Exception" not in told
+    assert [each.name for each in history.iterdir()] == ["samples"]
+    assert read(history, "deltas") == []
