@@ -5,7 +5,6 @@ response, in which only the correlation id and the offsets are written anew.
 """
 
 import time
-import uuid
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,16 +21,14 @@ from kafka.protocol.metadata import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
-    MetadataResponse,
 )
 from numpy.typing import NDArray
 
 from benchmarks.stored_cluster import FIRST_OFFSET, StoredCluster, lag_of
+from benchmarks.stored_metadata import HOST, METADATA_VERSION, NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION, metadata_response
 
-HOST = "127.0.0.1"
 EARLIEST, NO_OFFSET = -2, -1
-NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER, NOT_COORDINATOR, UNSUPPORTED_VERSION = 0, 3, 6, 16, 35
-METADATA_VERSION = 12
+NOT_LEADER, NOT_COORDINATOR, UNSUPPORTED_VERSION = 6, 16, 35
 MOST_KEPT = 200
 PATCHED = b"\x5b\xa1\x9c\x3d\xe7\x42\xf0\x86"
 """Stands where an offset is to be written; nothing else in a response looks like it."""
@@ -228,38 +225,6 @@ def stored(response: Any, version: int, offsets: list[int] | None = None) -> Sto
         raise ValueError(f"{len(places)} places for {len(offsets or ())} offsets")
     of_offsets = np.array(places, dtype=np.intp)[:, None] + np.arange(8) if places else _no_places()
     return Stored(bytearray(frame), of_offsets, np.array(offsets or (), dtype=np.int64))
-
-
-def metadata_frame(cluster: StoredCluster) -> bytes:
-    """The same for every node, and long to encode: so it is made once for all of them."""
-    return bytes(stored(metadata_response(cluster, list(cluster.topics)), METADATA_VERSION).frame)
-
-
-def metadata_response(cluster: StoredCluster, topics: list[str]) -> Any:  # noqa: ANN401
-    brokers = [
-        MetadataResponse.MetadataResponseBroker(node_id=node, host=HOST, port=port, rack=None)
-        for node, port in enumerate(cluster.ports, start=1)
-    ]
-    described = [_topic(cluster, topic) for topic in topics]
-    return MetadataResponse(
-        throttle_time_ms=0, brokers=brokers, cluster_id="stored", controller_id=1, topics=described
-    )  # fmt: skip
-
-
-def _topic(cluster: StoredCluster, topic: str) -> Any:  # noqa: ANN401
-    kind = MetadataResponse.MetadataResponseTopic
-    number, size = cluster.topics.get(topic, (0, 0))
-    partitions = [
-        kind.MetadataResponsePartition(
-            error_code=NO_ERROR, partition_index=index, leader_id=leader, leader_epoch=0, replica_nodes=[leader],
-            isr_nodes=[leader], offline_replicas=[],
-        )
-        for index in range(size)
-        for leader in [cluster.leader(topic, index)]
-    ]  # fmt: skip
-    error = NO_ERROR if size else UNKNOWN_TOPIC_OR_PARTITION
-    topic_id = uuid.UUID(int=number + 1)
-    return kind(error_code=error, name=topic, topic_id=topic_id, is_internal=False, partitions=partitions)
 
 
 def _no_places() -> NDArray[np.intp]:

@@ -19,8 +19,9 @@ from typing import cast
 
 import uvloop
 
-from benchmarks.stored_answers import StoredAnswers, metadata_frame
+from benchmarks.stored_answers import StoredAnswers
 from benchmarks.stored_cluster import StoredCluster, StoredGroup, cluster_in
+from benchmarks.stored_metadata import metadata_frame
 from local.processes import Process, free_port, start, wait_until
 
 START_TIMEOUT_SECONDS = 120.0

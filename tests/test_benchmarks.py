@@ -9,12 +9,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from apiservice.label_selector import parse
+from benchmarks.cycle_cost import cost_rows
+from benchmarks.heartbeat import beats_in, longest_stretch
 from benchmarks.load import Plan, Target, is_whole, plan_of, request
 from benchmarks.machine import processor
 from benchmarks.measuring import cpu_ticks, established_to, in_turn, median_ratio, percentile, status_bytes
+from benchmarks.paced_reads import Read
 from benchmarks.request_log import LOG_STARTS, kinds_in
 from benchmarks.rig import PATTERNS, groups, read_path, selector_of
 from benchmarks.tables import BEGIN, END, Table, Verdict, markdown, row, with_figures
+from benchmarks.timed_cycles import Cost
 from benchmarks.window import Window
 
 TARGET = Target(
@@ -172,3 +176,29 @@ def test_the_url_of_a_read_asks_for_the_groups_own_labels() -> None:
 def test_the_processor_is_named_where_the_system_names_it() -> None:
     assert processor("processor\t: 0\nmodel name\t: Some CPU\n") == "Some CPU"
     assert processor("processor\t: 0\n") != ""
+
+
+def test_a_cycle_that_reads_metadata_has_a_row_and_a_verdict_of_its_own() -> None:
+    cycles = [Cost(0.1, 0.1), Cost(0.1, 0.1), Cost(0.3, 0.4, is_looking=True)]
+    rows = cost_rows("here", cycles, [Cost(1.0, 2.0)], 200)
+
+    assert [(each.figure.split()[0], each.verdict) for each in rows[:2]] == [
+        ("100", Verdict.MET),
+        ("300", Verdict.MISSED),
+    ]
+    assert rows[-1].figure == "0.10x"
+
+
+def test_a_late_beat_counts_where_it_reaches_into_the_time_that_is_looked_at() -> None:
+    beats = beats_in(["1.0 0.5", "3.0 0.2", "4.0 0.1", "5"])
+
+    assert longest_stretch(beats, 1.2, 3.5) == 0.5
+    assert longest_stretch(beats, 1.6, 3.5) == 0.2
+    assert longest_stretch(beats, 5.0, 6.0) == 0.0
+
+
+def test_a_read_is_as_old_as_its_oldest_item() -> None:
+    stamps = ("2026-11-21T11:48:20Z", "2026-11-21T11:48:29Z")
+    body = json.dumps({"items": [{"timestamp": stamp} for stamp in stamps]}).encode()
+
+    assert Read("/", 0.0, 0.001, 200, body, answered_at=1_795_261_710.5).age == 10.5

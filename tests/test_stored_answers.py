@@ -10,8 +10,9 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from adapter import frames, wire
 from adapter.frames import RawRequest
 from adapter.wire import NOT_COORDINATOR
-from benchmarks.stored_answers import NOT_LEADER, StoredAnswers, metadata_frame, stored
+from benchmarks.stored_answers import NOT_LEADER, StoredAnswers, stored
 from benchmarks.stored_cluster import FIRST_OFFSET, StoredCluster, StoredGroup, cluster_of, groups_of, lag_of
+from benchmarks.stored_metadata import metadata_frame
 from tests.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
 CLUSTER = StoredCluster((StoredGroup("billing", 2, 3), StoredGroup("shop", 1, 4)), ports=(9001, 9002), began=0.0)
