@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import NoError
 from kafka.protocol.admin import AlterClientQuotasRequest
 
@@ -84,14 +84,6 @@ def member(cluster: Kafka, group: str, topic: str) -> Iterator[KafkaConsumer]:
     with contextlib.closing(joining(cluster, group, topic)) as consumer:
         wait_until(lambda: _has_joined(consumer), f"group {group} to be Stable", WAIT_SECONDS)
         yield consumer
-
-
-def remove_members(cluster: Kafka, group: str) -> None:
-    """Throw everybody out, as an operator may; who is idle does not come back."""
-    with admin(cluster.bootstrap_servers) as client:
-        members = client.describe_groups([group])[group]["members"]
-        client.remove_group_members(group, [MemberToRemove(member_id=one["member_id"]) for one in members])
-    wait_until(lambda: state_of(cluster, group) == "Empty", f"group {group} to be Empty", WAIT_SECONDS)
 
 
 def joining(cluster: Kafka, group: str, topic: str) -> KafkaConsumer:

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kafka import KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from adapter.residue import RESIDUE_SECONDS
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
-from tests.end_to_end.changes import member, remove_members, transactions
+from local.processes import wait_until
+from tests.end_to_end.changes import WAIT_SECONDS, member, state_of, transactions
 from tests.end_to_end.in_process import InProcess, in_process
 
 
@@ -27,7 +28,7 @@ def two_groups(cluster: Kafka, topic: str) -> Iterator[InProcess]:
 
 
 @contextmanager
-def before_the_marker(cluster: Kafka, topic: str, **rule: str) -> Iterator[InProcess]:
+def before_the_marker(cluster: Kafka, topic: str, **rule: str) -> Iterator[tuple[InProcess, KafkaConsumer]]:
     """A member of the group `topic` has read the only message and committed the offset after it; nobody moves."""
     create_topic(cluster, topic)
     rules = [{"group": topic, **rule}] if rule else []
@@ -36,7 +37,7 @@ def before_the_marker(cluster: Kafka, topic: str, **rule: str) -> Iterator[InPro
         consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(last + 1, "", -1)})
         with in_process(cluster, rules=rules) as rig:
             rig.wait_for_lag(1, topic)
-            yield rig
+            yield rig, consumer
 
 
 def send_in_transaction(producer: KafkaProducer, topic: str) -> int:
@@ -117,7 +118,7 @@ def test_the_marker_after_the_last_record_counts_as_a_message(one_broker: Kafka)
 
 def test_a_marker_that_a_stable_group_does_not_pass_counts_no_more_after_a_while(one_broker: Kafka) -> None:
     topic = group = "passed-over"
-    with before_the_marker(one_broker, topic, isolation="read_committed") as rig:
+    with before_the_marker(one_broker, topic, isolation="read_committed") as (rig, _):
         rig.put_forward(RESIDUE_SECONDS / 2)
         rig.run_once()
         assert rig.lag(group) == 1
@@ -134,12 +135,13 @@ def test_a_marker_that_a_stable_group_does_not_pass_counts_no_more_after_a_while
 
 def test_a_marker_that_has_been_passed_over_wakes_no_group_that_has_gone_to_sleep(one_broker: Kafka) -> None:
     topic = group = "asleep"
-    with before_the_marker(one_broker, topic, isolation="read_committed") as rig:
+    with before_the_marker(one_broker, topic, isolation="read_committed") as (rig, consumer):
         rig.put_forward(RESIDUE_SECONDS)
         rig.run_once()
         assert rig.lag(group) == 0
 
-        remove_members(one_broker, group)
+        consumer.close()
+        wait_until(lambda: state_of(one_broker, group) == "Empty", "the member to be gone", WAIT_SECONDS)
         for _ in range(3):
             rig.look_round()
 
@@ -147,7 +149,7 @@ def test_a_marker_that_has_been_passed_over_wakes_no_group_that_has_gone_to_slee
 
 
 def test_without_its_rule_a_last_message_is_never_taken_for_a_marker(one_broker: Kafka) -> None:
-    with before_the_marker(one_broker, "no-rule") as rig:
+    with before_the_marker(one_broker, "no-rule") as (rig, _):
         rig.put_forward(2 * RESIDUE_SECONDS)
         rig.run_once()
 
