@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,30 @@ class RawRequest:
         return True
 
 
+class KeptAsBytes:
+    """A request of the library's own, versions negotiated by it, whose response is kept as it came."""
+
+    def __init__(self, request: Any) -> None:  # noqa: ANN401 - a request of the library, which has no types
+        self.request = request
+        self.header = RawHeader(0)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as above
+        return getattr(self.request, name)
+
+    @property
+    def API_VERSION(self) -> int | None:  # noqa: N802 - the library's name, which it also writes to
+        version: int | None = self.request.API_VERSION
+        return version
+
+    @API_VERSION.setter
+    def API_VERSION(self, version: int) -> None:  # noqa: N802 - as above
+        self.request.API_VERSION = version
+
+    def with_header(self, correlation_id: int, client_id: str) -> None:
+        self.request.with_header(correlation_id=correlation_id, client_id=client_id)
+        self.header = RawHeader(correlation_id)
+
+
 @dataclass(frozen=True, slots=True)
 class RawResponse:
     """A response's body, not looked into: it is decoded outside the library's IO thread, where an error is ours."""
@@ -90,7 +114,7 @@ class RawResponse:
     @classmethod
     def decode(cls, data: Readable) -> RawResponse:
         body = bytes(data.read())
-        # Both kinds of response begin with the throttle time, which the library obeys, be it 24 days.
+        # All kinds of response that are kept so begin with the throttle time, which the library obeys, be it 24 days.
         throttle = _INT32.unpack_from(body)[0] if len(body) >= 4 else 0
         return cls(body, min(throttle, LONGEST_THROTTLE_MS))
 

@@ -48,10 +48,15 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
     found = replace(
         seen,
-        topics={**{topic: _same_or(known.topics.get(topic), value) for topic, value in seen.topics.items()}, **kept},
+        topics={**sharing(known, seen).topics, **kept},
         missing={topic: count for topic, count in missing.items() if topic not in forgotten},
     )
     return known if found == known else found
+
+
+def sharing(known: Topology, seen: Topology) -> Topology:
+    """`seen`, whose topics are the same objects as the known ones where nothing has changed."""
+    return replace(seen, topics={name: _same_or(known.topics.get(name), value) for name, value in seen.topics.items()})
 
 
 def _same_or(known: Topic | None, seen: Topic) -> Topic:
