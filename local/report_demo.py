@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from local.plausible_history import Written, write_week
+from local.processes import exit_on_sigterm
 
 TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "report-demo"
@@ -47,20 +48,24 @@ def show(folder: Path, run: Run) -> int:
 
 
 def _run(command: Sequence[str]) -> int:
-    """A signal from the terminal reaches the command by itself; we wait for its own end."""
+    """Ctrl-C reaches the command by itself, and we wait for its own end; whatever else ends us ends it as well."""
     with subprocess.Popen(command, cwd=TREE) as process:
         while True:
             try:
                 status = process.wait()
             except KeyboardInterrupt:
                 continue
+            except SystemExit:
+                process.terminate()
+                raise
             return status if status >= 0 else 128 - status
 
 
 def main() -> int:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        return show(FOLDER, _run)
+        with exit_on_sigterm():
+            return show(FOLDER, _run)
     except KeyboardInterrupt:
         return INTERRUPTED
 

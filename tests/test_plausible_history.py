@@ -1,6 +1,10 @@
 """The history that is made up: it is the adapter's own format, always the same, and has in it what it is made for."""
 
 import hashlib
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +18,7 @@ from adapter.history_contract import SAMPLES
 from local import large_day, report_demo
 from local.plausible_history import WRITERS, write_large_day, write_week
 from local.plausible_world import at, moment
+from local.processes import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +170,26 @@ def test_the_demo_ends_with_the_command_that_fails(tmp_path: Path, capsys: pytes
 
     assert len(run.ran) == 1
     assert capsys.readouterr().err == "compacting failed with status 3\n"
+
+
+def test_the_demos_command_ends_with_it(tmp_path: Path) -> None:
+    """Stopped by SIGTERM, as `make` is by whatever runs it."""
+    mark = tmp_path / "runs"
+    child = f"import pathlib, os, time; pathlib.Path({str(mark)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    code = (
+        "import sys\n"
+        "from local.processes import exit_on_sigterm\n"
+        "from local.report_demo import _run\n"
+        f"with exit_on_sigterm():\n    _run([sys.executable, '-c', {child!r}])\n"
+    )
+    demo = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        wait_until(lambda: mark.exists() and bool(mark.read_text()), "the command to run", 30)
+        demo.terminate()
+        assert demo.wait(30) == 128 + signal.SIGTERM
+    finally:
+        demo.kill()
+        demo.wait()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(mark.read_text()), 0)
