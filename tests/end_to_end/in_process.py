@@ -112,7 +112,7 @@ class InProcess:
 def settings_for(cluster: Kafka, **parts: Any) -> Settings:  # noqa: ANN401 - as in the settings file
     """Settings of that cluster, named `main`; `parts` are further keys as in the settings file."""
     main = {"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}
-    collection = {"interval": "1s", "maxAge": "10s", **parts.get("collection", {})}
+    collection = {"interval": "1s", "maxAge": "60s", **parts.get("collection", {})}
     return parse({"clusters": [main], **parts, "collection": collection})
 
 
