@@ -8,7 +8,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,27 @@ _PARTITION_LIST = 1
 _INT16, _INT32 = struct.Struct(">h"), struct.Struct(">i")
 
 
+Given = ParamSpec("Given")
+Read = TypeVar("Read")
+
+
 class MalformedResponse(ValueError):
     """A broker's answer is not what its version says it is."""
+
+
+def _of_a_known_shape(read: Callable[Given, Read]) -> Callable[Given, Read]:
+    """What the library decodes may lack what its version always has: null instead of a list, or of a name."""
+
+    @wraps(read)
+    def read_or_malformed(*args: Given.args, **kwargs: Given.kwargs) -> Read:
+        try:
+            return read(*args, **kwargs)
+        except MalformedResponse:
+            raise
+        except (TypeError, AttributeError, ValueError, OverflowError) as error:
+            raise MalformedResponse(str(error)) from error
+
+    return read_or_malformed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,6 +76,7 @@ class GroupShares:
     topics: Mapping[str, SharedPartitions]
 
 
+@_of_a_known_shape
 def topology_in(response: Any) -> Topology:  # noqa: ANN401 - a response of the library, which has no types
     """A Metadata response (v10 to v12) as a topology; topics with an error of their own are left out."""
     return Topology(
@@ -78,6 +99,7 @@ def _leaders(partitions: Iterable[Any]) -> Codes:
     return np.array([leader_of[index] for index in range(len(leader_of))], dtype=np.int32)
 
 
+@_of_a_known_shape
 def listing_in(response: Any) -> Listing:  # noqa: ANN401
     """A ListGroups response: the broker's groups of every type that can have offsets."""
     present = [group for group in response.groups if _can_have_offsets(group)]
@@ -105,6 +127,7 @@ def _standing_of(group: Any) -> Standing | None:  # noqa: ANN401
 _KINDS = frozenset(kind.value for kind in Kind)
 
 
+@_of_a_known_shape
 def descriptions_in(response: Any, kind: Kind) -> dict[str, Description]:  # noqa: ANN401
     """A response to the describe request of that kind: group -> its members; groups with an error are left out."""
     return {
@@ -119,6 +142,7 @@ def _description_of(group: Any, kind: Kind) -> Description:  # noqa: ANN401
     return Description(len(group.members), is_stable, _TOPICS_OF[kind](group) if is_stable else frozenset())
 
 
+@_of_a_known_shape
 def shares_in(response: Any) -> dict[str, GroupShares]:  # noqa: ANN401
     """A DescribeShareGroupOffsets response; in version 0 no lag is given."""
     return {
