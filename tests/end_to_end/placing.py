@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import CoordinatorLoadInProgressError
 
 from local.broker import Broker, Kafka
 from local.kafka_admin import admin
@@ -48,11 +49,11 @@ def group_names(cluster: Kafka, prefix: str, coordinator: Broker, partition: int
 
 
 def offsets_partition(group: str) -> int:
-    """Where Kafka keeps a group's commits: Java's hash of its name."""
+    """Where Kafka keeps a group's commits: the absolute value of Java's hash of its name."""
     code = 0
     for letter in group:
         code = (31 * code + ord(letter)) & 0xFFFFFFFF
-    return (code & 0x7FFFFFFF) % OFFSETS_PARTITIONS
+    return abs(code - (1 << 32) if code >> 31 else code) % OFFSETS_PARTITIONS
 
 
 def move(client: KafkaAdminClient, topic: str, partition: int, nodes: Sequence[int]) -> None:
@@ -62,3 +63,11 @@ def move(client: KafkaAdminClient, topic: str, partition: int, nodes: Sequence[i
     wait_until(lambda: not client.list_partition_reassignments(), f"{topic}/{partition} to be placed", WAIT_SECONDS)
     client.elect_leaders(0, {topic: [partition]}, raise_errors=False)
     wait_until(lambda: leader(client, topic, partition) == nodes[0], f"{nodes[0]} to lead {topic}", WAIT_SECONDS)
+
+
+def coordinates(client: KafkaAdminClient, node: int, group: str) -> bool:
+    """False while it still loads its groups."""
+    try:
+        return any(listed["group_id"] == group for listed in client.list_groups(broker_ids=[node]))
+    except CoordinatorLoadInProgressError:
+        return False

@@ -3,6 +3,7 @@
 import contextlib
 import itertools
 from contextlib import AbstractContextManager
+from functools import partial
 
 import pytest
 
@@ -10,9 +11,11 @@ from adapter.errors import NothingChosen
 from local.broker import Kafka
 from local.kafka_admin import admin
 from local.kafka_tools import commit, create_topic, delete_topic, produce
+from local.processes import wait_until
 from tests.end_to_end.in_process import settings_for
 from tests.end_to_end.placing import (
     OFFSETS_TOPIC,
+    coordinates,
     group_names,
     make_offsets_topic,
     move,
@@ -24,6 +27,7 @@ from tests.served import Served, Watcher, served
 
 MAX_AGE = 5.0
 MOVES = 10
+LEADERS = 5
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -55,6 +59,7 @@ def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) ->
         for number in range(MOVES):
             first = next(nodes)
             move(client, OFFSETS_TOPIC, partition, [first, *({1, 2, 3} - {first})])
+            wait_until(partial(coordinates, client, first, group), f"{first} to coordinate {group}", 20)
             truth.commit(group, 2 + number)
         running.wait_for_lag(100 - 2 - MOVES + 1, group, seconds=MAX_AGE + 4)
     watcher.check()
@@ -70,11 +75,11 @@ def test_leadership_that_moves_while_cycles_run_is_followed(three_brokers: Kafka
     with reading(three_brokers) as running, admin(three_brokers.bootstrap_servers) as client:
         running.wait_for_lag(7, "moves-reader")
         with Watcher(running, ["moves-reader"], truth.is_true) as watcher:
-            for _ in range(MOVES):
+            for number in range(LEADERS):
                 first = next(nodes)
                 move(client, "moves-leader", 0, [first, *({1, 2, 3} - {first})])
                 truth.produce("moves-leader", 1)
-            running.wait_for_lag(7 + MOVES, "moves-reader", seconds=MAX_AGE + 4)
+                running.wait_for_lag(8 + number, "moves-reader", seconds=MAX_AGE + 4)
     watcher.check()
     assert watcher.refusals["moves-reader"] == []
 
