@@ -71,6 +71,8 @@ class WireFake:
     hosts: dict[int, str] = field(default_factory=dict)
     """Node -> the name that Metadata tells, where it is not 127.0.0.1."""
     ports: dict[int, int] = field(default_factory=dict)
+    identities: dict[int, int] = field(default_factory=dict)
+    """Node -> the node that has taken its port."""
     asked: "Counter[tuple[int, int]]" = field(default_factory=Counter)
     """(node, key) -> how often."""
     mistakes: list[Exception] = field(default_factory=list)
@@ -116,7 +118,7 @@ class WireFake:
             try:
                 while True:
                     (size,) = struct.unpack(">i", await reader.readexactly(4))
-                    asked = _asked(node, await reader.readexactly(size))
+                    asked = _asked(self.identities.get(node, node), await reader.readexactly(size))
                     sent = self._answered(asked)
                     writer.write(sent.frame)
                     await writer.drain()
