@@ -533,5 +533,8 @@ _SIGNS = (
 def _close(client: KafkaNetClient) -> None:
     """End connections and the library's thread; a thread held by a slow name is not waited for longer than a second."""
     client._manager.call_soon(client._manager.close)
+    thread = client._net._io_thread
     client._net.stop(timeout_ms=1000)
-    client._net.close()
+    # One that is still held ends by itself; to close its loop under it is an error.
+    if thread is None or not thread.is_alive():
+        client._net.close()
