@@ -30,7 +30,7 @@ from adapter import frames, wire
 from adapter.directory import Description, Kind, Listing
 from adapter.frames import RawRequest
 from adapter.questions import CommitQuestion, OffsetQuestion
-from adapter.responses import Columns
+from adapter.responses import Columns, controller_at
 from adapter.settings import Cluster, Protocol
 from adapter.topology import Topology, sharing
 from adapter.wire import GroupShares
@@ -212,10 +212,14 @@ class Brokers:
         ]
 
     def _same_or_new(self, node: int, body: bytes, version: int) -> Topology:
-        """A response that is the last one to the byte is not decoded again, which takes the longest of all."""
-        fingerprint = hashlib.blake2b(body[_THROTTLE_BYTES:], digest_size=16).digest()
-        known = self._topologies.get(node)
-        if known is None or known[0] != fingerprint:
+        """A response that some broker's last one was to the byte is not decoded again, which takes longest of all."""
+        controller = controller_at(body)
+        told = body[_THROTTLE_BYTES : controller.start] + body[controller.stop :]
+        fingerprint = hashlib.blake2b(told, digest_size=16).digest()
+        known = next((seen for seen in self._topologies.values() if seen[0] == fingerprint), None)
+        if known is not None:
+            self._topologies[node] = known
+        else:
             _, newest = next(reversed(self._topologies.values()), (b"", Topology()))
             known = (fingerprint, sharing(newest, _topology_in(body, version)))
             self._topologies = {n: seen for n, seen in self._topologies.items() if n in known[1].brokers}

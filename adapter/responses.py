@@ -131,6 +131,23 @@ def offsets_walk(body: bytes) -> Walk:
         return blocks.walk(body, _OFFSET_BYTES, _OFFSET, _OFFSET_ERROR)
 
 
+def controller_at(body: bytes) -> slice:
+    """Where a Metadata response of version 10 to 12 names the controller; raises MalformedResponse.
+
+    A broker that is none itself (KRaft) names any broker there, another one each time.
+    """
+    with _malformed_as_ours():
+        reader = Reader(body, _THROTTLE_BYTES)
+        for _ in range(reader.count(least_bytes=11)):
+            reader.skip(4)
+            reader.skip_text()
+            reader.skip(4)
+            reader.skip_text()
+            reader.skip_tags()
+        reader.skip_text()
+        return slice(reader.position, reader.position + 4)
+
+
 @dataclass(slots=True)
 class _Blocks:
     """What a walk has found so far."""
@@ -242,6 +259,9 @@ class Reader:
             raise MalformedResponse("a name that is longer than the response, or none")
         # A group id may be any bytes; what is no text is shown as such and matches nothing that people write.
         return self.body[begin : self.position].decode("utf-8", "surrogateescape")
+
+    def skip_text(self) -> None:
+        self.skip(max(self.varint() - 1, 0))
 
     def skip_tags(self) -> None:
         for _ in range(self.varint()):

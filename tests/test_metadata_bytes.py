@@ -17,7 +17,7 @@ def brokers() -> Brokers:
     return Brokers(samples.settings().clusters[0], lambda _: None)
 
 
-def body(leader: int = 1, throttle: int = 0) -> bytes:
+def body(leader: int = 1, throttle: int = 0, controller: int = 1) -> bytes:
     nodes = [Broker(node_id=node, host=f"kafka-{node}", port=9092, rack=None) for node in (1, 2)]
     partitions = [
         Partition(
@@ -25,16 +25,24 @@ def body(leader: int = 1, throttle: int = 0) -> bytes:
         )
     ]
     topics = [Topic(error_code=0, name="orders", partitions=partitions)]
-    made = MetadataResponse(throttle_time_ms=throttle, brokers=nodes, topics=topics, version=VERSION)
+    made = MetadataResponse(
+        throttle_time_ms=throttle,
+        brokers=nodes,
+        cluster_id="of some length",
+        controller_id=controller,
+        topics=topics,
+        version=VERSION,
+    )
     return bytes(made.encode())
 
 
-def test_the_same_bytes_give_the_same_topology_whatever_the_throttle() -> None:
+def test_the_same_bytes_give_the_same_topology_whatever_the_throttle_and_the_controller() -> None:
     one = brokers()
     first = one._same_or_new(1, body(), VERSION)
 
     assert first.topics["orders"].leaders.tolist() == [1]
     assert one._same_or_new(1, body(throttle=7), VERSION) is first
+    assert one._same_or_new(2, body(controller=2), VERSION) is first
 
 
 def test_other_bytes_are_decoded_and_share_what_has_not_changed() -> None:
