@@ -1,5 +1,7 @@
 # The adapter's image: Python, the hashed packages of requirements/runtime.txt, and our three packages. No Spark, no Java.
 #   docker build -t kafka-lag-adapter:0.1.0 .
+# The report's, three times as large, with a JRE and the packages of requirements/spark.txt:
+#   docker build --target spark -t kafka-lag-report:0.1.0 .
 # Pinned by tag, because this file was written without a look at a registry. For a build that can be repeated to the byte:
 #   docker build --build-arg PYTHON_IMAGE=python:3.13-slim-bookworm@sha256:... -t kafka-lag-adapter:0.1.0 .
 ARG PYTHON_IMAGE=python:3.13-slim-bookworm
@@ -19,6 +21,21 @@ COPY apiservice apiservice
 COPY spark spark
 RUN python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /wheels .
 RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
+
+FROM ${PYTHON_IMAGE} AS spark
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+RUN apt-get update && apt-get install -y --no-install-recommends openjdk-17-jre-headless && rm -rf /var/lib/apt/lists/*
+RUN python -m venv --without-pip /opt/venv
+COPY requirements/spark.txt requirements/spark.txt
+RUN python -m pip --python /opt/venv/bin/python install --require-hashes -r requirements/spark.txt
+COPY --from=build /wheels /wheels
+RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
+ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 TZ=UTC SPARK_LOCAL_IP=127.0.0.1 KAFKA_LAG_REPORT_CDS=/opt/cds
+# The archive of loaded classes that halves a run's start has to be made by the very Java that reads it.
+RUN mkdir /opt/cds && python -c "import contextlib, spark.session as s; stack = contextlib.ExitStack(); session = stack.enter_context(s.started(s.Machine())); session.range(9).groupBy('id').count().collect(); stack.close()" && chmod -R a+rX /opt/cds
+WORKDIR /
+USER 65532:65532
+ENTRYPOINT ["kafka-lag-report"]
 
 FROM ${PYTHON_IMAGE}
 # The file system is read-only in the cluster, so no bytecode is written; standard error reaches the log line by line.

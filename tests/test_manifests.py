@@ -18,6 +18,7 @@ from apiservice.__main__ import app
 from apiservice.issuing import serving_manifests
 from local.manifests import MANIFESTS, RULES, gather, judge, load, main, problems, read
 from local.shipped import Shipped
+from spark.__main__ import app as reports
 
 ROOT = MANIFESTS.parent
 DEPLOYMENT = "deployment.yaml"
@@ -371,8 +372,12 @@ def test_every_base_image_is_the_pinned_argument() -> None:
 def test_the_image_runs_as_the_user_of_the_deployment() -> None:
     pod = read(MANIFESTS / DEPLOYMENT)["spec"]["template"]["spec"]["securityContext"]
 
-    assert _rest("USER") == [f"{pod['runAsUser']}:{pod['runAsGroup']}"]
-    assert [step.word for step in _steps()].index("USER") > max(i for i, s in enumerate(_steps()) if s.word == "COPY")
+    # Two: the report's, and the adapter's.
+    assert _rest("USER") == [f"{pod['runAsUser']}:{pod['runAsGroup']}"] * 2
+    for stage in " ".join(step.word for step in _steps()).split("FROM")[2:]:
+        assert "USER" in stage
+        assert "COPY" not in stage.partition("USER")[2]
+        assert "RUN" not in stage.partition("USER")[2]
 
 
 def test_everything_that_is_copied_exists_and_is_let_in() -> None:
@@ -392,12 +397,12 @@ def test_the_image_holds_the_packages_of_the_wheel() -> None:
 def test_nothing_is_installed_without_hashes_or_from_elsewhere() -> None:
     runs = [rest for rest in _rest("RUN") if " pip " in rest]
 
-    assert len(runs) == 4
+    assert len(runs) == 6
     assert [run for run in runs if "--require-hashes" not in run and "--no-index" not in run] == []
 
 
 def test_every_required_package_is_pinned_and_hashed() -> None:
-    for name in ("runtime", "build"):
+    for name in ("runtime", "build", "spark"):
         text = (ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", " ")
         lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
@@ -408,7 +413,23 @@ def test_every_required_package_is_pinned_and_hashed() -> None:
 def test_the_image_starts_the_command_that_the_package_installs() -> None:
     scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
 
-    assert _rest("ENTRYPOINT") == [f'["{command}"]' for command in scripts]
+    # What is built without a target is the adapter: it is the last stage.
+    assert _rest("ENTRYPOINT") == [f'["{command}"]' for command in ("kafka-lag-report", "kafka-lag-adapter")]
+    assert set(scripts) == {"kafka-lag-report", "kafka-lag-adapter"}
+
+
+def test_the_reports_image_is_a_target_of_its_own_with_a_jre() -> None:
+    stages = [line.partition(" AS ")[2] for line in _rest("FROM")]
+
+    assert stages == ["build", "spark", ""]
+    assert any("jre-headless" in run for run in _rest("RUN"))
+
+
+def test_the_command_line_takes_the_arguments_of_the_report() -> None:
+    pod = read(MANIFESTS / JOB)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        command, *flags = container["args"]
+        get_group(reports).commands[command].make_context(command, flags)  # raises on a flag it does not know
 
 
 def _broken_text(breach: Breach) -> str:
