@@ -26,6 +26,8 @@ START_SECONDS = 60.0
 """A log start is read at least this often: retention moves it in steps of minutes."""
 FIRST_PATIENCE = START_SECONDS / 6
 """So long a start that could not be read is left alone at first, and twice as long each time: others are due anyway."""
+NOT_CAUGHT_UP = 78
+"""A new leader does not know yet how far its followers are; seen for seconds where leadership moves again and again."""
 MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
 """Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has news."""
 TOPIC_NOT_AUTHORIZED = 29
@@ -192,6 +194,8 @@ def _cause_of(error: int, topic: str) -> Cause:
         return Cause(State.ERROR, may_not_describe_topic(topic))
     if error in MOVED_ERRORS:
         return Cause(State.UNKNOWN, "its leadership is moving")
+    if error == NOT_CAUGHT_UP:
+        return Cause(State.UNKNOWN, "its leader has not caught up yet after an election")
     return Cause(State.ERROR, f"its leader gives error {error}")
 
 
