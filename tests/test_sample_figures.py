@@ -44,8 +44,8 @@ def sample(topic: str, seconds: float, lag: int | None, **other: object) -> Row:
 def totals(session: SparkSession, rows: list[Row]) -> DataFrame:
     schema = schema_of(TOTALS)
     columns = {name: [row[name] for row in rows] for name in schema.names}
-    columns["sampled_at"] = pa.array(columns["sampled_at"], pa.timestamp("us", tz="UTC"))  # type: ignore[assignment]
-    columns["interval_seconds"] = pa.array(columns["interval_seconds"], pa.float32())  # type: ignore[assignment]
+    columns["sampled_at"] = pa.array(columns["sampled_at"], pa.timestamp("us", tz="UTC"))
+    columns["interval_seconds"] = pa.array(columns["interval_seconds"], pa.float32())
     return session.createDataFrame(pa.table(columns), schema)
 
 
