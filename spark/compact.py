@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
@@ -20,6 +22,7 @@ from spark.deltas import CARRIED, carried_of, deltas_of, digests_of, partitions_
 from spark.files import Files
 from spark.hourly import daily_of, hourly_of
 from spark.plan import Found, Hour, found_in
+from spark.problems import is_about
 from spark.publish import Staging, stage, staging_of, swap, swap_file
 from spark.read_history import (
     HOUR,
@@ -90,6 +93,7 @@ def compact(
     try:
         hours, skipped = _compact_hours(run, found)
         days = _summarise_days(run, found)
+        _forget(files, found)
     finally:
         files.delete(run.staging.folder)
     return Outcome(tuple(hours), tuple(days), (*found.skipped, *skipped))
@@ -106,7 +110,7 @@ def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped
         run.check()
         batch = _batch_from(run, hours, at)
         run.say(_announced(batch))
-        records = _compact_batch(run, batch)
+        batch, records = _compact_readable(run, batch)
         for place, record in enumerate(records, at):
             hours[place] = replace(hours[place], record=record)
         done += [hour.start for hour in batch.hours]
@@ -153,6 +157,31 @@ def _announced(batch: Batch) -> str:
     first, last = batch.hours[0].start, batch.hours[-1].start
     hours = f"{first:%Y-%m-%d %H:00}" + (f" to {last:%Y-%m-%d %H:00}" if last > first else "")
     return f"compacting {hours}: {rows:,} rows of {files} files"
+
+
+def _compact_readable(run: Run, batch: Batch) -> tuple[Batch, list[Record]]:
+    """Without the files whose pages turn out to be unreadable, though their footers are sound."""
+    while True:
+        try:
+            return batch, _compact_batch(run, batch)
+        except (PySparkException, Py4JError) as error:
+            run.check()
+            unreadable = [each for sound in batch.sound.values() for each in sound if is_about(error, each.file.path)]
+            if not unreadable:
+                raise
+            batch = _without(batch, unreadable)
+
+
+def _without(batch: Batch, unreadable: Sequence[Sound]) -> Batch:
+    gone = [Skipped(each.file.path, "is damaged: its footer can be read, its rows cannot") for each in unreadable]
+    return replace(
+        batch,
+        sound={start: tuple(each for each in sound if each not in unreadable) for start, sound in batch.sound.items()},
+        skipped={
+            hour.start: (*batch.skipped[hour.start], *(each for each in gone if f"/{hour.folder}/" in each.path))
+            for hour in batch.hours
+        },
+    )
 
 
 def _compact_batch(run: Run, batch: Batch) -> list[Record]:
@@ -263,6 +292,13 @@ def _summarise_days(run: Run, found: Found) -> list[str]:
             _summarise(run, day, made_from)
             done.append(day)
     return done
+
+
+def _forget(files: Files, found: Found) -> None:
+    """What an hour carries is of no use once retention has taken its deltas."""
+    oldest = f"_carry/{found.hours[0].folder}" if found.hours else ""
+    for folder in {file.folder for file in files.listed("_carry", 2) if file.folder < oldest}:
+        files.delete(folder)
 
 
 def _made_from(files: Files, day: str) -> Mapping[str, str]:

@@ -24,6 +24,11 @@ def said_by(error: Exception) -> str:
     return telling.strip().partition("\n")[0] or type(error).__name__
 
 
+def is_about(error: Exception, path: str) -> bool:
+    """Whether Spark says that this file cannot be read."""
+    return any(UNREADABLE in cause and path in cause for cause in _causes(error))
+
+
 def _causes(error: Exception) -> Iterator[str]:
     """The texts of an exception and, where it came from Java, of its causes."""
     java = getattr(error, "java_exception", None)

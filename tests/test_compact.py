@@ -151,6 +151,19 @@ def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(
     assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START, START + timedelta(seconds=10)]
 
 
+def test_a_file_with_damaged_pages_is_skipped_and_named(spark_session: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 2)])
+    (damaged,) = write(tmp_path, [sample(10, 1, 5)], "b")
+    content = damaged.read_bytes()
+    damaged.write_bytes(content[:4] + b"\xff" * 200 + content[204:])
+
+    (skipped,) = compacted(tmp_path, spark_session).skipped
+
+    assert skipped.path == str(damaged.relative_to(tmp_path))
+    assert skipped.reason == "is damaged: its footer can be read, its rows cannot"
+    assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START]
+
+
 def test_an_hour_of_nothing_but_torn_files_is_done_once(spark_session: SparkSession, tmp_path: Path) -> None:
     (only,) = write(tmp_path, [sample(0, 1, 2)])
     only.write_bytes(b"PAR1")
@@ -178,6 +191,7 @@ def test_samples_that_retention_took_stay_in_the_tables(spark_session: SparkSess
     outcome = compacted(tmp_path, spark_session)
 
     assert (outcome.hours, outcome.days, read(tmp_path, "hourly")) == ((), (), before)
+    assert [path.name for path in tmp_path.glob("_carry/*/*")] == ["hour=07"]
 
 
 def test_no_sample_is_touched_and_nothing_hidden_is_left(spark_session: SparkSession, tmp_path: Path) -> None:

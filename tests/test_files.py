@@ -1,0 +1,106 @@
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.compact import compact
+from spark.files import File, Files, HadoopFiles, LocalFiles, files_at
+from tests.written_history import read, sample, write
+
+Made = Callable[[Path], Files]
+
+
+@pytest.fixture(params=["local", "hadoop"])
+def made(request: pytest.FixtureRequest) -> Made:
+    """Both must do the same; Hadoop's is shown on this machine's files."""
+    if request.param == "local":
+        return LocalFiles
+    session: SparkSession = request.getfixturevalue("spark_session")
+    return lambda root: HadoopFiles(f"file://{root}", session)
+
+
+def test_only_what_is_not_hidden_is_listed_at_its_depth(made: Made, tmp_path: Path) -> None:
+    for name in ("t/a/b/2.parquet", "t/a/b/1.parquet", "t/a/b/.new", "t/a/_b/3.parquet", "t/a/4.parquet", "t/a/b/c/5"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("12345")
+
+    assert made(tmp_path).listed("t", 2) == [File("t/a/b/1.parquet", 5), File("t/a/b/2.parquet", 5)]
+
+
+def test_a_table_that_is_not_there_lists_nothing(made: Made, tmp_path: Path) -> None:
+    assert made(tmp_path).listed("nothing", 2) == []
+
+
+def test_hidden_names_are_found_where_they_are_asked_for(made: Made, tmp_path: Path) -> None:
+    for name in (".one", "_two", "three"):
+        (tmp_path / name).mkdir()
+
+    assert made(tmp_path).hidden() == [".one", "_two"]
+
+
+def test_text_is_written_over_what_was_there(made: Made, tmp_path: Path) -> None:
+    files = made(tmp_path)
+    files.write("folder/_inputs.json", "first")
+
+    files.write("folder/_inputs.json", "zweite Größe")
+
+    assert files.read("folder/_inputs.json") == "zweite Größe"
+    assert files.read("folder/nothing") is None
+
+
+def test_folders_are_moved_and_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:
+    files = made(tmp_path)
+    files.write("old/a/b", "text")
+
+    files.move("old", "new/place")
+    assert files.read("new/place/a/b") == "text"
+    assert not files.exists("old")
+
+    files.delete("new")
+    files.delete("nothing")
+    assert not files.exists("new")
+
+
+def test_a_file_takes_the_place_of_another(made: Made, tmp_path: Path) -> None:
+    files = made(tmp_path)
+    files.write("one", "1")
+    files.write("other", "2")
+
+    files.replace("one", "other")
+
+    assert (files.read("other"), files.exists("one")) == ("1", False)
+
+
+def test_a_footer_is_read_without_the_rest(made: Made, tmp_path: Path) -> None:
+    (path,) = write(tmp_path, [sample(0, 1, 2), sample(1, 1, 2)])
+    file = File(str(path.relative_to(tmp_path)), path.stat().st_size)
+
+    with made(tmp_path).opened(file) as opened:
+        assert pq.ParquetFile(opened).metadata.num_rows == 2
+
+
+def test_a_history_is_compacted_through_hadoop_as_it_is_on_a_local_path(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
+    rows = [sample(0, 1, 10), sample(10, 4, 12), sample(3600, 4, 20)]
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    for name, location in (("a", str(tmp_path / "a")), ("b", f"file://{tmp_path}/b")):
+        write(tmp_path / name, rows)
+        files = files_at(location, lambda: spark_session)
+        outcomes = [compact(files, lambda: spark_session, now, now, lambda _: None) for _ in range(2)]
+        assert [len(outcome.hours) for outcome in outcomes] == [2, 0]
+
+    for table in ("deltas", "hourly", "daily"):
+        assert read(tmp_path / "b", table) == read(tmp_path / "a", table)
+
+
+def test_s3_is_what_hadoop_calls_s3a(spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    monkeypatch.setattr(HadoopFiles, "__init__", lambda _self, location, _session: seen.append(location))
+
+    files_at("s3://bucket/history", lambda: spark_session)
+
+    assert seen == ["s3a://bucket/history"]
