@@ -16,7 +16,7 @@ import numpy as np
 from spark import words
 from spark.advice import Behavior, Number, Recommendation
 from spark.doubts import Severity
-from spark.figures import Periods, Topic
+from spark.figures import Floats, Periods, Topic
 from spark.page import at_a_glance
 from spark.standing import Report, Standing, drain_seconds
 from spark.week import week_of
@@ -236,7 +236,7 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
         *((load.capacity.p50, load.capacity.p95, load.capacity.windows) if load.capacity else (None,) * 3),
         load.partitions,
         load.members_max,
-        load.largest_share,
+        _median(hours.skew[hours.produced > 0]),
         *(_sum(hours, name) for name in ("samples", "expected_samples", "resets", "rewinds")),
         hpa.target.value,
         hpa.min_replicas.value,
@@ -305,6 +305,11 @@ def _known(value: object) -> object:
             return None
         return int(value) if value.is_integer() else value
     return value
+
+
+def _median(column: Floats) -> float | None:
+    known = column[~np.isnan(column)]
+    return float(np.median(known)) if len(known) else None
 
 
 def _sum(hours: Periods, name: str) -> float | None:

@@ -39,8 +39,6 @@ class Load:
     capacity: Capacity | None
     at_least: float
     """What a member did in the hour in which it did most: a capacity that it has for sure."""
-    largest_share: float
-    """Of production, the largest partition's, as the median over hours; NaN: not known."""
 
     @property
     def per_member(self) -> float:
@@ -65,7 +63,6 @@ def load_of(group: Group) -> Load:
         members_max=_largest(group.hours.members_max),
         capacity=capacity_of(group.windows),
         at_least=_done_for_sure(counted),
-        largest_share=_median(counted.skew[counted.produced > 0]),
     )
 
 
@@ -102,8 +99,3 @@ def _done_for_sure(hours: Periods) -> float:
 def _largest(column: Floats) -> int | None:
     known = column[~np.isnan(column)]
     return int(known.max()) if len(known) else None
-
-
-def _median(column: Floats) -> float:
-    known = column[~np.isnan(column)]
-    return float(np.median(known)) if len(known) else math.nan

@@ -63,7 +63,10 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
 
 
 def advice_table(standing: Standing) -> str:
-    rows = [(f"<code>{key}</code>", value, escaped(why)) for key, value, why in numbers_of(standing.advice.hpa)]
+    rows = [
+        (f'<code class="field">{key}</code>', value, escaped(why))
+        for key, value, why in numbers_of(standing.advice.hpa)
+    ]
     return (
         f'<h3>Recommended HPA <span class="soft">&#8211; <a href="hpa/{escaped(standing.file)}.yaml">'
         f"hpa/{escaped(standing.file)}.yaml</a></span></h3>" + table(("Field", "Value", "Reason"), rows, {1}, {2})

@@ -1,0 +1,153 @@
+"""The report as a command: from samples through `compact` to its files, and what it refuses."""
+
+import csv
+import json
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.compact import compact
+from spark.documents import SCHEMA
+from spark.files import LocalFiles
+from spark.problems import Interrupted, Unusable
+from spark.report import publish, report, requested, time_of, writable, zone_of
+from tests.written_history import START, sample, write
+
+NOW = START + timedelta(days=2)
+
+
+def refused_session() -> SparkSession:
+    raise AssertionError("a session was asked for")
+
+
+def made(root: Path, output: Path, session: SparkSession, since: str | None = None) -> None:
+    request = requested(str(root), str(output), (since, None), "Europe/Berlin", None, NOW)
+    report(request, LocalFiles(root), lambda: session, lambda _: None, lambda: None)
+
+
+@pytest.fixture(scope="module")
+def history(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two hours: 10 messages/s on two partitions, 1,000 waiting soon after the first hour; one file is torn."""
+    root = tmp_path_factory.mktemp("history")
+    rows = []
+    for number in range(720):
+        for partition in (0, 1):
+            end = 50 * number
+            committed = end if number < 360 else max(50 * 359, end - 500)
+            rows.append(sample(10 * number, committed, end, partition=partition))
+    write(root, rows)
+    (root / "samples/date=2026-11-20/hour=06/torn.parquet").write_bytes(b"PAR1")
+    compact(LocalFiles(root), lambda: spark_session, NOW, NOW, lambda _: None)
+    return root
+
+
+def test_every_file_has_the_numbers_that_were_put_in(
+    spark_session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    made(history, tmp_path, spark_session)
+    document = json.loads((tmp_path / "report.json").read_text())
+    ((group,), row) = document["groups"], next(csv.DictReader((tmp_path / "groups.csv").read_text().splitlines()))
+    (topic,) = group["topics"]
+
+    assert document["schema"] == SCHEMA
+    assert (document["from"], document["to"]) == ("2026-11-20T06:00:00Z", "2026-11-20T08:00:00Z")
+    assert topic["hourly"]["produced"] == [2 * 50 * 359, 2 * 50 * 360]
+    assert row["consumed"] == str(2 * 50 * 719 - 1000)
+    assert group["production_rate"]["peak"] == pytest.approx(10)
+    assert topic["lag"] == {"samples": 720, "p50": 50, "p95": 1000, "p99": 1000, "max": 1000, "first": 0, "last": 1000}
+    assert topic["threshold"]["value"] == 600
+    assert (topic["threshold"]["seconds_above"], topic["threshold"]["episodes"]) == (3540, 1)
+    assert topic["threshold"]["longest_from"] == "2026-11-20T07:01:00Z"
+    assert [(share["partition"], share["produced"]) for share in topic["partitions"]["of"]] == [
+        (0, 18_000),
+        (1, 18_000),
+    ]
+    assert group["capacity"]["p50"] == pytest.approx(5)
+    assert [skipped["file"] for skipped in document["coverage"]["skipped"]] == [
+        "samples/date=2026-11-20/hour=06/torn.parquet"
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "groups.csv",
+        "hpa",
+        "report.html",
+        "report.json",
+        "report.md",
+    ]
+    assert [path.name for path in (tmp_path / "hpa").iterdir()] == ["billing.yaml"]
+
+
+def test_a_range_without_data_is_a_report_that_says_so(
+    spark_session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    made(history, tmp_path, spark_session, since="2026-11-21")
+
+    assert json.loads((tmp_path / "report.json").read_text())["groups"] == []
+    assert "There is no group in this range." in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("since", "to", "zone", "threshold", "said"),
+    [
+        (None, None, "Mars/Base", None, "is no time zone"),
+        (None, None, "../etc/passwd", None, "is no time zone"),
+        (None, None, "", None, "is no time zone"),
+        ("yesterday", None, "UTC", None, "is no time"),
+        ("2026-11-02", "2026-11-01", "UTC", None, "is not before"),
+        ("2026-11-02", "2026-11-02", "UTC", None, "is not before"),
+        (None, None, "UTC", -1, "is below 0"),
+    ],
+)
+def test_bad_flags_are_refused_in_a_sentence(
+    since: str | None, to: str | None, zone: str, threshold: int | None, said: str
+) -> None:
+    with pytest.raises(Unusable, match=said):
+        requested("history", "report", (since, to), zone, threshold, NOW)
+
+
+def test_a_time_without_a_zone_is_one_of_the_readers() -> None:
+    assert time_of("2026-06-01T09:00", zone_of("Europe/Berlin")) == datetime(2026, 6, 1, 7, tzinfo=UTC)
+    assert time_of("2026-06-01T09:00Z", zone_of("Europe/Berlin")) == datetime(2026, 6, 1, 9, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(("folder", "said"), [("nowhere", "does not exist"), ("", "run `compact` first")])
+def test_a_location_without_tables_is_refused_before_spark_starts(tmp_path: Path, folder: str, said: str) -> None:
+    root, output = tmp_path / folder, tmp_path / "report"
+    request = requested(str(root), str(output), (None, None), "UTC", None, NOW)
+    with pytest.raises(Unusable, match=said):
+        report(request, LocalFiles(root), refused_session, lambda _: None, lambda: None)
+
+    assert not output.exists()
+
+
+def test_an_output_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(Unusable, match="cannot be written"):
+        writable(tmp_path / "file")
+
+
+def test_a_new_report_takes_the_place_of_the_old_one_as_a_whole(tmp_path: Path) -> None:
+    publish({"report.md": "old", "hpa/gone.yaml": "old"}, tmp_path)
+    publish({"report.md": "new", "hpa/kept.yaml": "new"}, tmp_path)
+
+    assert (tmp_path / "report.md").read_text() == "new"
+    assert [path.name for path in (tmp_path / "hpa").iterdir()] == ["kept.yaml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hpa", "report.md"]
+
+
+def test_a_report_that_is_interrupted_leaves_the_old_one(
+    spark_session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    publish({"report.md": "old"}, tmp_path)
+    request = requested(str(history), str(tmp_path), (None, None), "UTC", None, NOW)
+
+    def interrupt() -> None:
+        raise Interrupted
+
+    with pytest.raises(Interrupted):
+        report(request, LocalFiles(history), lambda: spark_session, lambda _: None, interrupt)
+
+    assert (tmp_path / "report.md").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["hpa", "report.md"]
