@@ -18,7 +18,7 @@ ABANDONED = timedelta(days=1)
 """After which a hidden folder belongs to nobody."""
 
 # Numbers that seldom repeat: their differences are short, a dictionary of them would not be.
-PLAIN_NUMBERS = ("received_at", "committed", "log_end", "log_start", "produced", "consumed", "lag")
+PLAIN_NUMBERS = ("committed", "log_end", "log_start", "produced", "consumed", "lag")
 
 
 @dataclass(frozen=True, slots=True)
