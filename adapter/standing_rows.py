@@ -1,0 +1,98 @@
+"""The rows that stand from cycle to cycle: which there are, how rules treat them, and the newest known of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from adapter.commits import Commits
+from adapter.directory import Directory, Phase
+from adapter.residue import followed, no_residue
+from adapter.rows import Watching, isolation_of, treatment_of
+from adapter.settings import Isolation
+from adapter.shares import Shares
+from adapter.snapshot import NO_LAYOUT, Flags, Layout, empty_snapshot, layout_of, moved_to
+from adapter.topology import Topology
+
+
+class StandingRows:
+    """One cluster's rows. Used by one thread."""
+
+    def __init__(self, watching: Watching, residue_after: float) -> None:
+        self._watching = watching
+        self._residue_after = residue_after
+        self._residue = no_residue(NO_LAYOUT)
+        self._wanted: tuple[object, ...] = ()
+        self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
+        self._treated_for: Mapping[str, frozenset[str]] | None = None
+        self.snapshot = empty_snapshot()
+        self.treatment = treatment_of(NO_LAYOUT, watching, {})
+        self.is_committed_only = self._isolation_column(NO_LAYOUT)
+        """Whether a row's end is that of read_committed."""
+
+    @property
+    def layout(self) -> Layout:
+        """The same object while the same rows stand."""
+        return self.snapshot.layout
+
+    def lay_out(
+        self, commits: Commits, shares: Shares, topology: Topology, topics_read: Mapping[str, frozenset[str]]
+    ) -> Layout:
+        """The rows of this cycle; `topics_read`: as in `treatment_of`."""
+        known, versions = self._laid_out_for, (commits.version, shares.version)
+        if known is None or known[0] != versions or known[1] is not topology:
+            self._laid_out_for = (versions, topology)
+            self._lay_out_anew(commits, shares, topology)
+        if self._treated_for is not topics_read:
+            self._treated_for = topics_read
+            self.treatment = treatment_of(self.layout, self._watching, topics_read)
+        return self.layout
+
+    def _lay_out_anew(self, commits: Commits, shares: Shares, topology: Topology) -> None:
+        wanted = {
+            group: frozenset(commits.topics.get(group, ())).union(
+                shares.topics.get(group, ()), self._watching.given_topics(group)
+            )
+            for group in commits.groups
+        }
+        topics = frozenset().union(*wanted.values())
+        known = ((topic, topology.topics.get(topic)) for topic in sorted(topics))
+        shape = tuple((topic, found.generation, len(found.leaders)) for topic, found in known if found is not None)
+        if (wanted, shape) != self._wanted:
+            self._wanted = (wanted, shape)
+            layout = layout_of(wanted, topology)
+            self.snapshot = moved_to(self.snapshot, layout)
+            self._treated_for = None
+            self.is_committed_only = self._isolation_column(layout)
+
+    def _isolation_column(self, layout: Layout) -> Flags:
+        levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]
+        by_group = np.array([level is Isolation.READ_COMMITTED for level in levels], dtype=bool)
+        found: Flags = by_group[layout.group]
+        return found
+
+    def needed(self, is_due: Flags) -> dict[Isolation, Flags]:
+        """Per isolation level in use the places of the layout's table that some row wants which is due."""
+        rows = {
+            Isolation.READ_UNCOMMITTED: is_due & ~self.is_committed_only,
+            Isolation.READ_COMMITTED: is_due & self.is_committed_only,
+        }
+        needed = {}
+        for level, wanted in rows.items():
+            if wanted.any():
+                needed[level] = np.zeros(self.layout.table_size, dtype=bool)
+                needed[level][self.layout.place[wanted]] = True
+        return needed
+
+    def residue(self, directory: Directory, now: float) -> Flags | None:
+        """Rows of which only a transaction's marker is left; None: no rule asks for that."""
+        if not self.is_committed_only.any():
+            return None
+        standings = directory.standings
+        phases = [standings[group].phase if group in standings else None for group in self.layout.groups]
+        is_stable = np.array([phase is Phase.STABLE for phase in phases], dtype=bool)[self.layout.group]
+        self._residue = followed(
+            self._residue, self.snapshot, self.is_committed_only, is_stable, now, self._residue_after
+        )
+        return self._residue.is_found
