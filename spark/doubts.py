@@ -146,7 +146,8 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
         f"Hot partition: one partition of {topic.name} gets {words.share(largest)} of its messages, "
         f"{words.decimal(times)} times its fair share. Members carry whole partitions: "
         + (
-            "in the busiest hour it got more than one member can do, so no number of replicas helps; spread the keys."
+            "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
+            "do), so more replicas are unlikely to help; spread the keys."
             if beyond
             else "replicas beyond what that partition needs bring little; spread the keys."
         ),
@@ -214,7 +215,9 @@ def never_saturated(_: Group, load: Load) -> Finding | None:
 
 def rare_commits(group: Group, _: Load) -> Finding | None:
     pace = group.pace
-    if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging or stuck(group, _) is not None:
+    if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging:
+        return None
+    if stuck(group, _) or lag_without_members(group, _):
         return None
     every = group.interval_seconds * pace.lagging / pace.moving
     return Finding(
