@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import chain
 from typing import Protocol
 
 import numpy as np
@@ -62,16 +63,32 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
     totals = view.totals
     if any(requirement.key == "partition" for requirement in asked):
         totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
-    topics = view.layout.topics
-    topic_fits = _remembering(lambda code: fits("topic", topics[code], asked))
-    entries = [
-        entry
-        for group in groups
-        for entry in totals.spans.get(view.codes[group], ())
-        if (stale_too or not (totals.is_outside[entry] or totals.is_abandoned[entry]))
-        and topic_fits(totals.topic[entry])
-    ]
+    entries = list(chain.from_iterable(totals.spans.get(view.codes[group], ()) for group in groups))
+    if not stale_too:
+        outside, abandoned = totals.is_outside, totals.is_abandoned
+        entries = [entry for entry in entries if not (outside[entry] or abandoned[entry])]
+    if any(requirement.key == "topic" for requirement in asked):
+        topics, of_entry = view.layout.topics, totals.topic
+        topic_fits = _remembering(lambda code: fits("topic", topics[code], asked))
+        entries = [entry for entry in entries if topic_fits(of_entry[entry])]
     return Chosen(view, totals, entries, groups)
+
+
+def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
+    """How much `chosen_of` may have to look at, told without looking: groups, their topics, ten partitions as one.
+
+    A name that does not exist counts as everything: an error looks for names like it.
+    """
+    layout, spans = view.layout, view.totals.spans
+    everything = len(layout.groups) + len(view.totals)
+    groups = _candidates(view, asked)
+    if not groups or any(r.key == "topic" and r.only and not r.only & view.topics for r in asked):
+        return everything
+    is_by_partition = any(requirement.key == "partition" for requirement in asked)
+    if groups is layout.groups:
+        return everything + (len(layout) // 10 if is_by_partition else 0)
+    effort = sum(1 + len(spans.get(view.codes[group], ())) for group in groups)
+    return effort + (sum(_size(layout.spans[group]) for group in groups) // 10 if is_by_partition else 0)
 
 
 def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
@@ -101,11 +118,21 @@ def _remembering(decide: Callable[[int], bool]) -> Callable[[int], bool]:
 
 
 def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
+    about = [requirement for requirement in asked if requirement.key == "group"]
+    candidates = _candidates(view, asked)
+    return [group for group in candidates if fits("group", group, about)] if about else candidates
+
+
+def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
+    """The groups that are named, where any are; else all, as the layout has them."""
     named = [requirement.only for requirement in asked if requirement.key == "group" and requirement.only is not None]
-    candidates: Sequence[str] = view.layout.groups
-    if named:
-        candidates = sorted(group for group in frozenset.intersection(*named) if group in view.codes)
-    return [group for group in candidates if fits("group", group, asked)]
+    if not named:
+        return view.layout.groups
+    return sorted(group for group in frozenset.intersection(*named) if group in view.codes)
+
+
+def _size(rows: slice) -> int:
+    return int(rows.stop - rows.start)
 
 
 def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Rows:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from adapter.choosing import Chosen
 from adapter.settings import MetricKind
 from adapter.totals import NO_LEAD, Totals
 
 
-@dataclass(frozen=True, slots=True)
-class MetricValue:
+class MetricValue(NamedTuple):
+    """One item of an answer; a tuple, as a listing makes thousands."""
+
     labels: Mapping[str, str]
     value: int
     measured_at: float
@@ -43,13 +44,10 @@ def folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Itera
 
 
 def _lags(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
-    view, totals = chosen.view, chosen.totals
+    cluster, layout, totals = chosen.view.cluster, chosen.view.layout, chosen.totals
+    groups, topics, group, topic = layout.groups, layout.topics, totals.group, totals.topic
     for entry in chosen.entries:
-        labels = {
-            "cluster": view.cluster,
-            "group": view.layout.groups[totals.group[entry]],
-            "topic": view.layout.topics[totals.topic[entry]],
-        }
+        labels = {"cluster": cluster, "group": groups[group[entry]], "topic": topics[topic[entry]]}
         yield MetricValue(labels, totals.lag[entry], totals.oldest[entry] + to_epoch)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, fits, hint, where_known
+from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of, fits, hint, where_known
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
 from adapter.folding import MetricValue, folded, oldest_of, worst_of
 from adapter.interest import Interest
@@ -111,6 +111,14 @@ class Metrics:
             return self._listing(served, views, version)
         chosen = self._choose(served, views, asked)
         return self._answer(served, chosen, version, warnings=())
+
+    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
+        """How much reading may have to look at, in the steps of `adapter.choosing.effort_of`; cheap, never an error."""
+        served = self._by_name.get(metric.lower())
+        if served is None:
+            return 0
+        asked = (*served.requirements(), *requirements)
+        return sum(effort_of(view, asked) for view in self._store.views if fits("cluster", view.cluster, asked))
 
     # -- choosing --------------------------------------------------------------------------------
 
@@ -241,9 +249,11 @@ class Metrics:
         view, totals = chosen.view, chosen.totals
         problems = {group: self._not_known(served, view, group, why) for group, why in view.unread.items()}
         problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
+        names, of_entry, oldest = view.layout.groups, totals.group, oldest_of(served.kind, totals)
         for entry in chosen.entries:
-            group = view.layout.groups[totals.group[entry]]
-            if group not in problems and self._is_bad(served.kind, totals, entry, now):
+            if now - oldest[entry] > self._max_age and (group := names[of_entry[entry]]) not in problems:
                 problems[group] = self._why(served, view, worst_of(served.kind, totals)[entry], now)
-        kept = [entry for entry in chosen.entries if view.layout.groups[totals.group[entry]] not in problems]
+        if not problems:
+            return chosen, []
+        kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in problems]
         return Chosen(view, totals, kept, chosen.groups), list(problems.values())

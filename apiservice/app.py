@@ -61,6 +61,10 @@ class ApiServer:
         response = await self._answer(scope) if scope["type"] == "http" else None
         await (self._others if response is None else response)(scope, receive, send)
 
+    def close(self) -> None:
+        """End what the application started; once nothing is asked any more."""
+        self._external.close()
+
     async def _answer(self, scope: Scope) -> Response | None:
         """The answer to the read of a metric or to a caller who may not ask; None: the other routes answer."""
         asked = self._what_is_asked(scope)
@@ -69,7 +73,7 @@ class ApiServer:
             if asked.attributes is not None:
                 await self._admit(scope, asked.attributes)
             if asked.metric is not None:
-                response = self._external.answer(asked.metric, scope)
+                response = await self._external.answer(asked.metric, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
                 # The reply does not say why. Not louder, as any stranger could fill the log with it.

@@ -1,12 +1,13 @@
 """The API group `external.metrics.k8s.io`: parse what is asked, ask the metrics, reply.
 
-An encoded reply is kept and given again for as long as what it says is the newest that is known.
+An encoded reply is kept and given again for as long as what it says is the newest that is known. What takes long is
+made by a thread of its own, so that everybody else is served meanwhile.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol
 
 from cachetools import LRUCache
 from fastapi import Response
@@ -17,7 +18,8 @@ from apiservice.access import Scope
 from apiservice.label_selector import LabelRequirement, parse
 from apiservice.negotiation import accept_and_agent, accepts_json, is_for_people
 from apiservice.query_parameters import list_options
-from apiservice.replies import GROUP, VERSION, external_metric_values, json_reply, pretty, warning_header
+from apiservice.replies import GROUP, VERSION, external_metric_values, json_reply, warning_header
+from apiservice.shared_work import SharedWork
 from apiservice.status import MethodNotAllowed, NotAcceptable, WatchNotAllowed
 
 _NAMESPACES = f"/apis/{GROUP}/{VERSION}/namespaces/"
@@ -26,6 +28,8 @@ _LONGEST_KEPT = 2000
 """Bytes of a query. Longer ones are answered, but their replies not kept: what is kept must stay small."""
 _LONGEST_SELECTOR_KEPT = 500
 """Characters of a selector that is kept parsed, which takes some thirty times as many bytes."""
+_MOST_AT_ONCE = 1000
+"""Steps of effort that are done on the spot, in about 5 ms; for a small read the way to a thread and back is long."""
 
 
 class MetricSource(Protocol):
@@ -36,6 +40,15 @@ class MetricSource(Protocol):
     @property
     def version(self) -> int: ...
     def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading: ...
+    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int: ...
+
+
+class Question(NamedTuple):
+    """What makes one reply another than the next."""
+
+    metric: str
+    query: bytes
+    is_indented: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +69,14 @@ class ExternalMetrics:
         self._metrics = metrics
         self._monotonic = monotonic
         self._spelled = {name.lower(): name for name in metrics.names}
-        self._kept: LRUCache[tuple[str, bytes], _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
+        self._kept: LRUCache[Question, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
+        self._large: SharedWork[_Kept] = SharedWork("large-reads")
 
     def spelled(self, metric: str) -> str | None:
         """The metric's name as discovery lists it; None if it is not served."""
         return self._spelled.get(metric.lower())
 
-    def answer(self, metric: str, scope: Scope) -> Response:
+    async def answer(self, metric: str, scope: Scope) -> Response:
         """The reply to a read of `metric`; any AdapterError that `apiservice.status` knows."""
         if scope["method"] != "GET":
             raise MethodNotAllowed
@@ -70,25 +84,38 @@ class ExternalMetrics:
         if not accepts_json(accept):
             raise NotAcceptable
         query: bytes = scope["query_string"]
-        kept = self._kept.get((metric, query))
-        is_current = kept is not None and kept.version == self._metrics.version and self._monotonic() < kept.valid_until
-        response = kept.response if kept is not None and is_current else self._read(metric, query)
-        return pretty(response) if is_for_people(query, agent) else response
+        question = Question(metric, query, is_for_people(query, agent))
+        version = self._metrics.version
+        kept = self._kept.get(question)
+        if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
+            kept = await self._made(question, version)
+            self._keep(question, kept)
+        return kept.response
 
-    def _read(self, metric: str, query: bytes) -> Response:
-        options = list_options(query)
-        if options.is_watch:
-            raise WatchNotAllowed(GROUP)
-        reading = self._metrics.read(metric, _requirements(options.label_selector))
+    def close(self) -> None:
+        """End the thread for large reads, once nothing is asked any more."""
+        self._large.close()
+
+    async def _made(self, question: Question, version: int) -> _Kept:
+        """The reply: made on the spot where that is quick; else once for all who ask the same of the same version."""
+        if len(question.query) > _LONGEST_KEPT:
+            # Reading so long a query may take longer than answering it.
+            return await self._large.result((question, version), lambda: self._make(question, _asked(question.query)))
+        asked = _asked(question.query)
+        if self._metrics.effort(question.metric, asked) <= _MOST_AT_ONCE:
+            return self._make(question, asked)
+        return await self._large.result((question, version), partial(self._make, question, asked))
+
+    def _make(self, question: Question, asked: Sequence[Requirement]) -> _Kept:
+        reading = self._metrics.read(question.metric, asked)
         headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
-        body = external_metric_values(self.spelled(metric) or metric, reading.values)
-        response = json_reply(body, headers=headers)
-        self._keep(metric, query, _Kept(response, reading.version, reading.valid_until))
-        return response
+        name = self.spelled(question.metric) or question.metric
+        body = external_metric_values(name, reading.values, indented=question.is_indented)
+        return _Kept(json_reply(body, headers=headers), reading.version, reading.valid_until)
 
-    def _keep(self, metric: str, query: bytes, kept: _Kept) -> None:
-        if len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
-            self._kept[metric, query] = kept
+    def _keep(self, question: Question, kept: _Kept) -> None:
+        if len(question.query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
+            self._kept[question] = kept
 
 
 def metric_of(path: str) -> str | None:
@@ -99,7 +126,12 @@ def metric_of(path: str) -> str | None:
     return metric if namespace and metric and "/" not in metric else None
 
 
-def _requirements(selector: str) -> tuple[LabelRequirement, ...]:
+def _asked(query: bytes) -> tuple[LabelRequirement, ...]:
+    """What the query chooses; BadRequest, or WatchNotAllowed."""
+    options = list_options(query)
+    if options.is_watch:
+        raise WatchNotAllowed(GROUP)
+    selector = options.label_selector
     return _parse_and_keep(selector) if len(selector) <= _LONGEST_SELECTOR_KEPT else parse(selector)
 
 

@@ -1,14 +1,18 @@
 """Wire shapes: metric values, quantities, times, warnings and JSON documents as Kubernetes' clients decode them."""
 
+import asyncio
 import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any
 
 from fastapi import Response
+from starlette.types import Receive, Scope, Send
 
 from adapter.folding import MetricValue
 
@@ -22,14 +26,32 @@ _LARGEST = 9_223_372_036_854_775
 _COMMON_HEADERS = {"cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
 
 
+_PIECE = 64 * 1024
+
+
+class _LongResponse(Response):
+    """Sent piece by piece: TLS takes its time for each, and so does a client that reads slowly."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI calls it
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for begin in range(0, len(self.body), _PIECE):
+            end = begin + _PIECE
+            await send({"type": "http.response.body", "body": self.body[begin:end], "more_body": end < len(self.body)})
+            await asyncio.sleep(0)
+
+
+def _response(body: str | bytes, code: int, headers: Mapping[str, str] | None = None) -> Response:
+    return (Response if len(body) <= _PIECE else _LongResponse)(body, code, headers)
+
+
 def json_reply(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """An answer that may be sent any number of times. Without the content type, Kubernetes' clients expect protobuf."""
-    return Response(body, code, {"content-type": "application/json", **_COMMON_HEADERS, **(headers or {})})
+    return _response(body, code, {"content-type": "application/json", **_COMMON_HEADERS, **(headers or {})})
 
 
 def text_reply(body: str | bytes, code: int = 200, content_type: str = "text/plain; charset=utf-8") -> Response:
     """An answer for people and probes."""
-    return Response(body, code, {"content-type": content_type, **_COMMON_HEADERS})
+    return _response(body, code, {"content-type": content_type, **_COMMON_HEADERS})
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
@@ -45,7 +67,7 @@ def etag_of(body: bytes) -> str:
 def pretty(response: Response) -> Response:
     """The same JSON answer, indented for people; without its ETag, which is that of other bytes."""
     body = json.dumps(json.loads(bytes(response.body)), ensure_ascii=False, indent=2).encode() + b"\n"
-    copy = Response(body, response.status_code)
+    copy = _response(body, response.status_code)
     own = [(name, value) for name, value in response.raw_headers if name not in (b"content-length", b"etag")]
     copy.raw_headers = [*own, (b"content-length", b"%d" % len(body))]
     return copy
@@ -57,6 +79,8 @@ def quantity(value: int) -> str:
     Never below zero, and never above what the autoscaler can count.
     """
     rest, thousands = min(max(value, 0), _LARGEST), 0
+    if rest % 1000:
+        return str(rest)
     while rest and rest % 1000 == 0 and thousands < len(_SUFFIXES) - 1:
         rest, thousands = rest // 1000, thousands + 1
     return f"{rest}{_SUFFIXES[thousands]}"
@@ -72,19 +96,63 @@ def utc_time(epoch_seconds: float) -> str:
     return _utc_second(int(epoch_seconds // 1))
 
 
-def external_metric_values(metric: str, values: Iterable[MetricValue]) -> bytes:
-    """An `ExternalMetricValueList`; `window` is left out, as an offset is read at one moment."""
-    items = [
-        {
-            "metricName": metric,
-            "metricLabels": dict(value.labels),
-            "timestamp": utc_time(value.measured_at),
-            "value": quantity(value.value),
-        }
-        for value in values
-    ]
-    kind = {"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}"}
-    return encoded({**kind, "metadata": {}, "items": items})
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a list of values is written; each `%s` takes JSON."""
+
+    head: bytes
+    item: str
+    labels: str
+    label: str
+    next_label: str
+    next_item: bytes
+    tail: bytes
+
+
+_HEAD = {"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}}
+_COMPACT = _Form(
+    head=encoded(_HEAD)[:-1] + b',"items":[',
+    item='{"metricName":%s,"metricLabels":%s,"timestamp":"%s","value":"%s"}',
+    labels="{%s}",
+    label="%s:%s",
+    next_label=",",
+    next_item=b",",
+    tail=b"]}",
+)
+_INDENTED = _Form(
+    head=json.dumps(_HEAD, indent=2).encode()[:-2] + b',\n  "items": [\n    ',
+    item='{\n      "metricName": %s,\n      "metricLabels": %s,\n      "timestamp": "%s",\n      "value": "%s"\n    }',
+    labels="{\n        %s\n      }",
+    label="%s: %s",
+    next_label=",\n        ",
+    next_item=b",\n    ",
+    tail=b"\n  ]\n}\n",
+)
+
+
+def external_metric_values(metric: str, values: Iterable[MetricValue], *, indented: bool = False) -> bytes:
+    """An `ExternalMetricValueList` of at least one value; `window` is left out, as an offset is read at one moment.
+
+    Written item by item: the JSON module would do all of them in one call, in which no other thread can run.
+    """
+    form = _INDENTED if indented else _COMPACT
+    templates: dict[tuple[str, ...], str] = {}
+    items: list[bytes] = []
+    for labels, value, measured_at in values:
+        keys = tuple(labels)
+        if keys not in templates:
+            templates[keys] = _template(form, metric, keys)
+        texts = map(encode_basestring, labels.values())
+        item = templates[keys] % (*texts, utc_time(measured_at), quantity(value))
+        items.append(item.encode("utf-8", "replace"))
+    return form.head + form.next_item.join(items) + form.tail
+
+
+def _template(form: _Form, metric: str, keys: Sequence[str]) -> str:
+    """An item with a place for each label, for its time and its quantity: nearly all items have the same labels."""
+    fixed = [encode_basestring(text).replace("%", "%%") for text in (metric, *keys)]
+    labels = form.next_label.join(form.label % (key, "%s") for key in fixed[1:])
+    return form.item % (fixed[0], form.labels % labels if keys else "{}", "%s", "%s")
 
 
 _MOST_CHARACTERS_OF_ONE = 256

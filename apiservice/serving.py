@@ -208,6 +208,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
         on_stopping,
         background=(functools.partial(_reload_certificates, tls),),
     )
+    api.close()
     watch.stop(timeout_seconds=1.0)
     prepared.cluster.close()
     end_of_collecting.join()

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -38,6 +39,7 @@ REASONS = {
     500: "InternalError",
     503: "ServiceUnavailable",
 }
+GATE_SECONDS = 4.0
 Question = tuple[str, tuple[Requirement, ...]]
 
 
@@ -59,15 +61,27 @@ class FakeMetrics:
     names: tuple[str, ...] = ("kafka_consumergroup_lag", "Billing-Backlog")
     version: int = 1
     valid_until: float = 1060.0
+    steps: Mapping[str, int] = field(default_factory=dict)
+    """Metric -> effort of any question about it; 1 if not given."""
+    gates: Mapping[str, threading.Event] = field(default_factory=dict)
+    """Metric -> what a read of it waits for."""
+    threads: list[str] = field(default_factory=list)
+    """Of each read."""
     warnings: tuple[str, ...] = ()
     asked: list[Question] = field(default_factory=list)
 
     def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
         self.asked.append((metric, tuple(requirements)))
+        self.threads.append(threading.current_thread().name)
+        if metric in self.gates:
+            assert self.gates[metric].wait(GATE_SECONDS), f"nobody opened the gate of {metric}"
         answer = self.answers.get(metric.lower(), MetricUnknown(f"no metric {metric} is served here"))
         if isinstance(answer, Exception):
             raise answer
         return Reading(metric.lower(), answer, self.warnings, self.version, self.valid_until)
+
+    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:  # noqa: ARG002 - fixed
+        return self.steps.get(metric, 1)
 
 
 @dataclass
@@ -143,8 +157,14 @@ class House:
 
     def ask(self, method: str, target: str | bytes, **headers: str) -> "Answer":
         """The answer to a request; `target` is what stands in the request's first line."""
+        return asyncio.run(self.asked(method, target, **headers))
+
+    async def asked(self, method: str, target: str | bytes, **headers: str) -> "Answer":
+        """As `ask`, in a loop where others may ask as well."""
         given = {"authorization": "Bearer hpa", **headers}
-        return ask(self.app, method, target, [(name.replace("_", "-"), text) for name, text in given.items() if text])
+        return await asked(
+            self.app, method, target, [(name.replace("_", "-"), text) for name, text in given.items() if text]
+        )
 
 
 @dataclass(frozen=True)
@@ -178,6 +198,11 @@ class Answer:
 
 def ask(app: ASGIApp, method: str, target: str | bytes, headers: Sequence[tuple[str, str]] = ()) -> Answer:
     """One request to an ASGI application, its target decoded as uvicorn decodes it."""
+    return asyncio.run(asked(app, method, target, headers))
+
+
+async def asked(app: ASGIApp, method: str, target: str | bytes, headers: Sequence[tuple[str, str]] = ()) -> Answer:
+    """As `ask`, in a loop where others may ask as well."""
     raw = target.encode() if isinstance(target, str) else target
     raw_path, _, query = raw.partition(b"?")
     scope = {
@@ -202,11 +227,8 @@ def ask(app: ASGIApp, method: str, target: str | bytes, headers: Sequence[tuple[
     async def send(event: Event) -> None:
         sent.append(event)
 
-    async def run() -> None:
-        await app(scope, receive, send)
-
     try:
-        asyncio.run(run())
+        await app(scope, receive, send)
     except RuntimeError:
         # Starlette answers and then raises on, for the server to log; whoever tests that looks at the answer.
         if not sent:

@@ -1,13 +1,26 @@
+import asyncio
 import json
 import re
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
+from fastapi import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.folding import MetricValue
-from apiservice.replies import external_metric_values, json_reply, pretty, quantity, utc_time, warning_header
+from apiservice.replies import (
+    encoded,
+    external_metric_values,
+    json_reply,
+    pretty,
+    quantity,
+    text_reply,
+    utc_time,
+    warning_header,
+)
+from tests.fakes import Event
 
 LARGEST = 9_223_372_036_854_775
 QUANTITIES = {
@@ -98,6 +111,70 @@ def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
         "metadata": {},
         "items": [{"metricName": "lag", "metricLabels": labels, "timestamp": "2026-11-21T11:48:29Z", "value": "2k"}],
     }
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=[]), max_size=8)
+VALUES = st.builds(MetricValue, st.dictionaries(ANY_TEXT, ANY_TEXT, max_size=3), st.integers(-1, 2**63), st.just(0.0))
+
+
+@given(ANY_TEXT, st.lists(VALUES, min_size=1, max_size=4))
+def test_values_are_written_as_the_json_module_would(metric: str, values: list[MetricValue]) -> None:
+    items = [
+        {
+            "metricName": metric,
+            "metricLabels": value.labels,
+            "timestamp": "1970-01-01T00:00:00Z",
+            "value": quantity(value.value),
+        }
+        for value in values
+    ]
+    kind = {"kind": "ExternalMetricValueList", "apiVersion": "external.metrics.k8s.io/v1beta1", "metadata": {}}
+    document = {**kind, "items": items}
+    indented = json.dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace") + b"\n"
+
+    assert external_metric_values(metric, values) == encoded(document)
+    assert external_metric_values(metric, values, indented=True) == indented
+
+
+def sent(response: Response, between: Callable[[], None] = lambda: None) -> list[Event]:
+    """What an ASGI server is given; `between` is called whenever the loop turns meanwhile."""
+    events: list[Event] = []
+
+    async def send(event: Event) -> None:
+        events.append(event)
+
+    async def receive() -> Event:
+        raise AssertionError("an answer waits for nothing")
+
+    async def turn() -> None:
+        while True:
+            between()
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        turning = asyncio.create_task(turn())
+        await response({"type": "http"}, receive, send)
+        turning.cancel()
+
+    asyncio.run(run())
+    return events
+
+
+def test_a_long_answer_is_sent_in_pieces_that_make_up_its_body() -> None:
+    body = bytes(range(256)) * 600
+    start, *pieces = sent(text_reply(body))
+
+    assert start["type"] == "http.response.start"
+    assert (b"content-length", b"153600") in start["headers"]
+    assert [piece["more_body"] for piece in pieces] == [True, True, False]
+    assert b"".join(piece["body"] for piece in pieces) == body
+
+
+def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
+    turns: list[None] = []
+    pieces = sent(text_reply(b"x" * 500_000), between=lambda: turns.append(None))
+
+    assert len(turns) >= len(pieces) - 2 > 5
 
 
 def test_a_name_that_is_no_text_spoils_no_reply() -> None:
