@@ -7,12 +7,11 @@ private names are used in this module alone, and the dependency is pinned to the
 
 from __future__ import annotations
 
-import hashlib
 import ssl
-import struct
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Condition
 from typing import Any, Generic, TypeVar
 
@@ -24,15 +23,15 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.admin import DescribeGroupsRequest, ListGroupsRequest
 from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from adapter import frames, wire
 from adapter.directory import Description, Kind, Listing
 from adapter.frames import RawRequest
+from adapter.metadata import Descriptions, topology_in
 from adapter.questions import CommitQuestion, OffsetQuestion
-from adapter.responses import Columns, controller_at
+from adapter.responses import Columns
 from adapter.settings import Cluster, Protocol
-from adapter.topology import Topology, sharing
+from adapter.topology import Topology
 from adapter.wire import GroupShares
 
 Answered = TypeVar("Answered")
@@ -41,7 +40,6 @@ ASK_AGAIN_FOR_BROKERS_MS = 15_000
 """A broker that Metadata had dropped can be called only after the library's own next refresh (5 min by default)."""
 LARGEST_FRAME_BYTES = 100_000_000
 CALL_SECONDS = 3.0
-_THROTTLE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +89,7 @@ class Brokers:
         self._first_server = 0
         self._last_failures: dict[int, Failure] = {}
         self._addresses: Mapping[int, str] = {}
-        self._topologies: dict[int, tuple[bytes, Topology]] = {}
-        """Node -> the fingerprint of its last Metadata response, and what was in it."""
+        self._descriptions = Descriptions()
 
     # -- connecting ------------------------------------------------------------------------------
 
@@ -182,7 +179,8 @@ class Brokers:
         """
         manager = self._manager
         chosen = node if node is not None else manager.least_loaded_node()
-        answer = self._metadata(chosen, MetadataRequest.ALL_TOPICS)
+        read = partial(self._descriptions.topology, chosen)
+        answer = self._ask("Metadata", {chosen: frames.metadata(None)}, lambda raw: read(raw.body))[chosen]
         if isinstance(answer, Failure):
             return answer
         self._addresses = answer.content.brokers
@@ -190,41 +188,11 @@ class Brokers:
         absent = expected - answer.content.topics.keys()
         if not absent:
             return answer
-        by_name = self._metadata(chosen, [MetadataRequest.MetadataRequestTopic(name=name) for name in sorted(absent)])
+        named = frames.metadata(sorted(absent))
+        by_name = self._ask("Metadata", {chosen: named}, lambda raw: topology_in(raw.body))[chosen]
         if isinstance(by_name, Failure):
             return by_name
         return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)
-
-    def _metadata(self, node: int, topics: object) -> Answer[Topology] | Failure:
-        request = MetadataRequest(
-            topics=topics,
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-            min_version=10,
-            max_version=12,
-        )
-        kept = frames.KeptAsBytes(request)
-        if topics is not MetadataRequest.ALL_TOPICS:
-            return self._ask("Metadata", {node: kept}, lambda raw: _topology_in(raw.body, request.API_VERSION))[node]
-        return self._ask("Metadata", {node: kept}, lambda raw: self._same_or_new(node, raw.body, request.API_VERSION))[
-            node
-        ]
-
-    def _same_or_new(self, node: int, body: bytes, version: int) -> Topology:
-        """A response that some broker's last one was to the byte is not decoded again, which takes longest of all."""
-        controller = controller_at(body)
-        told = body[_THROTTLE_BYTES : controller.start] + body[controller.stop :]
-        fingerprint = hashlib.blake2b(told, digest_size=16).digest()
-        known = next((seen for seen in self._topologies.values() if seen[0] == fingerprint), None)
-        if known is not None:
-            self._topologies[node] = known
-        else:
-            _, newest = next(reversed(self._topologies.values()), (b"", Topology()))
-            known = (fingerprint, sharing(newest, _topology_in(body, version)))
-            self._topologies = {n: seen for n, seen in self._topologies.items() if n in known[1].brokers}
-            self._topologies[node] = known
-        return known[1]
 
     def _tell_library(self, manager: Any) -> None:  # noqa: ANN401
         """A broker that has come back, or moved, can be called only once the library's own refresh has seen it."""
@@ -265,8 +233,7 @@ class Brokers:
     def probe(self, node: int) -> Probe:
         """Ask a silent broker for a sign of life, without waiting for it."""
         self._count_request("Metadata")
-        request = MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False, max_version=12)
-        return Probe(self._send(node, request))
+        return Probe(self._send(node, frames.metadata(())))
 
     @property
     def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
@@ -429,14 +396,6 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
             transport.close()
             raise
         return transport
-
-
-def _topology_in(body: bytes, version: int) -> Topology:
-    try:
-        response = MetadataResponse.decode(body, version=version)
-    except (IndexError, ValueError, TypeError, struct.error) as error:
-        raise wire.MalformedResponse(str(error)) from error
-    return wire.topology_in(response)
 
 
 def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Columns]:

@@ -1,8 +1,8 @@
-"""OffsetFetch and ListOffsets as requests whose bodies are bytes already. No IO, no `import kafka`.
+"""OffsetFetch, ListOffsets and Metadata as requests whose bodies are bytes already. No IO, no `import kafka`.
 
-The two carry a row per partition, so they are encoded here by whole blocks; everything else goes through the library's
-own classes. Kafka's compact forms: lengths are unsigned varints of length + 1, 0 is null, and every structure ends with
-tagged fields, of which there are none today (one 0 byte).
+They or their responses carry a row per partition, so they are encoded here by whole blocks, and their responses kept as
+bytes; everything else goes through the library's own classes. Kafka's compact forms: lengths are unsigned varints of
+length + 1, 0 is null, and every structure ends with tagged fields, of which there are none today (one 0 byte).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 OFFSET_FETCH, OFFSET_FETCH_VERSION = 9, 8
 """Version 8 on purpose: from 10 on topics go by id, and a request for all of a group's topics answers ids alone."""
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 7
+METADATA, METADATA_VERSION = 3, 11
+"""Kafka 3.0 has no later one; what came after that is of no use here."""
 
 LONGEST_THROTTLE_MS = 60_000
 """More than a broker's quota asks for: at most its window, 11 s by default."""
@@ -26,6 +28,7 @@ _NO_TAGS = b"\0"
 _ALL_TOPICS = b"\0"
 _HEAD = Struct(">hhih")
 _INT32 = Struct(">i")
+_NO_TOPIC_ID = bytes(16)
 
 _ASKED_ROW = np.dtype([("partition", ">i4"), ("epoch", ">i4"), ("timestamp", ">i8"), ("tags", "u1")])
 _ANY_LEADER_EPOCH = -1
@@ -74,30 +77,6 @@ class RawRequest:
         return True
 
 
-class KeptAsBytes:
-    """A request of the library's own, versions negotiated by it, whose response is kept as it came."""
-
-    def __init__(self, request: Any) -> None:  # noqa: ANN401 - a request of the library, which has no types
-        self.request = request
-        self.header = RawHeader(0)
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - as above
-        return getattr(self.request, name)
-
-    @property
-    def API_VERSION(self) -> int | None:  # noqa: N802 - the library's name, which it also writes to
-        version: int | None = self.request.API_VERSION
-        return version
-
-    @API_VERSION.setter
-    def API_VERSION(self, version: int) -> None:  # noqa: N802 - as above
-        self.request.API_VERSION = version
-
-    def with_header(self, correlation_id: int, client_id: str) -> None:
-        self.request.with_header(correlation_id=correlation_id, client_id=client_id)
-        self.header = RawHeader(correlation_id)
-
-
 @dataclass(frozen=True, slots=True)
 class RawResponse:
     """A response's body, not looked into: it is decoded outside the library's IO thread, where an error is ours."""
@@ -136,6 +115,15 @@ def list_offsets(topics: Mapping[str, Partitions], timestamp: int, *, committed_
     blocks = (_asked(topic, partitions, timestamp) for topic, partitions in topics.items())
     body = b"".join((replica_and_isolation, _varint(len(topics) + 1), *blocks, _NO_TAGS))
     return RawRequest(LIST_OFFSETS, LIST_OFFSETS_VERSION, body)
+
+
+def metadata(topics: Sequence[str] | None) -> RawRequest:
+    """These topics, or all; none is made by asking, and what we may do with them is not asked."""
+    named = [_NO_TOPIC_ID + _compact(topic) + _NO_TAGS for topic in topics or ()]
+    count = _ALL_TOPICS if topics is None else _varint(len(named) + 1)
+    make_them = include_operations = b"\0"
+    body = b"".join((count, *named, make_them, include_operations, _NO_TAGS))
+    return RawRequest(METADATA, METADATA_VERSION, body)
 
 
 def _asked(topic: str, partitions: Partitions, timestamp: int) -> bytes:

@@ -21,8 +21,8 @@ from adapter.wire import MalformedResponse
 Places = NDArray[np.int64]
 """Byte numbers in a response."""
 
-_INT16 = Struct(">h")
-_THROTTLE_BYTES = 4
+_INT16, _INT32 = Struct(">h"), Struct(">i")
+THROTTLE_BYTES = 4
 
 _COMMIT_BYTES = 20
 """With empty metadata, as nearly every commit has: partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1."""
@@ -102,8 +102,8 @@ def blanked(mask: bytearray, places: Places, form: str) -> None:
 
 def commits_walk(body: bytes) -> Walk:
     """An OffsetFetch response of version 8; raises MalformedResponse."""
-    with _malformed_as_ours():
-        reader, blocks = Reader(body, _THROTTLE_BYTES), _Blocks()
+    with malformed_as_ours():
+        reader, blocks = Reader(body, THROTTLE_BYTES), _Blocks()
         for number in range(reader.count(least_bytes=5)):
             blocks.groups.append(reader.text())
             for _ in range(reader.count(least_bytes=3)):
@@ -118,8 +118,8 @@ def commits_walk(body: bytes) -> Walk:
 
 def offsets_walk(body: bytes) -> Walk:
     """A ListOffsets response of version 7; raises MalformedResponse."""
-    with _malformed_as_ours():
-        reader, blocks = Reader(body, _THROTTLE_BYTES), _Blocks()
+    with malformed_as_ours():
+        reader, blocks = Reader(body, THROTTLE_BYTES), _Blocks()
         for _ in range(reader.count(least_bytes=3)):
             blocks.topics.append(reader.text())
             begin, count = reader.rows(_OFFSET_BYTES)
@@ -129,23 +129,6 @@ def offsets_walk(body: bytes) -> Walk:
             blocks.begins.append(begin)
             blocks.sizes.append(count)
         return blocks.walk(body, _OFFSET_BYTES, _OFFSET, _OFFSET_ERROR)
-
-
-def controller_at(body: bytes) -> slice:
-    """Where a Metadata response of version 10 to 12 names the controller; raises MalformedResponse.
-
-    A broker that is none itself (KRaft) names any broker there, another one each time.
-    """
-    with _malformed_as_ours():
-        reader = Reader(body, _THROTTLE_BYTES)
-        for _ in range(reader.count(least_bytes=11)):
-            reader.skip(4)
-            reader.skip_text()
-            reader.skip(4)
-            reader.skip_text()
-            reader.skip_tags()
-        reader.skip_text()
-        return slice(reader.position, reader.position + 4)
 
 
 @dataclass(slots=True)
@@ -207,7 +190,7 @@ def _walk_commit(reader: Reader, blocks: _Blocks) -> tuple[int, int]:
 
 
 @contextmanager
-def _malformed_as_ours() -> Iterator[None]:
+def malformed_as_ours() -> Iterator[None]:
     """Whatever a broker sends, what comes out is an answer or one kind of error."""
     try:
         yield
@@ -225,6 +208,11 @@ class Reader:
     def int16(self) -> int:
         value: int = _INT16.unpack_from(self.body, self.position)[0]
         self.position += _INT16.size
+        return value
+
+    def int32(self) -> int:
+        value: int = _INT32.unpack_from(self.body, self.position)[0]
+        self.position += _INT32.size
         return value
 
     def varint(self) -> int:
@@ -252,13 +240,13 @@ class Reader:
         self.position += count * row_bytes
         return begin, count
 
-    def text(self) -> str:
+    def text(self, errors: str = "surrogateescape") -> str:
         length = self.varint() - 1
         begin, self.position = self.position, self.position + length
         if length < 0 or self.position > len(self.body):
             raise MalformedResponse("a name that is longer than the response, or none")
         # A group id may be any bytes; what is no text is shown as such and matches nothing that people write.
-        return self.body[begin : self.position].decode("utf-8", "surrogateescape")
+        return self.body[begin : self.position].decode("utf-8", errors)
 
     def skip_text(self) -> None:
         self.skip(max(self.varint() - 1, 0))

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.directory import Description, Kind, Listing, Phase, Standing
-from adapter.topology import Topic, Topology
 
 Offsets = NDArray[np.int64]
 Codes = NDArray[np.int32]
@@ -74,29 +73,6 @@ class GroupShares:
 
     error: int
     topics: Mapping[str, SharedPartitions]
-
-
-@_of_a_known_shape
-def topology_in(response: Any) -> Topology:  # noqa: ANN401 - a response of the library, which has no types
-    """A Metadata response (v10 to v12) as a topology; topics with an error of their own are left out."""
-    return Topology(
-        brokers={broker.node_id: f"{broker.host}:{broker.port}" for broker in response.brokers},
-        topics={
-            topic.name: Topic(
-                generation=str(topic.topic_id) if topic.topic_id else None, leaders=_leaders(topic.partitions)
-            )
-            for topic in response.topics
-            if topic.name is not None and topic.partitions
-        },
-        hidden=frozenset(topic.name for topic in response.topics if topic.error_code == TOPIC_NOT_AUTHORIZED),
-    )
-
-
-def _leaders(partitions: Iterable[Any]) -> Codes:
-    leader_of = {partition.partition_index: partition.leader_id for partition in partitions}
-    if leader_of.keys() != set(range(len(leader_of))):
-        raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
-    return np.array([leader_of[index] for index in range(len(leader_of))], dtype=np.int32)
 
 
 @_of_a_known_shape

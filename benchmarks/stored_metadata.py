@@ -8,7 +8,7 @@ from kafka.protocol.metadata import MetadataResponse
 from benchmarks.stored_cluster import StoredCluster
 
 HOST = "127.0.0.1"
-METADATA_VERSION = 12
+METADATA_VERSION = 11
 NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION = 0, 3
 
 

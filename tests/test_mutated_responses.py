@@ -15,6 +15,8 @@ from kafka.protocol.metadata import MetadataResponse
 
 from adapter import wire
 from adapter.directory import Kind
+from adapter.frames import METADATA_VERSION
+from adapter.metadata import topology_in
 from adapter.responses import Columns
 from adapter.snapshot import LARGEST_OFFSET, is_offset
 from adapter.templates import Template, commits_in, offsets_in
@@ -54,7 +56,7 @@ METADATA = MetadataResponse(
             ],
         )
     ],
-    version=12,
+    version=METADATA_VERSION,
 )
 LISTING = ListGroupsResponse(
     throttle_time_ms=0,
@@ -162,7 +164,7 @@ def test_changed_offsets_are_read_alike_whatever_was_read_before(response: Any, 
 
 @given(changes)
 def test_changed_metadata(how: Changes) -> None:
-    found = value_or_malformed(by_library(METADATA, wire.topology_in), changed(bytes(METADATA.encode()), how))
+    found = value_or_malformed(topology_in, changed(bytes(METADATA.encode()), how))
 
     assert found is None or all(len(topic.leaders) for topic in found.topics.values())
 

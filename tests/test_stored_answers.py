@@ -5,10 +5,11 @@ import struct
 from dataclasses import replace
 
 import pytest
-from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.metadata import MetadataResponse
 
-from adapter import frames, wire
+from adapter import frames
 from adapter.frames import RawRequest
+from adapter.metadata import topology_in
 from adapter.wire import NOT_COORDINATOR
 from benchmarks.stored_answers import NOT_LEADER, StoredAnswers, stored
 from benchmarks.stored_cluster import FIRST_OFFSET, StoredCluster, StoredGroup, cluster_of, groups_of, lag_of
@@ -83,11 +84,8 @@ def test_log_starts_stand_still() -> None:
 
 
 def test_metadata_names_every_leader() -> None:
-    request = MetadataRequest(topics=None, version=12)
-    request.with_header(1, "test")
-    answer = answers(1).answer(bytes(request.encode(framed=True, header=True)))
+    topology = topology_in(answers(1).answer(sent(frames.metadata(None)))[HEAD:])
 
-    topology = wire.topology_in(MetadataResponse.decode(answer[HEAD:], version=12))
     assert topology.brokers == {1: "127.0.0.1:9001", 2: "127.0.0.1:9002"}
     assert {name: len(topic.leaders) for name, topic in topology.topics.items()} == {
         "billing-topic-000": 3,
