@@ -61,6 +61,8 @@ def sharing(known: Topology, seen: Topology) -> Topology:
 
 def _same_or(known: Topic | None, seen: Topic) -> Topic:
     """The topic as it was known, where nothing has changed: much is worked out once per topology."""
+    if known is seen:
+        return seen
     if known is None or known.generation != seen.generation or known.leaders.tobytes() != seen.leaders.tobytes():
         return seen
     return known
