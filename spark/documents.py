@@ -87,8 +87,8 @@ def json_of(report: Report) -> str:
 
 
 def csv_of(report: Report) -> str:
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, COLUMNS)
     writer.writeheader()
     for standing in report.standings:
         for topic in standing.group.topics:
