@@ -29,8 +29,8 @@ from adapter.telemetry import HistoryTelemetry
 logger = logging.getLogger(__name__)
 
 SAMPLES = "samples"
-TABLES_THAT_AGE = (SAMPLES, "deltas", "totals")
-"""Those with a row per sample. Samples go first: the others are made from them. Figures per hour and day stay."""
+TABLES_THAT_AGE = (SAMPLES, "deltas", "totals", "partitions")
+"""Those with a row per sample, or per partition and hour. Samples go first: the others are made from them."""
 SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
 """Most that samples, and encoded files, may take while they wait."""
 EARLY_BYTES = SAMPLE_BYTES // 2

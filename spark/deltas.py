@@ -22,6 +22,7 @@ GAP = 1.5
 
 NAMES = ("cluster", "group", "topic")
 SERIES = (*NAMES, "topic_id", "partition")
+PLACE = (*NAMES, "partition")
 
 CARRIED = T.StructType(
     [
@@ -44,13 +45,12 @@ _NO_START = -1
 
 def deltas_of(samples: DataFrame, carried: DataFrame) -> DataFrame:
     """The samples' columns and DELTAS' further ones, with `date` and `hour` of the folder; sorted by series."""
-    series = Window.partitionBy("series")
-    in_order = series.orderBy("sampled_at", *_best_first())
+    in_order = Window.partitionBy("place", "series").orderBy("sampled_at", *_best_first())
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     known_end, known_commit = F.col("log_end").isNotNull(), F.col("committed").isNotNull()
     return (
         _with_carried(samples, carried)
-        .withColumn("series", F.xxhash64(*SERIES))
+        .withColumns({"place": F.xxhash64(*PLACE), "series": F.xxhash64(*SERIES)})
         .withColumn("twin_of", F.lag("sampled_at").over(in_order))
         .where(F.col("is_carried") | F.col("twin_of").isNull() | (F.col("twin_of") != F.col("sampled_at")))
         .withColumns(
@@ -61,6 +61,9 @@ def deltas_of(samples: DataFrame, carried: DataFrame) -> DataFrame:
                 "start_before": F.last(
                     F.when(known_commit, F.coalesce("log_start", F.lit(_NO_START))), ignorenulls=True
                 ).over(before),
+                "first_known_at": F.min(F.when(has_any() & F.col("topic_id").isNotNull(), F.col("sampled_at"))).over(
+                    Window.partitionBy("place")
+                ),
             }
         )
         .where(~F.col("is_carried"))
@@ -104,11 +107,25 @@ def _changes() -> list[Column]:
         "is_reset": is_reset,
         "is_rewind": is_rewind,
         "is_skip": is_skip,
+        "is_recreation": _is_recreation(),
     }
     columns = [
         added[column.name].alias(column.name) if column.name in added else F.col(column.name) for column in DELTAS
     ]
     return [*columns, F.date_format(at, "yyyy-MM-dd").alias("date"), F.date_format(at, "HH").alias("hour")]
+
+
+def _is_recreation() -> Column:
+    """The generation's first known sample, where another one of the same partition has an earlier one; a generation
+    without `topic_id` is nothing that could be told from the others."""
+    is_first = F.col("end_before").isNull() & F.col("commit_before").isNull() & has_any()
+    is_later = F.col("first_known_at") < F.col("sampled_at")
+    return F.coalesce(is_first & is_later & F.col("topic_id").isNotNull(), F.lit(False))
+
+
+def has_any() -> Column:
+    """Whether a sample tells the end or the commit."""
+    return F.col("log_end").isNotNull() | F.col("committed").isNotNull()
 
 
 def _lag() -> Column:
@@ -146,6 +163,7 @@ def totals_of(deltas: DataFrame) -> DataFrame:
             _count(F.col("is_reset")).alias("resets"),
             _count(F.col("is_rewind")).alias("rewinds"),
             _count(F.col("is_skip")).alias("skips"),
+            _count(F.col("is_recreation")).alias("recreations"),
         )
         .withColumns(
             {

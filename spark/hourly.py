@@ -101,7 +101,7 @@ def _event_measures() -> dict[str, Expression]:
     return {
         "cycles": F.count("sampled_at"),
         "gaps": F.count(F.when(F.col("is_after_gap"), 1)),
-        **{name: F.sum(name) for name in ("resets", "rewinds", "skips")},
+        **{name: F.sum(name) for name in ("resets", "rewinds", "skips", "recreations")},
         "partitions": F.max("partitions"),
         "uncommitted_max": F.max("uncommitted"),
         "stale_samples": F.count(F.when(is_all_stale, 1)),

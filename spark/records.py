@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from spark.files import File, Files
 from spark.read_history import Skipped
 
-RULES = 1
+RULES = 2
 """Of compaction itself: another number makes every hour be done again."""
 
 ANY = "*"

@@ -119,4 +119,8 @@ def _is_doubtful() -> Column:
     unknown = (
         F.col("lag").isNull() | F.col("produced").isNull() | F.col("consumed").isNull() | F.col("members").isNull()
     )
-    return unknown | F.col("is_after_gap") | (F.col("resets") + F.col("rewinds") + F.col("skips") > 0)
+    return (
+        unknown
+        | F.col("is_after_gap")
+        | (F.col("resets") + F.col("rewinds") + F.col("skips") + F.col("recreations") > 0)
+    )

@@ -75,6 +75,9 @@ DELTAS = (
         Type.FLAG,
         "the commit went up without all of it being read: beyond the end, or from below the log start",
     ),
+    Column(
+        "is_recreation", Type.FLAG, "first known sample of a generation after another one's: the topic was made again"
+    ),
 )
 """Of one series (cluster, group, topic, partition) and generation (`topic_id`)."""
 
@@ -111,6 +114,9 @@ TOTALS = (
     Column("resets", Type.INT32, "partitions whose log end went down"),
     Column("rewinds", Type.INT32, "partitions whose commit went down"),
     Column("skips", Type.INT32, "partitions whose commit went up without all of it being read"),
+    Column(
+        "recreations", Type.INT32, "partitions of which this is the first known sample since the topic was made again"
+    ),
     Column("is_after_gap", Type.FLAG, "the least of the partitions' seconds is more than 1.5 intervals"),
 )
 """A threshold, an episode or a rate of any kind is found here, without a look at the deltas."""
@@ -166,6 +172,7 @@ _SUMMARY = (
     Column("resets", Type.INT64, "log ends that went down"),
     Column("rewinds", Type.INT64, "commits that went down"),
     Column("skips", Type.INT64, "commits that went up without all of it being read"),
+    Column("recreations", Type.INT64, "partitions that began anew because the topic was made again, each time"),
     Column("partitions", Type.INT32, "most partitions in one sample"),
     Column("uncommitted_max", Type.INT32, "most partitions without a commit in one sample"),
     Column("stale_samples", Type.INT64, "samples in which every partition was stale"),

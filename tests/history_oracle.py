@@ -93,7 +93,7 @@ def deltas_of(samples: Iterable[Row]) -> list[Row]:
             at, log_end, committed = row["sampled_at"], row["log_end"], row["committed"]
             new = {name: value for name, value in row.items() if name != "writer"}
             new |= {"seconds": None, "produced": None, "consumed": None, "lag": lag_of(row)}
-            new |= {"is_reset": False, "is_rewind": False, "is_skip": False}
+            new |= {"is_reset": False, "is_rewind": False, "is_skip": False, "is_recreation": False}
             if log_end is not None:
                 if end is not None:
                     new["seconds"] = (at - end_at).total_seconds()
@@ -110,7 +110,18 @@ def deltas_of(samples: Iterable[Row]) -> list[Row]:
                         new["consumed"] = committed - commit
                 commit, start_then = committed, row["log_start"]
             found.append(new)
+    for rows in grouped(found, *SERIES).values():
+        mark_recreations(rows)
     return found
+
+
+def mark_recreations(rows: Iterable[Row]) -> None:
+    """Of one partition: the first sample of each generation but the first in which anything is known."""
+    seen: set[str] = set()
+    for row in sorted(rows, key=lambda row: row["sampled_at"]):
+        is_new = row["topic_id"] not in {*seen, None} and (row["log_end"] is not None or row["committed"] is not None)
+        row["is_recreation"] = is_new and bool(seen)
+        seen |= {row["topic_id"]} if is_new else set()
 
 
 def lag_of(row: Row) -> int | None:
@@ -148,6 +159,7 @@ def total_of(rows: Sequence[Row]) -> Row:
         "resets": sum(row["is_reset"] for row in rows),
         "rewinds": sum(row["is_rewind"] for row in rows),
         "skips": sum(row["is_skip"] for row in rows),
+        "recreations": sum(row["is_recreation"] for row in rows),
         "is_after_gap": bool(seconds) and min(seconds) > 1.5 * interval,
     }
 
@@ -213,6 +225,7 @@ def of_samples(totals: Sequence[Row]) -> Row:
         "resets": sum(row["resets"] for row in totals),
         "rewinds": sum(row["rewinds"] for row in totals),
         "skips": sum(row["skips"] for row in totals),
+        "recreations": sum(row["recreations"] for row in totals),
         "partitions": max(row["partitions"] for row in totals),
         "uncommitted_max": max(row["uncommitted"] for row in totals),
         "stale_samples": sum(row["stale"] == row["partitions"] for row in totals),

@@ -166,9 +166,9 @@ def test_old_days_are_looked_for_once_an_hour() -> None:
     for _ in range(12):
         rig.round_after(300)
 
-    assert rig.files.tidied == ["samples", "deltas", "totals"]
+    assert rig.files.tidied == ["samples", "deltas", "totals", "partitions"]
     rig.round_after(300)
-    assert rig.files.tidied == ["samples", "deltas", "totals"] * 2
+    assert rig.files.tidied == ["samples", "deltas", "totals", "partitions"] * 2
 
 
 def test_the_end_writes_what_is_left_by_itself() -> None:

@@ -21,7 +21,7 @@ Row = dict[str, Any]
 
 def sample(topic: str, seconds: float, lag: int | None, **other: object) -> Row:
     row: Row = dict.fromkeys(column.name for column in TOTALS)
-    quiet = dict.fromkeys(("uncommitted", "stale", "unknown", "resets", "rewinds", "skips"), 0)
+    quiet = dict.fromkeys(("uncommitted", "stale", "unknown", "resets", "rewinds", "skips", "recreations"), 0)
     return {
         **row,
         **quiet,
