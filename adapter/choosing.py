@@ -79,16 +79,22 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
 
     A name that does not exist counts as everything: an error looks for names like it.
     """
-    layout, spans = view.layout, view.totals.spans
-    everything = len(layout.groups) + len(view.totals)
-    groups = _candidates(view, asked)
-    if not groups or any(r.key == "topic" and r.only and not r.only & view.topics for r in asked):
+    layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
+    everything = len(layout.groups) + len(totals)
+    groups = _candidates(view, asked) if "group" in keys else layout.groups
+    if not groups or ("topic" in keys and _names_no_topic(view, asked)):
         return everything
-    is_by_partition = any(requirement.key == "partition" for requirement in asked)
     if groups is layout.groups:
-        return everything + (len(layout) // 10 if is_by_partition else 0)
-    effort = sum(1 + len(spans.get(view.codes[group], ())) for group in groups)
-    return effort + (sum(_size(layout.spans[group]) for group in groups) // 10 if is_by_partition else 0)
+        return everything + (len(layout) // 10 if "partition" in keys else 0)
+    effort = len(groups)
+    for group in groups:
+        effort += len(totals.spans.get(view.codes[group], ()))
+    return effort + (sum(_size(layout.spans[group]) for group in groups) // 10 if "partition" in keys else 0)
+
+
+def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
+    """Whether topics are named of which none exists."""
+    return any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
 
 
 def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
