@@ -56,10 +56,10 @@ def test_the_consumer_keeps_its_rate_commits_and_leaves_on_sigterm(one_broker: K
     arguments = ["--group", "paced", "--topic", "paced", "--rate", "50"]
     command = [sys.executable, "-m", "local.consumer", "--bootstrap-servers", one_broker.bootstrap_servers, *arguments]
     with start("consumer", command, log=tmp_path / "consumer.log") as consumer:
-        wait_until(lambda: _committed(one_broker, "paced") > 0, "the first commit", 30, alive=[consumer])
+        wait_until(lambda: _committed(one_broker, "paced") > 0, "the first commit", 60, alive=[consumer])
         assert _committed(one_broker, "paced") < 100
 
-        wait_until(lambda: _committed(one_broker, "paced") == 100, "the last commit", 30, alive=[consumer])
+        wait_until(lambda: _committed(one_broker, "paced") == 100, "the last commit", 60, alive=[consumer])
         consumer.stop(grace_seconds=5)
 
         assert consumer.status == 0, consumer.log_tail()
