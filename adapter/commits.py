@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from adapter.brokers import Answer, Brokers, Failure
+from adapter.answers import Answer, Failure
+from adapter.brokers import Brokers
 from adapter.commit_plans import CommitPlan, CommitPlans, Learnt, learnt_of
 from adapter.directory import NOBODY, Directory, with_coordinators, with_listings
 from adapter.liveness import Liveness

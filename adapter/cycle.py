@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adapter.brokers import Brokers, ClusterUnreachable, Failure
+from adapter.answers import ClusterUnreachable, Failure
+from adapter.brokers import Brokers
 from adapter.commits import CommitRound, Commits
 from adapter.ends import Ends
 from adapter.lag import settled, values_of, without_steps_backward

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.brokers import Answer, Brokers, Failure
+from adapter.answers import Answer, Failure
+from adapter.brokers import Brokers
 from adapter.liveness import Liveness
 from adapter.offset_plans import OffsetPlan, Plans
 from adapter.questions import EARLIEST, LATEST

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from adapter.brokers import Failure
+from adapter.answers import Failure
 
 DISTRUST_SECONDS = 5.0
 """For so long a broker that was silent may still give offsets of before (0.25 s was seen)."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from adapter.brokers import Brokers, Failure
+from adapter.answers import Failure
+from adapter.brokers import Brokers
 from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits
 from adapter.ends import may_not_describe_topic
 from adapter.liveness import Liveness

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from adapter.brokers import Answer, Brokers
+from adapter.answers import Answer
+from adapter.brokers import Brokers
 from adapter.directory import Description, Directory, Kind, Phase, Standing
 from adapter.liveness import Liveness
 

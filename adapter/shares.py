@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from adapter.brokers import Answer, Brokers, Failure
+from adapter.answers import Answer, Failure
+from adapter.brokers import Brokers
 from adapter.directory import Directory, Kind
 from adapter.liveness import Liveness
 from adapter.rows import Absences, Watching, still_committed

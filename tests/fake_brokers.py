@@ -12,7 +12,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from adapter.brokers import Answer, Brokers, ClusterUnreachable, Failure, Probe
+from adapter.answers import Answer, ClusterUnreachable, Failure
+from adapter.brokers import Brokers, Probe
 from adapter.choosing import Requirement
 from adapter.cycle import Cycle, Outcome
 from adapter.directory import Description, Kind, Listing, Phase, Standing

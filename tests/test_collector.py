@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from adapter import collector as collector_module
-from adapter.brokers import Answer, Failure
+from adapter.answers import Answer, Failure
 from adapter.collector import Collector, Collectors
 from adapter.settings import Cluster, Settings
 from adapter.store import Store

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from adapter.brokers import Failure
+from adapter.answers import Failure
 from adapter.commits import CommitRound, Commits
 from adapter.directory import Directory
 from adapter.liveness import Liveness

@@ -5,8 +5,8 @@ import struct
 
 import pytest
 
-from adapter.brokers import LARGEST_FRAME_BYTES
 from adapter.frames import RawResponse
+from adapter.kafka_connections import LARGEST_FRAME_BYTES
 from tests.served import Watcher
 from tests.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
 from tests.wire_fake import API_VERSIONS, LIST_GROUPS, LIST_OFFSETS, METADATA, OFFSET_FETCH, VERSIONS, Spoilt, WireFake

@@ -1,7 +1,8 @@
 """Our own forms of requests that the library does not have: bytes as brokers write them, made by hand."""
 
 from adapter import wire
-from adapter.brokers import (
+from adapter.directory import Description, Kind
+from adapter.kafka_messages import (
     ConsumerGroupDescribeRequest,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -10,7 +11,6 @@ from adapter.brokers import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
-from adapter.directory import Description, Kind
 
 NO_TAGS = b"\0"
 NULL = b"\0"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from adapter.brokers import Answer, Failure
+from adapter.answers import Answer, Failure
 from adapter.liveness import DISTRUST_SECONDS, Liveness
 from tests.samples import NOW, SteppedClock
 

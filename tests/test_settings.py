@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from adapter.brokers import Brokers, ClusterUnreachable
+from adapter.answers import ClusterUnreachable
+from adapter.brokers import Brokers
 from adapter.errors import SettingsInvalid
 from adapter.settings import Isolation, MetricKind, Protocol
 from adapter.settings_file import from_bootstrap_servers, load

@@ -6,7 +6,7 @@ from pathlib import Path
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from adapter.brokers import Answer
+from adapter.answers import Answer
 from adapter.directory import Description, Kind, Listing, Phase, Standing
 from adapter.errors import NothingChosen
 from local.broker import Kafka
