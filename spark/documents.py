@@ -60,6 +60,8 @@ COLUMNS = (
     "findings",
 )
 """Of `groups.csv`, one row per group and topic; an empty cell: not known."""
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
+"""What a text in a spreadsheet must not begin with."""
 
 
 def json_of(report: Report) -> str:
@@ -93,8 +95,15 @@ def csv_of(report: Report) -> str:
     for standing in report.standings:
         for topic in standing.group.topics:
             row = {name: _known(value) for name, value in _row(standing, topic).items()}
-            writer.writerow({name: "" if value is None else value for name, value in row.items()})
+            writer.writerow({name: _cell(value) for name, value in row.items()})
     return text.getvalue()
+
+
+def _cell(value: object) -> object:
+    """A text that a spreadsheet would take for a formula gets an apostrophe, and so does one that begins with one."""
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return "" if value is None else value
 
 
 def markdown_of(report: Report) -> str:

@@ -21,8 +21,10 @@ from spark.page import at_a_glance, page_of
 from spark.plan import found_in
 from spark.problems import Unusable
 from spark.records import read_skipped
-from spark.report_tables import HOUR, Key, Tables, Wanted, groups_of, periods_of
+from spark.report_tables import HOUR, Wanted, groups_of, periods_of
 from spark.standing import Report, decided
+from spark.tables import Tables
+from spark.told import Key
 
 Say = Callable[[str], None]
 
@@ -42,7 +44,7 @@ def report(
     """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
     refuse_without_tables(request, files)
     writable(request.output)
-    findings = gathered(request, files, session, say, check)
+    findings = gathered(request, Tables(session, files), say, check)
     say("deciding")
     report = decided(findings)
     check()
@@ -94,10 +96,7 @@ def refuse_without_tables(request: Request, files: Files) -> None:
         raise Unusable(f"{request.location} holds no tables: run `compact` first, once an hour of samples is finished")
 
 
-def gathered(
-    request: Request, files: Files, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
-) -> Findings:
-    tables = Tables(session, files)
+def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:
     say("reading the hourly tables")
     hours, days = periods_of(tables, request.wanted)
     check()
@@ -111,7 +110,7 @@ def gathered(
         until=until,
         timezone=request.timezone,
         groups=groups,
-        skipped=skipped_in(files, request),
+        skipped=skipped_in(tables.files, request),
     )
 
 

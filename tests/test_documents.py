@@ -86,7 +86,18 @@ def test_names_come_back_whole(name: str, of_topic: str) -> None:
     row = next(csv.DictReader(io.StringIO(csv_of(report(it)), newline="")))
 
     assert (found["group"], found["topics"][0]["topic"]) == (name, of_topic)
-    assert (row["group"], row["topic"]) == (name, of_topic)
+    assert (unquoted(row["group"]), unquoted(row["topic"])) == (name, of_topic)
+
+
+def unquoted(cell: str) -> str:
+    return cell.removeprefix("'")
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", "'=1"])
+def test_no_name_begins_a_formula_in_a_spreadsheet(name: str) -> None:
+    row = next(csv.DictReader(io.StringIO(csv_of(report(group(name, topic("-x")))), newline="")))
+
+    assert (row["group"], row["topic"], row["cluster"]) == (f"'{name}", "'-x", "main")
 
 
 @pytest.mark.parametrize("name", ["a|b", "a\nb", "<script>", "`*_[x](y)", "# a"])

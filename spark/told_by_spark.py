@@ -1,19 +1,57 @@
 """Totals of each sample -> what only samples can tell: percentiles over a whole range, time above a threshold and its
-longest episode, and the windows in which a group was saturated. DataFrame in, DataFrame out."""
+longest episode, and the windows in which a group was saturated. For what does not fit into memory: `told_in_memory`
+does the same for all else."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
+from spark.figures import Lag, Pace, Windows
+from spark.told import (
+    COLUMNS,
+    COVERED,
+    END_OF_EPISODE,
+    EVENTS,
+    NAMES,
+    WINDOW_INTERVALS,
+    Episodes,
+    Key,
+    Measured,
+    Pair,
+    Told,
+    time_of_micros,
+)
 
-NAMES = ("cluster", "group", "topic")
-END_OF_EPISODE = 5
-"""Intervals without a known lag, after which nobody can say that an episode went on."""
-WINDOW_INTERVALS = 4
-COVERED = 0.75
-"""Of a window's time, at least."""
+KEPT_ROWS = 20_000_000
+"""Samples that are kept in memory between questions; more are read again for each."""
+
+
+def told_by_spark(totals: DataFrame, thresholds: Mapping[Key, int], rows: int, check: Callable[[], None]) -> Told:
+    """`rows`: about as many has `totals`. `check` raises where the run is to end."""
+    session = totals.sparkSession
+    with _kept(totals.select(*COLUMNS), rows) as samples:
+        measured = _measured(lag_figures_of(samples, small(session, thresholds, "threshold")).toArrow())
+        check()
+        above = {key: thresholds[key] for key, of in measured.items() if of.lag.max > thresholds[key]}
+        episodes = _episodes(episodes_of(samples, small(session, above, "threshold")).toArrow()) if above else {}
+        check()
+        return Told(measured, episodes, _windows(saturated_windows_of(samples).toArrow()))
+
+
+def small(session: SparkSession, rows: Mapping[Key, int], name: str) -> DataFrame:
+    """Cluster, group, topic and one number."""
+    columns = {column: [key[at] for key in rows] for at, column in enumerate(NAMES)}
+    return session.createDataFrame(pa.table({**columns, name: pa.array(rows.values(), pa.int64())}))
 
 
 def lag_figures_of(totals: DataFrame, thresholds: DataFrame) -> DataFrame:
@@ -70,7 +108,7 @@ def episodes_of(totals: DataFrame, thresholds: DataFrame) -> DataFrame:
     return lengths.groupBy(*NAMES).agg(
         F.count("*").alias("episodes"),
         F.max("seconds").alias("longest_seconds"),
-        F.max_by("began", "seconds").alias("longest_began"),
+        F.max_by("began", F.struct("seconds", -F.col("began"))).alias("longest_began"),
     )
 
 
@@ -119,8 +157,48 @@ def _is_doubtful() -> Column:
     unknown = (
         F.col("lag").isNull() | F.col("produced").isNull() | F.col("consumed").isNull() | F.col("members").isNull()
     )
-    return (
-        unknown
-        | F.col("is_after_gap")
-        | (F.col("resets") + F.col("rewinds") + F.col("skips") + F.col("recreations") > 0)
-    )
+    events = (F.coalesce(F.col(name), F.lit(0)) for name in EVENTS)
+    return unknown | F.col("is_after_gap") | (reduce(add, events) > 0)
+
+
+@contextlib.contextmanager
+def _kept(totals: DataFrame, rows: int) -> Iterator[DataFrame]:
+    if rows > KEPT_ROWS:
+        yield totals
+        return
+    kept = totals.persist()
+    try:
+        yield kept
+    finally:
+        kept.unpersist()
+
+
+def _measured(rows: pa.Table) -> dict[Key, Measured]:
+    return {
+        _key(row): Measured(_lag(row), row["seconds_above"], row["known_seconds"], Pace(row["lagging"], row["moving"]))
+        for row in rows.to_pylist()
+    }
+
+
+def _lag(row: Mapping[str, Any]) -> Lag:
+    p50, p95, p99 = row["percentiles"]
+    return Lag(row["samples"], p50, p95, p99, row["lag_max"], row["lag_first"], row["lag_last"])
+
+
+def _episodes(rows: pa.Table) -> dict[Key, Episodes]:
+    return {
+        _key(row): Episodes(row["episodes"], row["longest_seconds"], time_of_micros(row["longest_began"]))
+        for row in rows.to_pylist()
+    }
+
+
+def _windows(rows: pa.Table) -> dict[Pair, Windows]:
+    found: dict[Pair, list[int]] = {}
+    for at, pair in enumerate(zip(rows["cluster"].to_pylist(), rows["group"].to_pylist(), strict=True)):
+        found.setdefault(pair, []).append(at)
+    columns = [rows[name].to_numpy().astype(np.float64) for name in ("seconds", "consumed", "members")]
+    return {pair: Windows(*(column[places] for column in columns)) for pair, places in found.items()}
+
+
+def _key(row: Mapping[str, str]) -> Key:
+    return row["cluster"], row["group"], row["topic"]

@@ -11,8 +11,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from spark.read_history import schema_of
-from spark.sample_figures import END_OF_EPISODE, episodes_of, lag_figures_of, saturated_windows_of
 from spark.tables_contract import TOTALS
+from spark.told import END_OF_EPISODE
+from spark.told_by_spark import episodes_of, lag_figures_of, saturated_windows_of
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 THRESHOLD = 50

@@ -1,0 +1,125 @@
+"""The tables below a location, for a report: in the driver where they lie on this machine, by Spark where they do not.
+
+Totals, the only table that grows with every sample, are read in the driver only where they fit into its memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from spark.files import File, Files, LocalFiles
+from spark.problems import Unusable
+from spark.read_history import folder_of, schema_of
+from spark.tables_contract import DAILY, HOURLY, PARTITIONS, TOTALS, Column, Type
+from spark.told import COLUMNS, NAMES, Key, Told, series_of
+from spark.told_by_spark import small, told_by_spark
+from spark.told_in_memory import told_in_memory
+
+IN_MEMORY_ROWS = 2_000_000
+"""Totals of the driver; more are Spark's. With all that is computed from it a row takes about 400 bytes."""
+SHARES = (*NAMES, "partition", "produced", "consumed", "lag_max")
+ARROW_TYPES = {
+    Type.TIME: pa.timestamp("us", tz="UTC"),
+    Type.TEXT: pa.string(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+    Type.FLOAT64: pa.float64(),
+    Type.FLAG: pa.bool_(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """`session` is asked for only where Spark is needed; `by_spark` leaves nothing to the driver."""
+
+    session: Callable[[], SparkSession]
+    files: Files
+    by_spark: bool = False
+    in_memory_rows: int = IN_MEMORY_ROWS
+
+    def hourly(self, may_have: Callable[[str], bool], columns: Sequence[str]) -> pa.Table:
+        """Of the days' folders (`hourly/date=2026-11-20`) that may have what is wanted."""
+        paths = [file.path for file in self.files.listed("hourly", 1) if may_have(file.folder)]
+        return self._arrow(paths, HOURLY, columns)
+
+    def daily(self, columns: Sequence[str]) -> pa.Table:
+        return self._arrow([file.path for file in self.files.listed("daily", 0)], DAILY, columns)
+
+    def told(
+        self, hours: Collection[datetime], thresholds: Mapping[Key, int], rows: int, check: Callable[[], None]
+    ) -> Told:
+        """What the samples of these hours tell; `rows`: about as many there are."""
+        paths = self._of_hours("totals", hours)
+        if not paths or not thresholds:
+            return Told()
+        if self._is_in_driver and rows <= self.in_memory_rows:
+            return told_in_memory(_read(self.files, paths, TOTALS, COLUMNS), thresholds)
+        return told_by_spark(self._frame(paths, TOTALS), thresholds, rows, check)
+
+    def shares(self, hours: Mapping[Key, datetime]) -> pa.Table:
+        """SHARES, of each topic's partitions in one hour."""
+        paths = self._of_hours("partitions", set(hours.values()))
+        micros = {key: round(hour.timestamp()) * 1_000_000 for key, hour in hours.items()}
+        if not paths:
+            return _nothing(PARTITIONS, SHARES)
+        if self._is_in_driver:
+            return _in_its_hour(_read(self.files, paths, PARTITIONS, (*SHARES, "starts_at")), micros)
+        rows = self._frame(paths, PARTITIONS)
+        return (
+            rows.join(F.broadcast(small(rows.sparkSession, micros, "wanted")), on=list(NAMES), how="inner")
+            .where(F.unix_micros("starts_at") == F.col("wanted"))
+            .select(*SHARES)
+            .toArrow()
+        )
+
+    @property
+    def _is_in_driver(self) -> bool:
+        return not self.by_spark and isinstance(self.files, LocalFiles)
+
+    def _arrow(self, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
+        if not paths:
+            return _nothing(contract, columns)
+        if self._is_in_driver:
+            return _read(self.files, paths, contract, columns)
+        return self._frame(paths, contract).select(*columns).toArrow()
+
+    def _frame(self, paths: Sequence[str], contract: Sequence[Column]) -> DataFrame:
+        uris = [self.files.uri(path) for path in paths]
+        return self.session().read.schema(schema_of(contract)).parquet(*uris)
+
+    def _of_hours(self, table: str, hours: Collection[datetime]) -> list[str]:
+        """Files; of some hours nothing may be left."""
+        folders = {f"{table}/{folder_of(hour)}" for hour in hours}
+        found: list[File] = self.files.listed(table, 2) if folders else []
+        return [file.path for file in found if file.folder in folders]
+
+
+def _read(files: Files, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
+    """A column that a file does not have is null in its rows, as in Spark."""
+    schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in contract])
+    local = [files.uri(path).removeprefix("file://") for path in paths]
+    try:
+        return ds.dataset(local, schema=schema, format="parquet").to_table(columns=list(columns))
+    except pa.ArrowException as error:
+        raise Unusable(f"a table of {files.uri()} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _nothing(contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
+    types = {column.name: ARROW_TYPES[column.type] for column in contract}
+    return pa.schema([pa.field(name, types[name]) for name in columns]).empty_table()
+
+
+def _in_its_hour(table: pa.Table, micros: Mapping[Key, int]) -> pa.Table:
+    keys, place = series_of(table)
+    wanted = np.array([micros.get(key, -1) for key in keys], np.int64)[place]
+    starts_at = table["starts_at"].cast(pa.int64()).to_numpy()
+    return table.filter(pa.array(starts_at == wanted)).select(SHARES)
