@@ -15,6 +15,8 @@ from local.processes import exit_on_sigterm
 
 TREE = Path(__file__).resolve().parent.parent
 FOLDER = TREE / "report-demo"
+ZONE = "Europe/Berlin"
+"""One with summer time: the pages' hours and weekdays are local ones."""
 INTERRUPTED = 130
 
 Run = Callable[[Sequence[str]], int]
@@ -27,7 +29,7 @@ def commands(history: Path, output: Path, written: Written) -> list[tuple[str, l
     until = f"{written.until.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
     return [
         ("compacting", [*spark, "compact", "--history", str(history), "--until", until]),
-        ("reporting", [*spark, "report", "--history", str(history), "--output", str(output)]),
+        ("reporting", [*spark, "report", "--history", str(history), "--output", str(output), "--timezone", ZONE]),
     ]
 
 

@@ -53,6 +53,7 @@ COLUMNS = (
     "expected_samples",
     "resets",
     "rewinds",
+    "recreations",
     "target",
     "min_replicas",
     "max_replicas",
@@ -81,6 +82,7 @@ def json_of(report: Report) -> str:
             "gaps": [{"from": _time(gap.first), "to": _time(gap.until)} for gap in coverage.gaps],
             "resets": coverage.resets,
             "rewinds": coverage.rewinds,
+            "recreations": coverage.recreations,
             "skipped": [asdict(skipped) for skipped in findings.skipped],
         },
         "groups": [_group(standing, report) for standing in report.standings],
@@ -137,7 +139,8 @@ def markdown_of(report: Report) -> str:
         (
             f"{words.count(coverage.samples)} of {words.count(coverage.expected)} expected samples "
             f"({words.share(coverage.share)}); {words.plural(coverage.missing_hours, 'hour')} without any; "
-            f"{words.plural(coverage.resets, 'reset')}, {words.plural(coverage.rewinds, 'rewind')}; "
+            f"{words.plural(coverage.resets, 'reset')}, {words.plural(coverage.rewinds, 'rewind')}, "
+            f"{words.plural(coverage.recreations, 'partition')} made again; "
             f"{words.plural(len(findings.skipped), 'file')} skipped."
         ),
         "",
@@ -246,7 +249,7 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
         load.partitions,
         load.members_max,
         _median(hours.skew[hours.produced > 0]),
-        *(_sum(hours, name) for name in ("samples", "expected_samples", "resets", "rewinds")),
+        *(_sum(hours, name) for name in ("samples", "expected_samples", "resets", "rewinds", "recreations")),
         hpa.target.value,
         hpa.min_replicas.value,
         hpa.max_replicas.value,
@@ -268,6 +271,7 @@ def _periods(of: Periods, name: str) -> dict[str, Any]:
         "expected_samples",
         "resets",
         "rewinds",
+        "recreations",
         "partitions",
         "members_max",
         "skew",

@@ -21,6 +21,7 @@ DAY = 86400.0
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
 """A partition with this many times its fair share is hot."""
+MOST_NAMES = 3
 FEW_MESSAGES = 100
 """Below this, shares of partitions are chance."""
 
@@ -179,6 +180,20 @@ def rewinds(group: Group, _: Load) -> Finding | None:
     )
 
 
+def recreations(group: Group, _: Load) -> Finding | None:
+    made = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
+    if not made:
+        return None
+    named = ", ".join(topic.name for topic in made[:MOST_NAMES]) + (" and others" if len(made) > MOST_NAMES else "")
+    return Finding(
+        "recreations",
+        Severity.WATCH,
+        f"{words.plural(len(made), 'topic')} made again",
+        f"Deleted and made again: {named}. What was not read of the old one is lost, and commits made for it mean "
+        "nothing to the new one. Differences across the step are not counted.",
+    )
+
+
 def resets(group: Group, _: Load) -> Finding | None:
     number = int(np.nansum(group.hours.resets))
     if not number:
@@ -187,7 +202,7 @@ def resets(group: Group, _: Load) -> Finding | None:
         "resets",
         Severity.NOTE,
         "Log ends went backward",
-        f"Log ends went backward {words.plural(number, 'time')} (a topic made again, or messages lost in an election); "
+        f"Log ends went backward {words.plural(number, 'time')} (messages lost in an election, or a topic made again that has no id); "
         "what was produced across such a step is not counted.",
     )
 
@@ -274,6 +289,7 @@ RULES: tuple[Rule, ...] = (
     above_threshold,
     idle_members,
     rewinds,
+    recreations,
     incomplete,
     never_saturated,
     rare_commits,

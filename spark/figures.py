@@ -28,6 +28,7 @@ NUMBERS = (
     "expected_samples",
     "resets",
     "rewinds",
+    "recreations",
     "partitions",
     "members_max",
     "skew",
@@ -54,6 +55,8 @@ class Periods:
     expected_samples: Floats
     resets: Floats
     rewinds: Floats
+    recreations: Floats
+    """Partitions that began anew because their topic was made again."""
     partitions: Floats
     members_max: Floats
     skew: Floats
@@ -217,7 +220,7 @@ def between(hours: Periods, keep: NDArray[np.bool_]) -> Periods:
     return Periods(*(getattr(hours, field.name)[keep] for field in fields(Periods)))
 
 
-_ADDED = {"produced", "consumed", "resets", "rewinds", "partitions", "samples", "expected_samples"}
+_ADDED = {"produced", "consumed", "resets", "rewinds", "recreations", "partitions", "samples", "expected_samples"}
 
 
 def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:

@@ -157,7 +157,10 @@ def coverage_table(report: Report) -> str:
             f"{words.plural(coverage.missing_hours, 'hour')} between the first and the last sample "
             f"{'has' if coverage.missing_hours == 1 else 'have'} no sample of any group."
         ),
-        f"{words.plural(coverage.resets, 'reset')} of log ends, {words.plural(coverage.rewinds, 'rewind')} of commits.",
+        (
+            f"{words.plural(coverage.resets, 'reset')} of log ends, {words.plural(coverage.rewinds, 'rewind')} of commits, "
+            f"{words.plural(coverage.recreations, 'partition')} begun anew because the topic was made again."
+        ),
         f"{words.plural(len(skipped), 'file')} of the history {'was' if len(skipped) == 1 else 'were'} skipped.",
     ]
     gaps = [

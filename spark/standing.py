@@ -42,6 +42,7 @@ class Coverage:
     gaps: tuple[Gap, ...]
     resets: int
     rewinds: int
+    recreations: int
 
     @property
     def share(self) -> float | None:
@@ -91,6 +92,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
         gaps=tuple(gaps),
         resets=_sum(hours, "resets"),
         rewinds=_sum(hours, "rewinds"),
+        recreations=_sum(hours, "recreations"),
     )
 
 

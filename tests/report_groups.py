@@ -39,6 +39,7 @@ def hours(
         "expected_samples": 360,
         "resets": 0,
         "rewinds": 0,
+        "recreations": 0,
         "partitions": 4,
         "members_max": 2,
         "skew": 0.25,

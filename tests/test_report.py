@@ -78,6 +78,22 @@ def test_every_file_has_the_numbers_that_were_put_in(
     assert [path.name for path in (tmp_path / "hpa").iterdir()] == ["billing.yaml"]
 
 
+def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_path: Path) -> None:
+    root, output = tmp_path / "history", tmp_path / "report"
+    old = [sample(10 * number, 500 + number, 900 + number, topic_id="old") for number in range(180)]
+    new = [sample(1800 + 10 * number, number, number, topic_id="new") for number in range(180)]
+    write(root, old + new)
+    compact(LocalFiles(root), lambda: spark_session, NOW, NOW, lambda _: None)
+    made(root, output, spark_session)
+    document = json.loads((output / "report.json").read_text())
+    codes = [finding["code"] for finding in document["groups"][0]["findings"]]
+
+    assert document["coverage"]["recreations"] == 1
+    assert document["groups"][0]["topics"][0]["hourly"]["recreations"] == [1]
+    assert ("recreations" in codes, "rewinds" in codes, "resets" in codes) == (True, False, False)
+    assert "Deleted and made again: orders." in (output / "report.html").read_text()
+
+
 def test_a_range_without_data_is_a_report_that_says_so(
     spark_session: SparkSession, history: Path, tmp_path: Path
 ) -> None:
