@@ -202,7 +202,8 @@ def resets(group: Group, _: Load) -> Finding | None:
         "resets",
         Severity.NOTE,
         "Log ends went backward",
-        f"Log ends went backward {words.plural(number, 'time')} (messages lost in an election, or a topic made again that has no id); "
+        f"Log ends went backward {words.plural(number, 'time')} (messages lost in an election, or a topic "
+        "made again that has no id); "
         "what was produced across such a step is not counted.",
     )
 

@@ -158,7 +158,8 @@ def coverage_table(report: Report) -> str:
             f"{'has' if coverage.missing_hours == 1 else 'have'} no sample of any group."
         ),
         (
-            f"{words.plural(coverage.resets, 'reset')} of log ends, {words.plural(coverage.rewinds, 'rewind')} of commits, "
+            f"{words.plural(coverage.resets, 'reset')} of log ends, "
+            f"{words.plural(coverage.rewinds, 'rewind')} of commits, "
             f"{words.plural(coverage.recreations, 'partition')} begun anew because the topic was made again."
         ),
         f"{words.plural(len(skipped), 'file')} of the history {'was' if len(skipped) == 1 else 'were'} skipped.",

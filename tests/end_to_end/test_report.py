@@ -1,6 +1,7 @@
 """A real broker -> the adapter's history -> compact -> report, with the numbers that the test itself produced."""
 
 import csv
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tests.end_to_end.test_history import counted
 from tests.fake_cluster import kubeconfig_text
 
 TOPIC, GROUP = "reported-orders", "reporter"
+INTERVAL_SECONDS = 1
 
 
 def sampled_once_more(running: adapter.Adapter, cycles: int = 2) -> None:
@@ -34,16 +36,20 @@ def test_the_report_has_the_numbers_that_were_produced(
     root, output = tmp_path / "history", tmp_path / "report"
     settings = {
         "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
-        "collection": {"interval": "1s", "maxAge": "10s", "groups": {"include": [GROUP]}},
+        "collection": {"interval": f"{INTERVAL_SECONDS}s", "maxAge": "10s", "groups": {"include": [GROUP]}},
         "history": {"location": str(root), "flushInterval": "1h"},
     }
+    started = time.monotonic()
     with adapter.process(tmp_path / "adapter", settings, kubeconfig) as running:
         sampled_once_more(running)
+        since = time.monotonic()
         produce(one_broker, TOPIC, 30, 0)
         produce(one_broker, TOPIC, 20, 1)
         sampled_once_more(running)
         commit(one_broker, GROUP, {(TOPIC, 0): 30, (TOPIC, 1): 5})
-        sampled_once_more(running)
+        sampled_once_more(running, cycles=6)
+        shortest = time.monotonic() - since - 2 * INTERVAL_SECONDS
+    longest = time.monotonic() - started
     later = datetime.now(UTC) + timedelta(hours=2)
     files = LocalFiles(root)
     compact(files, lambda: spark_session, later, later, lambda _: None)
@@ -53,5 +59,7 @@ def test_the_report_has_the_numbers_that_were_produced(
 
     assert (row["group"], row["topic"], row["produced"], row["consumed"]) == (GROUP, TOPIC, "50", "35")
     assert (row["lag_max"], row["lag_last"]) == ("50", "15")
+    for messages, rate in ((50, row["production_rate"]), (35, row["consumption_rate"])):
+        assert shortest <= messages / float(rate) <= longest
     assert row["skew"] == "0.6"
     assert row["partitions"] == "2"

@@ -1,0 +1,67 @@
+"""The HPAs that a report recommends, and those of all five presets, are taken by a real kube-apiserver as they are."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+
+from local.control_plane import ControlPlane
+from spark.advice import advice_for
+from spark.figures import Group, Lag, periods
+from spark.hpa_yaml import file_names, hpa_yaml
+from spark.presets import presets_for
+from tests.report_groups import group, hours, saturated, topic
+
+BERLIN = ZoneInfo("Europe/Berlin")
+WEEK = 7 * 24
+FIRST_LOAD = replace(topic("imports", hours(WEEK, lag=lambda hour: 9e6 / (1 + hour))), lag=Lag(9, 5, 9, 9, 9e6, 9e6, 5))
+GROUPS = (
+    group("steady", topic("orders", hours(WEEK)), windows=saturated(60)),
+    group("daily-peaks", topic("orders", hours(WEEK, lambda hour: 500.0 if hour % 24 == 11 else 20.0))),
+    group("only-at-night", topic("exports", hours(WEEK, lambda hour: 90.0 * (hour % 24 < 2))), windows=saturated(9)),
+    group(
+        "bursts", topic("clicks", hours(WEEK, lambda hour: 9000.0 if hour % 3 else 10.0)), windows=saturated(60, 800)
+    ),
+    group("first-load", FIRST_LOAD, windows=saturated(60, 3000)),
+    group("stuck", topic("mail", hours(lag=lambda hour: 900.0 * hour, consumed=0.0))),
+    group("one-sample", topic("orders", hours(1, samples=1, expected_samples=1, members_max=0))),
+    group("nothing-known", topic("orders", periods(hours(1).start))),
+    group("two-topics", topic("orders"), topic("returns"), windows=saturated(60)),
+    group("Billing Service/eu: \"'#\n\t{}", topic("orders"), windows=saturated(60)),
+    group("-" * 255, topic("orders")),
+    group("группа", topic("orders")),
+)
+
+
+def files(groups: tuple[Group, ...]) -> Iterator[tuple[str, str]]:
+    """What is recommended for each, and each of its presets; a word for it, and the file's text."""
+    for number, name in enumerate(file_names(groups)):
+        advice = advice_for(groups[number])
+        presets = presets_for(groups[number], advice, BERLIN)
+        yield f"{name}, recommended", hpa_yaml(groups[number], advice, None, name)
+        for preset in presets:
+            text = hpa_yaml(groups[number], replace(advice, hpa=preset.hpa), preset, name)
+            yield f"{name}, {preset.name}", text
+
+
+def refusals(plane: ControlPlane, texts: dict[str, str]) -> dict[str, str]:
+    """What kube-apiserver says against them: every field is to be known, nothing is kept."""
+    path = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers?dryRun=All&fieldValidation=Strict"
+    answers = {word: plane.request("POST", path, yaml.safe_load(text)) for word, text in texts.items()}
+    return {word: body.decode() for word, (status, body) in answers.items() if status != 201}
+
+
+def test_kube_apiserver_takes_every_recommended_hpa_and_every_preset(control_plane: ControlPlane) -> None:
+    texts = dict(files(GROUPS))
+
+    assert len(texts) == 6 * len(GROUPS)
+    assert refusals(control_plane, texts) == {}
+
+
+@pytest.mark.parametrize(("old", "new"), [("averageValue:", "averageValu:"), ("maxReplicas: ", "maxReplicas: -")])
+def test_kube_apiserver_would_have_refused_a_wrong_one(control_plane: ControlPlane, old: str, new: str) -> None:
+    (word, text), *_ = files(GROUPS[:1])
+
+    assert refusals(control_plane, {word: text.replace(old, new)}).keys() == {word}
