@@ -32,8 +32,8 @@ class Learnt:
     """Group of the response -> whether it has commits for any topic at all."""
     largest: Mapping[str, int]
     """Watched topic -> the largest partition with a commit."""
-    is_remembered: bool = False
-    """Whether all of it is in `Commits.topics`."""
+    remembered_at: int | None = None
+    """The version of `Commits` in which all of it was in `Commits.topics`; another turn may change those."""
     _wired: tuple[Layout, Wiring] | None = None
 
     def wiring(self, layout: Layout) -> Wiring:

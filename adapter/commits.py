@@ -206,7 +206,7 @@ class Commits:
         for part in parts:
             learnt = part.learnt
             is_plain = not part.is_doubtful and bool(part.is_accepted.all())
-            if is_plain and learnt.is_remembered:
+            if is_plain and learnt.remembered_at == self.version:
                 continue
             for place in np.flatnonzero(part.is_accepted).tolist():
                 group, seen = learnt.shape.groups[place], learnt.topics[place]
@@ -218,7 +218,8 @@ class Commits:
                 known = self.topics[group]
                 unreported |= {(group, topic) for topic in known if known[topic] or topic not in seen}
             # A group with missing topics is looked at again in each cycle, as they are counted.
-            learnt.is_remembered = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
+            is_complete = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
+            learnt.remembered_at = self.version if is_complete else None
         for group in headless:
             self._remember_group(group, ())
             unreported |= {(group, topic) for topic in self.topics[group]}

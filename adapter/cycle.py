@@ -14,7 +14,7 @@ from adapter.answers import ClusterUnreachable, Failure
 from adapter.brokers import Brokers
 from adapter.commits import CommitRound, Commits
 from adapter.ends import Ends
-from adapter.lag import settled, values_of, without_steps_backward
+from adapter.lag import has_gone_backward, settled, values_of, without_steps_backward
 from adapter.liveness import Liveness
 from adapter.looking import Looking
 from adapter.members import Members
@@ -138,6 +138,7 @@ class Cycle:
         tables = self._ends.read(layout, topology, needed, causes, turn.number)
         is_doubtful |= with_ends(observed, layout, tables, self._rows.is_committed_only)
         is_doubtful |= with_shares(observed, layout, self._shares.topics, self._shares.newest, causes)
+        self._ends.doubt(np.unique(layout.place[has_gone_backward(observed, self._rows.snapshot)]))
         if len(layout):
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]

@@ -75,10 +75,23 @@ class Ends:
         """The newest ends; `needed`: per isolation level the places that some row wants in this turn."""
         self.have_moved = False
         leaders = self._plans.leaders(layout, topology)
-        return {
+        starts = self._starts = _moved(self._starts, layout, leaders)
+        tables = {
             level: self._read_level(self._plans.plan((level, turn), layout, leaders, wanted, LATEST, level), causes)
             for level, wanted in needed.items()
         }
+        for table in tables.values():
+            is_told = (table.cause == 0) & (table.log_end != NOT_KNOWN)
+            self.doubt(np.flatnonzero(is_told & (table.log_end < starts.known)))
+        return tables
+
+    def doubt(self, places: Indexes) -> None:
+        """Their ends lie before what was known: it may be another log, whose start and topic have to be read anew."""
+        starts = self._starts
+        if len(places) and starts is not None:
+            self.have_moved = True
+            starts.known = starts.known.copy()
+            starts.known[places], starts.not_before[places] = NOT_KNOWN, NEVER
 
     def _read_level(self, plan: OffsetPlan, causes: Causes) -> EndTable:
         size = len(plan.leaders)

@@ -57,7 +57,8 @@ def _kept(after: Snapshot, before: Snapshot, is_due: Flags) -> Snapshot:
 
 def _settled(observed: Observed, before: Snapshot) -> Snapshot:
     log_start = np.where(observed.log_start == NOT_KNOWN, before.log_start, observed.log_start)
-    is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (log_start != NOT_KNOWN)
+    # An older start may be of the log before: it counts for the last good row, never for a newer one.
+    is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (observed.log_start != NOT_KNOWN)
     is_beyond = is_read & (observed.committed > observed.log_end)
     is_good = is_read & ~is_beyond
     beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
@@ -82,6 +83,13 @@ def _settled(observed: Observed, before: Snapshot) -> Snapshot:
         causes=causes,
         beyond=beyond,
     )
+
+
+def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
+    """Rows whose log end lies before the one that was known, as after an election, or where a topic was made again."""
+    is_told = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
+    is_less: Flags = is_told & (observed.log_end < before.log_end)
+    return is_less
 
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:

@@ -236,7 +236,7 @@ class Observed:
     end_received: Seconds
     end_cause: Codes
     log_start: Offsets
-    """NOT_KNOWN where it was not asked for in this cycle."""
+    """The newest known one; NOT_KNOWN also where the one that was known may be of another log."""
     causes: Sequence[Cause]
 
 

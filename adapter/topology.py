@@ -48,10 +48,23 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
     found = replace(
         seen,
-        topics={**sharing(known, seen).topics, **kept},
+        topics={**sharing(known, _whole(known, seen)).topics, **kept},
         missing={topic: count for topic, count in missing.items() if topic not in forgotten},
     )
     return known if found == known else found
+
+
+def _whole(known: Topology, seen: Topology) -> Topology:
+    """A topic never loses partitions: a broker that tells of fewer is cut off, and has not heard of the others."""
+    shrunk = {
+        name: Topic(topic.generation, np.concatenate([topic.leaders, before.leaders[len(topic.leaders) :]]))
+        for name, topic in seen.topics.items()
+        if (before := known.topics.get(name)) is not None
+        and topic.generation is not None
+        and before.generation == topic.generation
+        and len(before.leaders) > len(topic.leaders)
+    }
+    return replace(seen, topics={**seen.topics, **shrunk}) if shrunk else seen
 
 
 def sharing(known: Topology, seen: Topology) -> Topology:

@@ -233,7 +233,7 @@ class PlainRow:
 
     def see(self, cycle: int, committed: int, end: int, start: int, is_read: bool) -> None:  # noqa: FBT001
         self.start = self.start if start == NOT_KNOWN else start
-        if not is_read or self.start == NOT_KNOWN:
+        if not is_read or start == NOT_KNOWN:
             return
         if committed > end:
             self.beyond += 1

@@ -1,0 +1,78 @@
+"""Topics that are made again under their name, and brokers that tell of a topic as it was: never too low a lag."""
+
+from adapter.errors import NothingChosen, ValueUnavailable
+from tests import samples
+from tests.fake_brokers import Kafka, Rig
+
+
+def made_again(kafka: Kafka, number: int, end: int, commits: dict[int, int]) -> None:
+    """Topic orders under another id, from offset 0 on."""
+    kafka.generations["orders"] = f"id-{number}"
+    for partition in range(len(kafka.topics["orders"])):
+        kafka.ends["orders", partition] = end
+        kafka.starts["orders", partition] = 0
+    kafka.commits["billing"] = {("orders", partition): offset for partition, offset in commits.items()}
+
+
+def test_a_log_start_of_the_topic_before_hides_no_message_of_the_new_one() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.generations["orders"], kafka.starts["orders", 0] = "id-1", 1_000
+    rig = Rig(kafka)
+    rig.run(2)
+    assert rig.lag() == 500
+
+    made_again(kafka, 2, end=10, commits={0: 3})
+    seen: list[int | None] = []
+    for _ in range(4):
+        rig.run()
+        try:
+            seen.append(rig.lag())
+        except (NothingChosen, ValueUnavailable):
+            seen.append(None)
+
+    assert set(seen) <= {500, None, 7}
+    assert seen[2:] == [7, 7], seen
+
+
+def test_an_end_that_goes_backward_is_a_reason_to_look() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.generations["orders"] = "id-1"
+    rig = Rig(kafka)
+    rig.run()
+
+    made_again(kafka, 2, end=1_600, commits={0: 1_500})
+    rig.run(2)
+
+    assert rig.view.layout.generations["orders"] == "id-2"
+
+
+def test_a_broker_that_has_not_heard_of_new_partitions_takes_none_away() -> None:
+    kafka = Kafka({"orders": [1, 1]}, {"billing": {("orders", 0): 0, ("orders", 1): 0}}, generations={"orders": "id-1"})
+    kafka.ends = {("orders", 0): 5, ("orders", 1): 70}
+    rig = Rig(kafka)
+    rig.run(2)
+    assert rig.lag() == 75
+
+    kafka.topics["orders"] = [1]  # Metadata of a broker that is behind
+    kafka.ends["orders", 0] = 6
+    rig.run(4)
+
+    assert len(rig.view.layout) == 2, "partitions are never taken away from a topic"
+
+
+def test_a_topic_that_comes_back_in_a_later_turn_counts_at_once() -> None:
+    settings = samples.settings(collection={"interval": "10s", "maxAge": "160s"})
+    kafka = Kafka({"orders": [1], "bills": [1]}, {"billing": {("orders", 0): 0, ("bills", 0): 0}})
+    kafka.ends = {("orders", 0): 5, ("bills", 0): 70}
+    rig = Rig(kafka, settings, small_rows=0)
+    for _ in range(12):
+        rig.run()
+        rig.lag()
+
+    del kafka.commits["billing"]["bills", 0]
+    rig.run(3)
+    assert rig.lag() == 5
+
+    kafka.commits["billing"]["bills", 0] = 0
+    rig.run(2)
+    assert rig.lag() == 75
