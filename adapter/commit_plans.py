@@ -85,7 +85,9 @@ class CommitPlans:
         if known is None or not known.stands(groups, directory, brokers, turn.is_due):
             # Turns that were before are of no use any more where groups have changed.
             self._plans = {number: plan for number, plan in self._plans.items() if plan.groups is groups}
-            known = self._plans[turn.number] = self._planned(directory, brokers, turn, known)
+            # Where everybody is asked for, all turns are one; what is kept of a response is the larger part of memory.
+            same = (plan for plan in self._plans.values() if plan.stands(groups, directory, brokers, turn.is_due))
+            known = self._plans[turn.number] = next(same, None) or self._planned(directory, brokers, turn, known)
         return known
 
     def _planned(

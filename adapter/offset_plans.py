@@ -22,10 +22,15 @@ class OffsetPlan:
     layout: Layout
     leaders: Codes
     wanted: Flags
+    about: tuple[int, Isolation]
+    """Which offset is asked for, and at which isolation level."""
     questions: Sequence[OffsetQuestion]
     places: Sequence[Indexes]
     """Of each question: the places it is about, ascending."""
     _wired: dict[int, tuple[Shape, Wiring]] = field(default_factory=dict)
+
+    def stands(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
+        return self.layout is layout and self.leaders is leaders and np.array_equal(self.wanted, wanted)
 
     def wiring(self, number: int, shape: Shape) -> Wiring:
         """Where a response's rows belong; the same object while the shape stands."""
@@ -60,16 +65,20 @@ class Plans:
     ) -> OffsetPlan:
         """The plan that is kept under `key`, made anew if something has changed."""
         known = self._plans.get(key)
-        stands = known is not None and known.layout is layout and known.leaders is leaders
-        if known is not None and stands and np.array_equal(known.wanted, wanted):
+        if known is not None and known.stands(layout, leaders, wanted):
             return known
         # Plans of a layout that has gone would never be used again.
         self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
+        for plan in self._plans.values():
+            # Turns in which the same is wanted share what is kept of the responses, which takes the most memory.
+            if plan.about == (timestamp, level) and plan.stands(layout, leaders, wanted):
+                self._plans[key] = plan
+                return plan
         questions, places = [], []
         for node, own in _places_by_leader(leaders, wanted):
             questions.append(OffsetQuestion(node, _by_topic(layout, own), timestamp, level))
             places.append(own)
-        made = self._plans[key] = OffsetPlan(layout, leaders, wanted, questions, places)
+        made = self._plans[key] = OffsetPlan(layout, leaders, wanted, (timestamp, level), questions, places)
         return made
 
 
