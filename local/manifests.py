@@ -10,10 +10,10 @@ from pathlib import Path
 
 import yaml
 
-from local import deployment_rules, manifest_rules, report_rules
+from local import deployment_rules, manifest_rules, report_rules, spark_operator_rules
 from local.shipped import KUSTOMIZATION, Manifest, Shipped, at
 
-RULES = (*manifest_rules.RULES, *deployment_rules.RULES, *report_rules.RULES)
+RULES = (*manifest_rules.RULES, *deployment_rules.RULES, *report_rules.RULES, *spark_operator_rules.RULES)
 MANIFESTS = Path(__file__).resolve().parent.parent / "manifests"
 
 

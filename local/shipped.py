@@ -57,11 +57,16 @@ class Shipped:
 
     @property
     def pods(self) -> dict[str, Manifest]:
-        """The pods' specs by the file that makes them: the Deployment's, and those of CronJobs."""
+        """The pods' specs by the file that makes them: the Deployment's, CronJobs', the Spark operator's."""
         jobs = self.of_kind("CronJob")
         return {
             "deployment.yaml": self.pod,
             **{name: at(job, "spec.jobTemplate.spec.template.spec") or {} for name, job in jobs},
+            **{
+                f"{name}, {role}": _operators_pod(at(found, "spec.template") or {}, role)
+                for name, found in self.of_kind("ScheduledSparkApplication")
+                for role in ("driver", "executor")
+            },
         }
 
     @property
@@ -84,6 +89,16 @@ class Shipped:
 
 
 Rule = Callable[[Shipped], Iterator[str]]
+
+
+def _operators_pod(template: Manifest, role: str) -> Manifest:
+    """What the Spark operator makes of a SparkApplication's template, as far as it is the pod's own."""
+    container = template.get(role) or {}
+    return {
+        "containers": [container],
+        "securityContext": container.get("podSecurityContext") or {},
+        "volumes": template.get("volumes") or [],
+    }
 
 
 def at(found: object, path: str) -> Any:  # noqa: ANN401 - what stands in a YAML file is anything

@@ -19,7 +19,7 @@ from spark.ending import Ending
 from spark.files import files_at
 from spark.problems import Interrupted, Unusable, said_by
 from spark.report import report, requested
-from spark.session import Machine, started
+from spark.session import Machine, is_submitted, started
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -62,6 +62,8 @@ def report_command(
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
+        if is_submitted():
+            session()  # what starts applications takes one that never has a session for a failed one
         report(request, files_at(history, session), session, say, ending.check)
 
 

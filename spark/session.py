@@ -63,7 +63,7 @@ class Machine:
 @contextlib.contextmanager
 def started(machine: Machine, extra: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
-    archive = None if _is_submitted() else _archive()
+    archive = None if is_submitted() else _archive()
     session = _built(machine, archive, extra or {})
     is_whole = False
     try:
@@ -100,7 +100,7 @@ class Archive:
 def _built(machine: Machine, archive: Archive | None, extra: Mapping[str, str]) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder
     builder = builder.appName("kafka-lag-report")
-    settings = {**ALWAYS, **({} if _is_submitted() else _of_machine(machine, archive)), **extra}
+    settings = {**ALWAYS, **({} if is_submitted() else _of_machine(machine, archive)), **extra}
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
@@ -132,7 +132,7 @@ def _cores(master: str) -> int:
     return int(inside) if inside.isdigit() else 1
 
 
-def _is_submitted() -> bool:
+def is_submitted() -> bool:
     """Whether spark-submit started this Python: its JVM runs already."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+import pyspark
 import pytest
 import yaml
 from typer.main import get_group
@@ -27,6 +28,7 @@ API_SERVICE = "api-service-external.yaml"
 SETTINGS = "config-map-settings.yaml"
 HPA = "example-hpa.yaml"
 JOB = "report/cron-job-report.yaml"
+COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
 SERVING = "cert-manager/certificate-serving.yaml"
 PRODUCT_LABEL = "app.kubernetes.io/name: kafka-lag-adapter"
 
@@ -223,6 +225,18 @@ BREACHES = {
     "an example that runs away": Breach(HPA, "type: AverageValue", "type: Value", "target.type must be AverageValue"),
     "an example that adds up all groups": Breach(
         HPA, "group: billing", "team: billing", "selector must name group and topic"
+    ),
+    "an application of another version": Breach(COMPACT, "cluster:0.1.0", "cluster:latest", "image must be"),
+    "an application that starts something else": Breach(COMPACT, "spark/__main__.py", "main.py", "mainApplicationFile"),
+    "an application that runs twice at once": Breach(COMPACT, "Forbid", "Allow", "concurrencyPolicy must be"),
+    "a driver that is root": Breach(REPORT, "runAsUser: 185", "runAsUser: 0", "runAsUser must be"),
+    "applications of two histories": Breach(COMPACT, "s3a://your-bucket", "s3a://another", "must be the same"),
+    "a driver that a Service chooses": Breach(
+        REPORT, "name: kafka-lag-report # not", "name: kafka-lag-adapter # not", "would be chosen by service.yaml"
+    ),
+    "a claim that nobody makes": Breach(REPORT, "claimName: kafka-lag-reports", "claimName: x", "claim x is not there"),
+    "a mount of no volume": Breach(
+        REPORT, "- name: reports\n          mountPath", "- name: x\n          mountPath", "which is no volume"
     ),
     "a report that is root": Breach(JOB, "runAsUser: 65532", "runAsUser: 0", "runAsUser must be"),
     "a report that gains rights": Breach(
@@ -430,6 +444,17 @@ def test_the_command_line_takes_the_arguments_of_the_report() -> None:
     for container in (*pod["initContainers"], *pod["containers"]):
         command, *flags = container["args"]
         get_group(reports).commands[command].make_context(command, flags)  # raises on a flag it does not know
+
+
+@pytest.mark.parametrize("file", [COMPACT, REPORT])
+def test_an_application_is_for_the_spark_that_is_pinned_and_takes_its_arguments(file: str) -> None:
+    template = read(MANIFESTS / file)["spec"]["template"]
+    command, *flags = template["arguments"]
+    get_group(reports).commands[command].make_context(command, flags)  # raises on a flag it does not know
+    (hadoop,) = (jar.stem for jar in Path(pyspark.__file__).parent.glob("jars/hadoop-client-api-*.jar"))
+
+    assert f"pyspark=={template['sparkVersion']} " in (ROOT / "requirements" / "spark.txt").read_text()
+    assert template["deps"]["packages"] == [f"org.apache.hadoop:hadoop-aws:{hadoop.removeprefix('hadoop-client-api-')}"]
 
 
 def _broken_text(breach: Breach) -> str:
