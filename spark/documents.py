@@ -186,7 +186,8 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
         "capacity_at_least": load.at_least,
         "production_rate": {"off_peak": load.off_peak, "usual": load.usual, "peak": load.peak, "rise": load.rise},
         "findings": [
-            {"code": it.code, "severity": it.severity.word, "words": plain(it.words)} for it in standing.advice.findings
+            {"code": it.code, "severity": it.severity.word, "words": plain(it.words), "to_do": it.to_do or None}
+            for it in standing.advice.findings
         ],
         "hpa": _hpa(standing.advice.hpa),
         "hpa_file": f"hpa/{standing.file}.yaml",

@@ -47,6 +47,26 @@ class Finding:
     """A few words, for a table."""
     words: str
 
+    @property
+    def to_do(self) -> str:
+        """What a person does about it; empty: nothing, or it depends."""
+        return TO_DO.get(self.code, "")
+
+
+TO_DO = {
+    "no_lag": "See the coverage below, and what the adapter says of this group.",
+    "stuck": "Look for a message that cannot be processed; more replicas do not help.",
+    "lag_without_members": "Start its consumers, or delete the group.",
+    "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
+    "hot_partition": "Spread the keys; more replicas bring little.",
+    "above_threshold": "Apply the recommended HPA.",
+    "idle_members": "Ask for no more replicas than partitions.",
+    "rewinds": "If nobody meant it, look for what sets its offsets.",
+    "recreations": "If nobody meant it, find out who deletes topics.",
+    "incomplete": "See the coverage below.",
+}
+"""Of each finding that asks for something, by its code."""
+
 
 def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
     found = [finding for rule in RULES if (finding := rule(group, load)) is not None]

@@ -32,7 +32,17 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int]
 
 def attention_table(report: Report) -> str:
     rows = [_attention(standing, number) for number, standing in enumerate(report.standings)]
-    heads = ("", "Group", "Why", "Lag p95", "Lag max", "Time above", "Busiest hour", "Members", "HPA min&#8211;max")
+    heads = (
+        "",
+        "Group",
+        "Why, and what to do",
+        "Lag p95",
+        "Lag max",
+        "Time above",
+        "Busiest hour",
+        "Members",
+        "HPA min&#8211;max",
+    )
     return table(heads, rows, {3, 4, 5, 6, 7, 8}, {2})
 
 
@@ -44,7 +54,8 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
     if number < MOST_SECTIONS:
         name = f'<a href="#group-{number}">{name}</a>'
     top = advice.findings[0] if advice.findings and advice.findings[0].severity > Severity.NOTE else None
-    why = f"{top.brief}." if top else "Nothing that needs attention."
+    why = escaped(f"{top.brief}." if top else "Nothing that needs attention.")
+    to_do = f'<br/><span class="soft">{escaped(top.to_do)}</span>' if top and top.to_do else ""
     return (
         f'<span class="badge {("fine", "note", "watch", "act")[standing.severity]}">{standing.severity.word}</span>',
         (
@@ -52,7 +63,7 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
             f'<br/><span class="soft">{escaped(", ".join(topic.name for topic in group.topics[:3]))}'
             f"{f' and {len(group.topics) - 3} more' if len(group.topics) > 3 else ''}</span>"
         ),
-        escaped(why),
+        why + to_do,
         words.count(sum(lag.p95 for lag in lags) if lags else None),
         words.count(sum(lag.max for lag in lags) if lags else None),
         escaped(words.duration(max(topic.above.seconds for topic in group.topics))),

@@ -129,6 +129,7 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
     assert found is not None
     assert found.severity is severity
     assert found.words.endswith(".")
+    assert bool(found.to_do) is (severity > Severity.NOTE or code == "incomplete")
 
 
 @pytest.mark.parametrize(

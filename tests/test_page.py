@@ -92,3 +92,10 @@ def test_with_very_many_groups_the_rest_stand_in_the_table_alone() -> None:
     assert len(list(root.iter("section"))) == MOST_SECTIONS + 2  # with the one that says so, and the coverage
     links = {it.get("href", "").removeprefix("#") for it in root.iter("a") if it.get("href", "").startswith("#")}
     assert links == {it.get("id") for it in root.iter("section") if it.get("id")}
+
+
+def test_the_table_on_top_says_why_and_what_to_do() -> None:
+    top = page(group("a", STUCK)).partition("<section")[0]
+
+    assert "Commits stood still for 48 hours while messages waited." in top
+    assert "Look for a message that cannot be processed; more replicas do not help." in top
