@@ -24,7 +24,7 @@ from spark.told_by_spark import small, told_by_spark
 from spark.told_in_memory import told_in_memory
 
 IN_MEMORY_ROWS = 2_000_000
-"""Totals of the driver; more are Spark's. With all that is computed from it a row takes about 400 bytes."""
+"""Totals of the driver; more are Spark's. With all that is computed from it a row takes about 350 bytes."""
 SHARES = (*NAMES, "partition", "produced", "consumed", "lag_max")
 ARROW_TYPES = {
     Type.TIME: pa.timestamp("us", tz="UTC"),
