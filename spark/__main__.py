@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -20,6 +21,9 @@ from spark.files import files_at
 from spark.problems import Interrupted, Unusable, said_by
 from spark.report import report, requested
 from spark.session import Machine, is_submitted, started
+
+BRIEF_BYTES = 8_000_000
+"""About a million rows: what is done before a second compiler of the JVM would pay for itself."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -44,7 +48,7 @@ def compact_command(
     now = datetime.now(UTC)
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         files = files_at(history, session)
-        outcome = compact(files, session, _time(until) or now, now, say, ending.check)
+        outcome = compact(files, session, _time(until) or now, now, say, ending.check, expect=session.expect)
         _tell(outcome, say)
 
 
@@ -62,9 +66,11 @@ def report_command(
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
+        files = files_at(history, session)
+        session.expect(sum(file.size for file in files.listed("totals", 2)))
         if is_submitted():
             session()  # what starts applications takes one that never has a session for a failed one
-        report(request, files_at(history, session), session, say, ending.check)
+        report(request, files, session, say, ending.check)
 
 
 def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
@@ -89,7 +95,28 @@ def _time(text: str | None) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-Running = tuple[Callable[[], SparkSession], Callable[[str], None], Ending]
+class Session:
+    """Started when it is first asked for, and for what was expected until then."""
+
+    def __init__(
+        self, machine: Machine, stack: contextlib.ExitStack, say: Callable[[str], None], ending: Ending
+    ) -> None:
+        self._machine, self._stack, self._say, self._ending = machine, stack, say, ending
+        self._started: SparkSession | None = None
+
+    def expect(self, size: int) -> None:
+        """So many bytes of Parquet are going to be read."""
+        self._machine = replace(self._machine, is_brief=size <= BRIEF_BYTES)
+
+    def __call__(self) -> SparkSession:
+        if self._started is None:
+            self._say("starting Spark")
+            self._started = self._stack.enter_context(started(self._machine))
+            self._ending.watch_jobs(self._started)
+        return self._started
+
+
+Running = tuple[Session, Callable[[str], None], Ending]
 
 
 @contextlib.contextmanager
@@ -100,16 +127,7 @@ def _running(machine: Machine) -> Iterator[Running]:
     console = Console(stderr=True, highlight=False)
     try:
         with contextlib.ExitStack() as stack, _progress(console) as say:
-            sessions: list[SparkSession] = []
-
-            def session() -> SparkSession:
-                if not sessions:
-                    say("starting Spark")
-                    sessions.append(stack.enter_context(started(machine)))
-                    ending.watch_jobs(sessions[0])
-                return sessions[0]
-
-            yield session, say, ending
+            yield Session(machine, stack, say, ending), say, ending
     except Unusable as error:
         _end(str(error), 2)
     except Interrupted:

@@ -7,8 +7,10 @@ ended anywhere leaves nothing that the next one would not make good.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,6 +23,7 @@ from pyspark.sql import types as T
 from spark.deltas import CARRIED, carried_of, deltas_of, digests_of, partitions_of, series_hours_of, totals_of
 from spark.files import Files
 from spark.hourly import daily_of, hourly_of
+from spark.labels import labels_in, labels_of
 from spark.plan import Found, Hour, found_in
 from spark.problems import is_about
 from spark.publish import Staging, stage, staging_of, swap, swap_file
@@ -34,13 +37,15 @@ from spark.read_history import (
     schema_of,
 )
 from spark.records import ANY, Record, read_record, write_record
-from spark.tables_contract import DELTAS, HOURLY, PARTITIONS, TOTALS
+from spark.tables_contract import DELTAS, PARTITIONS, TOTALS
 from spark.writers import chosen_of, clusters_at, counts_of, of_chosen
 
 BATCH_ROWS = 8_000_000
 """Of neighbouring hours that are compacted together: what two cores sort within a heap of a gigabyte."""
 
-FOLDERS = T.StructType([T.StructField("date", T.StringType()), T.StructField("hour", T.StringType())])
+AT = T.StructField("at", T.IntegerType())
+"""Of a staged table's folders: hours since the epoch. A number costs less per row than the date and hour in words."""
+
 Say = Callable[[str], None]
 
 
@@ -86,9 +91,12 @@ def compact(
     say: Say,
     check: Callable[[], None] = lambda: None,
     batch_rows: int = BATCH_ROWS,
+    expect: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
-    """Raises Unusable where there is no history to compact."""
+    """Raises Unusable where there is no history to compact. `expect` is told the bytes to be read at least, before the
+    session is asked for."""
     found = found_in(files, min(until, now), now)
+    expect(sum(file.size for hour in found.hours if hour.has_changed for file in hour.files))
     run = Run(files, session, staging_of(files, now), say, check, batch_rows)
     try:
         hours, skipped = _compact_hours(run, found)
@@ -188,20 +196,40 @@ def _compact_batch(run: Run, batch: Batch) -> list[Record]:
     staging, session = run.staging, run.session()
     carried = _read(session, run.files, CARRIED, [f"_carry/{batch.before.folder}"] if batch.before else [])
     samples, writers = _counting(run, batch)
-    stage(deltas_of(samples, carried), staging, "deltas", by=("date", "hour"))
+    stage(deltas_of(samples, carried, _labels(run, batch, samples)), staging, "deltas", by=("at",))
     run.check()
     deltas = _staged(session, staging, "deltas", schema_of(DELTAS))
-    stage(totals_of(deltas), staging, "totals", by=("date", "hour"))
-    stage(series_hours_of(deltas), staging, "series", by=("date", "hour"))
-    run.check()
-    series = session.read.parquet(staging.uri("series")) if _has(staging, "series") else None
-    if series is not None:
-        stage(partitions_of(series), staging, "partitions", by=("date", "hour"))
-    _stage_carried(session, staging, batch, series, carried)
+    with _beside(lambda: stage(totals_of(deltas), staging, "totals", by=("at",))):
+        stage(series_hours_of(deltas), staging, "series", by=("at",))
+        run.check()
+        series = session.read.parquet(staging.uri("series")) if _has(staging, "series") else None
+        if series is not None:
+            stage(partitions_of(series), staging, "partitions", by=("at",))
+        _stage_carried(session, staging, batch, series, carried)
     records = _records(batch, _digests(session, staging), writers)
     run.check()
     _publish(staging, batch, records)
     return records
+
+
+@contextlib.contextmanager
+def _beside(work: Callable[[], None]) -> Iterator[None]:
+    """The work is done in a thread of its own, and has ended without an error where the block is left without one:
+    while one job is planned, another one computes."""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(work)
+        yield
+        other.result()
+
+
+def _labels(run: Run, batch: Batch, samples: DataFrame) -> DataFrame:
+    """Pages that cannot be read are left to Spark's own job, which fails on them as on all others."""
+    paths = [run.files.local_path(each.file) for hour in batch.hours for each in batch.sound[hour.start]]
+    local = [path for path in paths if path is not None]
+    if len(local) == len(paths):
+        with contextlib.suppress(OSError, pa.ArrowException):
+            return labels_in(run.session(), local)
+    return labels_of(samples)
 
 
 def _counting(run: Run, batch: Batch) -> tuple[DataFrame, dict[datetime, dict[str, str]]]:
@@ -231,6 +259,10 @@ def _chosen_before(run: Run, batch: Batch) -> dict[tuple[str, int], str]:
     return {(cluster, minute): writers[ANY] for cluster in clusters_at(totals, minute)}
 
 
+def _at(hour: Hour) -> int:
+    return int(hour.start.timestamp()) // 3600
+
+
 def _minute(at: datetime) -> int:
     return int(at.timestamp()) // 60
 
@@ -241,40 +273,40 @@ def _stage_carried(
     hours = session.createDataFrame(
         pa.table(
             {
-                "date": [f"{hour.start:%Y-%m-%d}" for hour in batch.hours],
-                "hour": [f"{hour.start:%H}" for hour in batch.hours],
+                "at": pa.array([_at(hour) for hour in batch.hours], pa.int32()),
                 "place": pa.array(range(len(batch.hours)), pa.int32()),
                 "ends_at": pa.array([hour.start + HOUR for hour in batch.hours], pa.timestamp("us", tz="UTC")),
             }
         )
     )
-    of_hours = empty(session, T.StructType([*CARRIED, *FOLDERS])) if series is None else series
-    stage(carried_of(of_hours, carried, hours), staging, "carried", by=("date", "hour"))
+    of_hours = empty(session, T.StructType([*CARRIED, AT])) if series is None else series
+    stage(carried_of(of_hours, carried, hours), staging, "carried", by=("at",))
 
 
-def _digests(session: SparkSession, staging: Staging) -> dict[str, str]:
-    """Of each hour's carried values; an hour that carries none is not among them."""
+def _digests(session: SparkSession, staging: Staging) -> dict[int, str]:
+    """Of each hour's (`at`) carried values; an hour that carries none is not among them."""
     if not _has(staging, "carried"):
         return {}
     rows = digests_of(_staged(session, staging, "carried", CARRIED)).collect()
-    return {f"date={row['date']}/hour={row['hour']}": f"{row['series']}-{row['digest']}" for row in rows}
+    return {row["at"]: f"{row['series']}-{row['digest']}" for row in rows}
 
 
-def _records(batch: Batch, digests: Mapping[str, str], writers: Mapping[datetime, Mapping[str, str]]) -> list[Record]:
+def _records(batch: Batch, digests: Mapping[int, str], writers: Mapping[datetime, Mapping[str, str]]) -> list[Record]:
     records: list[Record] = []
     for hour in batch.hours:
         start = records[-1].ends_with if records else batch.start
         sizes = {file.name: file.size for file in hour.files}
-        records.append(Record(sizes, start, digests.get(hour.folder, ""), writers[hour.start]))
+        records.append(Record(sizes, start, digests.get(_at(hour), ""), writers[hour.start]))
     return records
 
 
 def _publish(staging: Staging, batch: Batch, records: Sequence[Record]) -> None:
     """An hour's deltas come last: with them lies the record that says that all is there."""
     for hour, record in zip(batch.hours, records, strict=True):
-        write_record(staging.files, staging.path(f"deltas/{hour.folder}"), record, batch.skipped[hour.start])
+        folder = f"{AT.name}={_at(hour)}"
+        write_record(staging.files, staging.path(f"deltas/{folder}"), record, batch.skipped[hour.start])
         for staged, table in (("carried", "_carry"), *((each, each) for each in ("partitions", "totals", "deltas"))):
-            swap(staging, f"{staged}/{hour.folder}", f"{table}/{hour.folder}")
+            swap(staging, f"{staged}/{folder}", f"{table}/{hour.folder}")
 
 
 def _summarise_days(run: Run, found: Found) -> list[str]:
@@ -314,9 +346,9 @@ def _summarise(run: Run, day: str, made_from: Mapping[str, str]) -> None:
     totals = _read(session, run.files, schema_of(TOTALS), [f"totals/{folder}" for folder in made_from])
     partitions = _read(session, run.files, schema_of(PARTITIONS), [f"partitions/{folder}" for folder in made_from])
     folder = f"hourly/date={day}"
-    stage(_in_one_file(hourly_of(totals, partitions), "hour"), staging, folder)
-    hourly = session.read.schema(schema_of(HOURLY)).parquet(staging.uri(folder))
-    stage(_in_one_file(daily_of(totals, partitions, hourly), "day"), staging, f"daily/{day}")
+    hourly, daily = hourly_of(totals, partitions), daily_of(totals, partitions)
+    with _beside(lambda: stage(_in_one_file(hourly, "hour"), staging, folder)):
+        stage(_in_one_file(daily, "day"), staging, f"daily/{day}")
     run.files.write(f"{staging.path(folder)}/_inputs.json", json.dumps(made_from, indent=1))
     swap_file(staging, f"daily/{day}", f"daily/{day}.parquet")
     swap(staging, folder, folder)
@@ -333,10 +365,10 @@ def _read(session: SparkSession, files: Files, schema: T.StructType, folders: It
 
 
 def _staged(session: SparkSession, staging: Staging, table: str, schema: T.StructType) -> DataFrame:
-    """With the folders' `date` and `hour`."""
-    whole = T.StructType([*schema, *FOLDERS])
+    """With the folders' `at`."""
+    whole = T.StructType([*schema, AT])
     return session.read.schema(whole).parquet(staging.uri(table)) if _has(staging, table) else empty(session, whole)
 
 
 def _has(staging: Staging, table: str) -> bool:
-    return bool(staging.files.listed(staging.path(table), 2))
+    return bool(staging.files.listed(staging.path(table), 1))

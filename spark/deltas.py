@@ -12,7 +12,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from spark.tables_contract import DELTAS, PARTITIONS, SAMPLE_COLUMNS, TOTALS
+from spark.labels import LABEL, NUMBERS, labelled, with_texts
+from spark.tables_contract import DELTAS, PARTITIONS, TOTALS
 
 REMEMBERED = timedelta(days=31)
 """A series of which nothing was known for longer starts anew."""
@@ -43,14 +44,18 @@ CARRIED = T.StructType(
 _NO_START = -1
 
 
-def deltas_of(samples: DataFrame, carried: DataFrame) -> DataFrame:
-    """The samples' columns and DELTAS' further ones, with `date` and `hour` of the folder; sorted by series."""
+def deltas_of(samples: DataFrame, carried: DataFrame, labels: DataFrame) -> DataFrame:
+    """The samples' columns and DELTAS' further ones, with the folder's `at`; sorted by series.
+
+    `labels`: the texts of all samples (`spark.labels`), which are not shuffled with them.
+    """
     in_order = Window.partitionBy("place", "series").orderBy("sampled_at", *_best_first())
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
     known_end, known_commit = F.col("log_end").isNotNull(), F.col("committed").isNotNull()
+    is_told = has_any() & F.col("has_id")
     return (
         _with_carried(samples, carried)
-        .withColumns({"place": F.xxhash64(*PLACE), "series": F.xxhash64(*SERIES)})
+        .repartition("place")  # one exchange and one sort serve all windows
         .withColumn("twin_of", F.lag("sampled_at").over(in_order))
         .where(F.col("is_carried") | F.col("twin_of").isNull() | (F.col("twin_of") != F.col("sampled_at")))
         .withColumns(
@@ -61,21 +66,28 @@ def deltas_of(samples: DataFrame, carried: DataFrame) -> DataFrame:
                 "start_before": F.last(
                     F.when(known_commit, F.coalesce("log_start", F.lit(_NO_START))), ignorenulls=True
                 ).over(before),
-                "first_known_at": F.min(F.when(has_any() & F.col("topic_id").isNotNull(), F.col("sampled_at"))).over(
-                    Window.partitionBy("place")
-                ),
             }
         )
+        .withColumn("first_known_at", F.min(F.when(is_told, F.col("sampled_at"))).over(Window.partitionBy("place")))
         .where(~F.col("is_carried"))
+        .transform(lambda rows: with_texts(rows, labels))
         .select(*_changes())
     )
 
 
 def _with_carried(samples: DataFrame, carried: DataFrame) -> DataFrame:
     """A carried value is one more sample, of which nothing else is told."""
-    own = samples.select(*(column.name for column in SAMPLE_COLUMNS), F.lit(False).alias("is_carried"))
+    own = labelled(samples).select(
+        *NUMBERS,
+        LABEL,
+        *_keys(),
+        F.col("topic_id").isNotNull().alias("has_id"),
+        is_known().alias("is_known"),
+        F.lit(False).alias("is_carried"),
+    )
     earlier = carried.select(
-        *SERIES,
+        *_keys(),
+        F.col("topic_id").isNotNull().alias("has_id"),
         F.coalesce("end_at", F.timestamp_micros(F.lit(0))).alias("sampled_at"),
         "log_end",
         "committed",
@@ -84,10 +96,14 @@ def _with_carried(samples: DataFrame, carried: DataFrame) -> DataFrame:
     return own.unionByName(earlier, allowMissingColumns=True)
 
 
+def _keys() -> list[Column]:
+    return [F.xxhash64(*PLACE).alias("place"), F.xxhash64(*SERIES).alias("series")]
+
+
 def _best_first() -> list[Column]:
     """Which of two rows of one series and time is kept: what is known, and known later; then the larger values."""
-    values = ("received_at", "log_end", "committed", "log_start", "members", "state", "isolation", "interval_seconds")
-    return [is_known().desc(), *(F.col(name).desc_nulls_last() for name in values)]
+    values = ("received_at", "log_end", "committed", "log_start", "members", "interval_seconds", LABEL)
+    return [F.col("is_known").desc(), *(F.col(name).desc_nulls_last() for name in values)]
 
 
 def _changes() -> list[Column]:
@@ -98,7 +114,6 @@ def _changes() -> list[Column]:
     was_behind_start = F.col("commit_before") < F.col("start_before")
     is_skip = F.coalesce((consumed > 0) & (F.coalesce(committed > end, F.lit(False)) | was_behind_start), F.lit(False))
     elapsed = (F.unix_micros("sampled_at") - F.unix_micros("end_at_before")) / F.lit(1e6)
-    at = F.col("sampled_at")
     added = {
         "seconds": F.when(produced.isNotNull(), elapsed),
         "produced": F.when(~is_reset, produced),
@@ -112,7 +127,7 @@ def _changes() -> list[Column]:
     columns = [
         added[column.name].alias(column.name) if column.name in added else F.col(column.name) for column in DELTAS
     ]
-    return [*columns, F.date_format(at, "yyyy-MM-dd").alias("date"), F.date_format(at, "HH").alias("hour")]
+    return [*columns, F.expr("unix_seconds(sampled_at) div 3600").cast("int").alias("at")]
 
 
 def _is_recreation() -> Column:
@@ -120,7 +135,7 @@ def _is_recreation() -> Column:
     without `topic_id` is nothing that could be told from the others."""
     is_first = F.col("end_before").isNull() & F.col("commit_before").isNull() & has_any()
     is_later = F.col("first_known_at") < F.col("sampled_at")
-    return F.coalesce(is_first & is_later & F.col("topic_id").isNotNull(), F.lit(False))
+    return F.coalesce(is_first & is_later & F.col("has_id"), F.lit(False))
 
 
 def has_any() -> Column:
@@ -140,12 +155,12 @@ def is_known() -> Column:
 
 
 def totals_of(deltas: DataFrame) -> DataFrame:
-    """TOTALS' columns, with the folder's `date` and `hour`."""
+    """TOTALS' columns, with the folder's `at`."""
     is_stale = F.col("state") == "stale"
     is_settled = F.col("lag").isNotNull() | ((F.col("state") == "no_commit") & F.col("log_end").isNotNull())
     has_lag = (F.col("unknown") == 0) & (F.col("with_lag") > 0)
     return (
-        deltas.groupBy(*NAMES, "sampled_at", "date", "hour")
+        deltas.groupBy(*NAMES, "sampled_at", "at")
         .agg(
             F.max("interval_seconds").alias("interval_seconds"),
             F.sum("lag").alias("lag"),
@@ -175,7 +190,7 @@ def totals_of(deltas: DataFrame) -> DataFrame:
                 ),
             }
         )
-        .select(*(column.name for column in TOTALS), "date", "hour")
+        .select(*(column.name for column in TOTALS), "at")
     )
 
 
@@ -187,7 +202,7 @@ def series_hours_of(deltas: DataFrame) -> DataFrame:
     """One row per series, generation and hour: its sums, and its last known values in CARRIED's words."""
     at, known_end, known_commit = F.col("sampled_at"), F.col("log_end").isNotNull(), F.col("committed").isNotNull()
     end_at, commit_at = F.when(known_end, at), F.when(known_commit, at)
-    return deltas.groupBy(*SERIES, "date", "hour").agg(
+    return deltas.groupBy(*SERIES, "at").agg(
         F.count("*").alias("samples"),
         F.sum(F.when(F.col("produced").isNotNull(), F.col("seconds"))).alias("seconds"),
         F.sum("produced").alias("produced"),
@@ -202,25 +217,25 @@ def series_hours_of(deltas: DataFrame) -> DataFrame:
 
 
 def partitions_of(series_hours: DataFrame) -> DataFrame:
-    """PARTITIONS' columns, with the folder's `date` and `hour`."""
+    """PARTITIONS' columns, with the folder's `at`."""
     return (
-        series_hours.groupBy(*NAMES, "partition", "date", "hour")
+        series_hours.groupBy(*NAMES, "partition", "at")
         .agg(
             *(F.sum(name).alias(name) for name in ("samples", "seconds", "produced", "consumed")),
             F.max("lag_max").alias("lag_max"),
         )
-        .withColumn("starts_at", F.to_timestamp(F.concat("date", F.lit(" "), "hour"), "yyyy-MM-dd HH"))
-        .select(*(column.name for column in PARTITIONS), "date", "hour")
+        .withColumn("starts_at", F.timestamp_seconds(F.col("at") * F.lit(3600)))
+        .select(*(column.name for column in PARTITIONS), "at")
     )
 
 
 def carried_of(series_hours: DataFrame, carried: DataFrame, hours: DataFrame) -> DataFrame:
-    """CARRIED's columns at the end of every hour, with `date` and `hour`.
+    """CARRIED's columns at the end of every hour, with `at`.
 
-    `hours`: date, hour, place (0, 1, … in order) and ends_at of all hours in question; `carried`: before the first.
+    `hours`: at, place (0, 1, … in order) and ends_at of all hours in question; `carried`: before the first.
     """
     until_now = Window.partitionBy("series").orderBy("place")
-    own = series_hours.join(F.broadcast(hours), on=["date", "hour"], how="inner")
+    own = series_hours.join(F.broadcast(hours), on="at", how="inner")
     values = [field.name for field in CARRIED.fields]
     rows = own.select(*values, "place").unionByName(carried.select(*values, F.lit(-1).alias("place")))
     last_place = hours.agg(F.max("place").alias("last_place"))
@@ -243,13 +258,11 @@ def carried_of(series_hours: DataFrame, carried: DataFrame, hours: DataFrame) ->
         .withColumn("place", F.explode(stands))
         .join(F.broadcast(hours), on="place", how="inner")
         .where(F.col("seen_at") >= F.col("ends_at") - F.expr(f"INTERVAL {REMEMBERED.days} DAYS"))
-        .select(*values, "date", "hour")
+        .select(*values, "at")
     )
 
 
 def digests_of(carried: DataFrame) -> DataFrame:
-    """`date`, `hour`, `digest`: the same for the same rows in any order."""
+    """`at`, `digest`: the same for the same rows in any order."""
     names = [field.name for field in CARRIED.fields]
-    return carried.groupBy("date", "hour").agg(
-        F.hex(F.bit_xor(F.xxhash64(*names))).alias("digest"), F.count("*").alias("series")
-    )
+    return carried.groupBy("at").agg(F.hex(F.bit_xor(F.xxhash64(*names))).alias("digest"), F.count("*").alias("series"))

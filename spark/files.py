@@ -62,6 +62,9 @@ class Files(Protocol):
     def opened(self, file: File) -> BinaryIO:
         """For its footer."""
 
+    def local_path(self, file: File) -> Path | None:
+        """Where this process can open it by itself; None: nowhere."""
+
     def uri(self, path: str = "") -> str:
         """What Spark reads and writes."""
 
@@ -138,6 +141,9 @@ class LocalFiles:
     def opened(self, file: File) -> BinaryIO:
         return (self.root / file.path).open("rb")
 
+    def local_path(self, file: File) -> Path | None:
+        return self.root / file.path
+
     def uri(self, path: str = "") -> str:
         return f"file://{self.root / path}"  # Hadoop takes a path as it is written, without escapes
 
@@ -200,6 +206,10 @@ class HadoopFiles:
         finally:
             stream.close()
         return io.BufferedReader(_Tail(start, tail))
+
+    def local_path(self, file: File) -> Path | None:
+        del file
+        return None
 
     def uri(self, path: str = "") -> str:
         return f"{self.location}/{path}" if path else self.location

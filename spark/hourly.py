@@ -19,23 +19,29 @@ def hourly_of(totals: DataFrame, partitions: DataFrame) -> DataFrame:
     """HOURLY's columns from TOTALS' and PARTITIONS'."""
     of_topic = totals.withColumn("hour", F.date_trunc("hour", "sampled_at"))
     of_partition = partitions.withColumn("hour", F.col("starts_at"))
-    expected = F.floor(F.lit(HOUR_SECONDS) / F.avg("interval_seconds") + F.lit(0.5))
-    return _summed(of_topic, of_partition, (*NAMES, "hour"), {"expected_samples": expected}, HOURLY)
+    return _summed(of_topic, of_partition, (*NAMES, "hour"), {"expected_samples": _expected()}, HOURLY)
 
 
-def daily_of(totals: DataFrame, partitions: DataFrame, hourly: DataFrame) -> DataFrame:
-    """DAILY's columns; `hourly` gives what was expected of each hour."""
+def daily_of(totals: DataFrame, partitions: DataFrame) -> DataFrame:
+    """DAILY's columns."""
     of_topic = totals.withColumn("day", F.date_trunc("day", "sampled_at"))
     of_partition = partitions.groupBy(*NAMES, "partition", F.date_trunc("day", "starts_at").alias("day")).agg(
         *(F.sum(name).alias(name) for name in ("seconds", "produced", "consumed"))
     )
-    of_hour = hourly.select(
-        *NAMES, F.date_trunc("day", "hour").alias("day"), F.col("expected_samples").alias("expected")
+    of_hour = (
+        totals.groupBy(*NAMES, F.date_trunc("hour", "sampled_at").alias("hour"))
+        .agg(_expected().alias("expected"))
+        .select(*NAMES, F.date_trunc("day", "hour").alias("day"), "expected")
     )
     counted = {"expected_samples": F.sum("expected"), "hours": F.count("expected").cast("int")}
     return _summed(
         of_topic.unionByName(of_hour, allowMissingColumns=True), of_partition, (*NAMES, "day"), counted, DAILY
     )
+
+
+def _expected() -> Expression:
+    """Samples that an hour with these intervals promises."""
+    return F.floor(F.lit(HOUR_SECONDS) / F.avg("interval_seconds") + F.lit(0.5))
 
 
 def _summed(

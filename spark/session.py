@@ -48,6 +48,10 @@ LOCALLY = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
+BRIEFLY = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
+BRIEF_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+LASTING_JAVA = ("-XX:+UseParallelGC",)
+
 
 @dataclass(frozen=True, slots=True)
 class Machine:
@@ -58,6 +62,8 @@ class Machine:
     """Of the driver's heap, as Spark writes it: `4g`."""
     java_options: tuple[str, ...] = ()
     """Further ones of the driver's JVM."""
+    is_brief: bool = False
+    """For so few rows that planning and compiling take longer than the work: one partition, no second compiler."""
 
 
 @contextlib.contextmanager
@@ -115,12 +121,14 @@ def _of_machine(machine: Machine, archive: Archive | None) -> dict[str, str]:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= LOCALLY
         settings["spark.sql.shuffle.partitions"] = str(max(2, _cores(master)))
-    settings["spark.driver.extraJavaOptions"] = " ".join((*_java_options(archive), *machine.java_options))
+        settings |= BRIEFLY if machine.is_brief else {}
+    options = (*(BRIEF_JAVA if machine.is_brief else LASTING_JAVA), *_java_options(archive), *machine.java_options)
+    settings["spark.driver.extraJavaOptions"] = " ".join(options)
     return settings
 
 
 def _java_options(archive: Archive | None) -> list[str]:
-    options = ["-XX:+UseParallelGC", "-Duser.timezone=UTC", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off:stderr"]
+    options = ["-Duser.timezone=UTC", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off:stderr"]
     options.append(f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}")
     return options if archive is None else [*options, archive.option]
 

@@ -87,13 +87,14 @@ def test_random_histories_become_the_tables_that_the_oracle_makes(
     root = tmp_path_factory.mktemp("history")
     written = [part for number in range(40) for part in history(f"c{number:02d}", chance)]
     early = [part for part in written if not part.is_late]
+    batch_rows = chance.sample([400, 10_000], 2)  # several batches now or later, one batch the other time
 
     lay(root, early)
-    compacted(root, spark_session, batch_rows=chance.choice([400, 10_000]))
+    compacted(root, spark_session, batch_rows=batch_rows[0])
     assert_as_the_oracle_says(root, [row for part in early for row in part.rows])
 
     lay(root, written)
-    compacted(root, spark_session, batch_rows=chance.choice([400, 10_000]))
+    compacted(root, spark_session, batch_rows=batch_rows[1])
     assert_as_the_oracle_says(root, [row for part in written for row in part.rows])
 
 
