@@ -16,9 +16,12 @@ from benchmarks import (
     cycle_cost_on_brokers,
     direct_reads,
     frozen_broker,
+    history_writer,
     hundred_groups,
     reads_through_kube_apiserver,
     single_reads,
+    spark_compact,
+    spark_report,
 )
 from benchmarks.effort import FULL, QUICK, Effort
 from benchmarks.machine import description
@@ -30,6 +33,9 @@ from local.processes import RigError, exit_on_sigterm, scratch
 ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "cycle-cost": cycle_cost.measure,
     "cycle-cost-on-brokers": cycle_cost_on_brokers.measure,
+    "history-writer": history_writer.measure,
+    "spark-compact": spark_compact.measure,
+    "spark-report": spark_report.measure,
 }
 # The HPAs of the last one stay, and would add their reads to every other.
 ON_RIG = {

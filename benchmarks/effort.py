@@ -28,6 +28,9 @@ class Effort:
     """Of each kind."""
     freeze_seconds: float
     groups_on_brokers: int
+    history_partitions: tuple[int, ...]
+    """Of the days that are compacted."""
+    history_flushes: int
 
 
 FULL = Effort(
@@ -47,6 +50,8 @@ FULL = Effort(
     single_reads=50,
     freeze_seconds=60.0,
     groups_on_brokers=1000,
+    history_partitions=(1_000, 10_000),
+    history_flushes=24,
 )
 QUICK = Effort(
     settle_cycles=1,
@@ -65,4 +70,6 @@ QUICK = Effort(
     single_reads=5,
     freeze_seconds=15.0,
     groups_on_brokers=50,
+    history_partitions=(100, 200),
+    history_flushes=2,
 )

@@ -22,11 +22,14 @@ from kafka.admin import OffsetSpec
 from adapter.choosing import Exactly
 from adapter.collector import Collector
 from adapter.errors import AdapterError
+from adapter.history import History
+from adapter.history_files import files_at
 from adapter.interest import Interest
 from adapter.metrics import Metrics
+from adapter.settings import History as HistorySettings
 from adapter.settings import Settings
 from adapter.store import Store
-from adapter.telemetry import Telemetry
+from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.kafka_admin import admin
 from local.processes import RigError, start
 
@@ -45,6 +48,8 @@ class CyclePlan:
     is_asked_for: bool = True
     """Whether each group was asked for a moment ago, as by an HPA."""
     admin_rounds: int = 0
+    history: str = ""
+    """Where a history is kept; empty: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,17 +147,31 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
     interest = Interest(clock.monotonic)
     metrics = Metrics(settings, store, time, interest)
     stopwatch.ask_for_all.append(lambda: _ask_for_all(metrics, store))
-    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, interest=interest)
+    history = _history(plan, stopwatch)
+    keep = history.append if history else None
+    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, keep, interest)
     # As the server does before it serves.
     gc.collect()
     gc.freeze()
+    if history:
+        history.start()
     collector.start()
     is_done = stopwatch.is_done.wait(CYCLE_TIMEOUT_SECONDS * (plan.warm_up + plan.cycles))
     collector.stop()
     collector.join(CYCLE_TIMEOUT_SECONDS)
+    if history and not history.close(CYCLE_TIMEOUT_SECONDS):
+        raise RigError("the history could not be written")
     if not is_done:
         raise RigError(f"only {len(stopwatch.taken)} cycles: {stopwatch.outcomes}")
     return stopwatch, store
+
+
+def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
+    """It writes when the cycles are over: its thread waits by the machine's own clock."""
+    if not plan.history:
+        return None
+    settings = HistorySettings.model_validate({"location": plan.history})
+    return History(settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), time, "benchmark")
 
 
 def _ask_for_all(metrics: Metrics, store: Store) -> None:
