@@ -213,8 +213,9 @@ class Commits:
                 if learnt.has_commits[place] and group not in self.directory.groups:
                     # Listed or not, it exists: where its commits go before it is listed, it has to be found gone, too.
                     self.directory = replace(self.directory, groups=self.directory.groups | {group})
-                if not part.is_doubtful or group not in self.topics:
-                    self._remember_group(group, seen)
+                # Whom one doubts may have forgotten a topic; a new one is no step backward.
+                forgotten = self.topics.get(group, ()) if part.is_doubtful else ()
+                self._remember_group(group, seen, forgotten)
                 known = self.topics[group]
                 unreported |= {(group, topic) for topic in known if known[topic] or topic not in seen}
             # A group with missing topics is looked at again in each cycle, as they are counted.
@@ -225,9 +226,9 @@ class Commits:
             unreported |= {(group, topic) for topic in self.topics[group]}
         return unreported
 
-    def _remember_group(self, group: str, seen: Collection[str]) -> None:
+    def _remember_group(self, group: str, seen: Collection[str], forgotten: Collection[str] = ()) -> None:
         known = self.topics.get(group)
-        found = still_committed(known or {}, seen, can_vanish=group in self.directory.listed)
+        found = still_committed(known or {}, seen, forgotten, can_vanish=group in self.directory.listed)
         if known is None or found is not known:
             self.topics[group] = found
             self.version += 1

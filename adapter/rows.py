@@ -69,8 +69,15 @@ class Watching:
         return self.topics_given_by_name(group) | frozenset(rule.topics or () if rule else ())
 
 
-def still_committed(known: Absences, seen: Collection[str], *, can_vanish: bool) -> Absences:
-    """A group's committed topics after an answer with `seen`; `can_vanish`: it is listed, so its answers are whole."""
+def still_committed(
+    known: Absences, seen: Collection[str], forgotten: Collection[str] = (), *, can_vanish: bool
+) -> Absences:
+    """A group's committed topics after an answer with `seen`; `can_vanish`: it is listed, so its answers are whole.
+
+    `forgotten`: known topics that stay as they were where they are not seen.
+    """
+    if forgotten:
+        return known if known.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **known}
     if len(seen) == len(known) and all(topic in known and not known[topic] for topic in seen):
         return known
     absent = {topic: count + can_vanish for topic, count in known.items() if topic not in seen}

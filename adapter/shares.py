@@ -115,10 +115,9 @@ class Shares:
     def _remembered(self, outcome: ShareRound) -> dict[str, Absences]:
         topics = {group: topics for group, topics in self.topics.items() if group in self._groups}
         for group, answer in outcome.answers.items():
-            if not (answer.is_doubtful and group in topics):
-                given = self._watching.given_topics(group)
-                seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
-                topics[group] = still_committed(topics.get(group, {}), seen, can_vanish=True)
+            given, known = self._watching.given_topics(group), topics.get(group, {})
+            seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
+            topics[group] = still_committed(known, seen, known if answer.is_doubtful else (), can_vanish=True)
         return topics
 
 

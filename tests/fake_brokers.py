@@ -68,6 +68,8 @@ class Kafka:
     start_errors: dict[Partition, int] = field(default_factory=dict)
     ignorant: dict[int, set[str]] = field(default_factory=dict)
     """Node -> topics that its Metadata lacks."""
+    behind: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Node -> topic -> how many of its partitions the node's Metadata has, where not all."""
     hidden: set[str] = field(default_factory=set)
     """Topics that we may not describe."""
     stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
@@ -130,10 +132,11 @@ class FakeBrokers(Brokers):
 
     def _topology(self, node: int, expected: frozenset[str]) -> Topology:
         hidden = self.kafka.ignorant.get(node, set()) | self.kafka.hidden
+        sizes = self.kafka.behind.get(node, {})
         return Topology(
             brokers={n: f"kafka-{n}:9092" for n in self.kafka.nodes},
             topics={
-                name: Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32))
+                name: Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[: sizes.get(name)])
                 for name, leaders in self.kafka.topics.items()
                 if name not in hidden
             },

@@ -76,3 +76,17 @@ def test_a_topic_that_comes_back_in_a_later_turn_counts_at_once() -> None:
     kafka.commits["billing"]["bills", 0] = 0
     rig.run(2)
     assert rig.lag() == 75
+
+
+def test_a_new_topic_counts_though_a_broker_that_was_silent_tells_of_it() -> None:
+    kafka = Kafka({"orders": [1], "bills": [1]}, {"billing": {("orders", 0): 0}}, {"billing": 2})
+    kafka.ends = {("orders", 0): 5, ("bills", 0): 70}
+    rig = Rig(kafka)
+    rig.run()
+    kafka.silent = {2}
+    rig.run()
+
+    kafka.silent, kafka.commits["billing"]["bills", 0] = set(), 0
+    rig.run()
+
+    assert rig.lag() == 75
