@@ -24,25 +24,25 @@ COPY (
 HOURLY = """
 COPY (
     WITH deltas AS (
-        SELECT *, epoch_us(sampled_at) // 3600000000 AS at
+        SELECT *, epoch_us(sampled_at) // 3600000000 AS hours
         FROM read_parquet('{location}/deltas/*/*/*.parquet', hive_partitioning = false)
     ), totals AS (
-        SELECT cluster, "group", topic, at, sampled_at, sum(lag) AS lag, sum(produced) AS produced,
+        SELECT cluster, "group", topic, hours, sampled_at, sum(lag) AS lag, sum(produced) AS produced,
             sum(consumed) AS consumed, max(members) AS members
         FROM deltas GROUP BY ALL
     ), parts AS (
-        SELECT cluster, "group", topic, at, partition, sum(produced) AS produced, sum(seconds) AS seconds
+        SELECT cluster, "group", topic, hours, partition, sum(produced) AS produced, sum(seconds) AS seconds
         FROM deltas GROUP BY ALL
     ), changed AS (
-        SELECT cluster, "group", topic, at, sum(seconds) / count(*) AS covered,
+        SELECT cluster, "group", topic, hours, sum(seconds) / count(*) AS covered,
             max(produced) / nullif(sum(produced), 0) AS skew
         FROM parts GROUP BY ALL
     ), lags AS (
-        SELECT cluster, "group", topic, at, quantile_cont(lag, [0.5, 0.95, 0.99]) AS lags, max(lag) AS lag_max,
+        SELECT cluster, "group", topic, hours, quantile_cont(lag, [0.5, 0.95, 0.99]) AS lags, max(lag) AS lag_max,
             sum(produced) AS produced, sum(consumed) AS consumed, avg(members) AS members
         FROM totals GROUP BY ALL
     )
-    SELECT * FROM lags JOIN changed USING (cluster, "group", topic, at)
+    SELECT * FROM lags JOIN changed USING (cluster, "group", topic, hours)
 ) TO '{output}' (FORMAT parquet)
 """
 
