@@ -11,6 +11,7 @@ from typing import Any
 
 from adapter.directory import Kind
 from adapter.folding import MetricValue
+from adapter.looking import LOOK_SECONDS
 from adapter.metrics import Metrics
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka, Partition, Rig
@@ -161,7 +162,9 @@ class World:
             kafka.silent = self._some_nodes(10)
         kafka.refusing, kafka.loading = self._some_nodes(20), self._some_nodes(15)
         kafka.ignorant = {node: {self.random.choice(TOPICS)} for node in self._some_nodes(20)}
-        kafka.behind = {node: {self.random.choice(TOPICS): 1} for node in self._some_nodes(10)}
+        behind = {node: {self.random.choice(TOPICS): 1} for node in self._some_nodes(10)}
+        # What the very first answer lacks, nobody can know.
+        kafka.behind = behind if self.truths else {}
         kafka.unreachable = "nobody lets us in" if self.happens(30) else None
         if self.happens(8):
             kafka.coordinators[self.random.choice(GROUPS)] = NOBODY
@@ -202,12 +205,17 @@ class World:
         """What could be said; the log start is as old as it may be, or as new."""
         from_start = self.has_rules and group == FROM_STARTS
         moments = [truths.get((group, place)) for at, truths in self.truths if at >= since]
-        yield from (0 for moment in moments if moment is None)
+        yield from (0 for moment in moments if moment is None or self._may_be_unseen(group, place, moment))
         ever = [truths[group, place] for _, truths in self.truths if (group, place) in truths]
         for one in moments:
             if one is not None:
                 starts = [other.log_start for other in ever if other.generation == one.generation]
                 yield from (one.lag(start, from_start=from_start) for start in (min(starts), max(starts)))
+
+    def _may_be_unseen(self, group: str, place: Partition, one: Truth) -> bool:
+        """A partition without commit is known from the next look at Metadata on."""
+        late = [truths.get((group, place)) for at, truths in self.truths if at >= self.rig.clock.seconds - LOOK_SECONDS]
+        return one.committed is None and any(t is None or t.generation != one.generation for t in late)
 
     def left_out(self, group: str, items: list[MetricValue]) -> list[str]:
         """Topics that are not among the items though the group has had commits for them all through `maxAge`."""
