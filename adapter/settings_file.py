@@ -113,7 +113,7 @@ def _contradictions(
 ) -> Iterator[str]:
     yield from _repeated("clusters", ((at, str(cluster["name"])) for at, cluster in clusters))
     yield from _repeated("metrics", ((at, str(metric["name"]).lower()) for at, metric in metrics))
-    known = {cluster["name"] for _, cluster in clusters}
+    known = list(dict.fromkeys(cluster["name"] for _, cluster in clusters))
     for at, metric in metrics:
         if str(metric["name"]).lower() in SERVED_NAMES:
             yield f"metrics[{at}].name: {metric['name']!r} is a metric that is always served"
