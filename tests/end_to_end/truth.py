@@ -8,11 +8,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from adapter.brokers import CALL_SECONDS
 from local.broker import Broker, Kafka
 from local.kafka_tools import commit, produce
 
-SLACK_SECONDS = 0.5
-"""Between a broker's reading and our receiving on a busy machine."""
+SLACK_SECONDS = CALL_SECONDS
+"""An age counts from when an answer is received, and it may be on its way for as long as a call may take."""
 
 
 @dataclass
