@@ -5,13 +5,13 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 NAMED = re.compile(r"`(\w+)::(\w+)`")
-ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled")
+ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "brokers")
 
 
 def path_of(name: str) -> Path:
     """As the page says where its short names are."""
     folder = ROOT / "tests"
-    places = [folder / "end_to_end" / f"test_{prefix}{name}.py" for prefix in ("situations_", "group_", "")]
+    places = [folder / "end_to_end" / f"test_{prefix}{name}.py" for prefix in ("situations_", "group_", "faults_", "")]
     return next(path for path in (*places, folder / f"{name}.py") if path.exists())
 
 
