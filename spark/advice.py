@@ -84,7 +84,9 @@ def loop_delay(interval_seconds: float) -> float:
 def target(load: Load, interval_seconds: float) -> Number:
     seconds = NO_OVERSHOOT * loop_delay(interval_seconds)
     if load.per_member <= 0:
-        return Number(GUESS, "A guess: nothing was consumed in this range, so there is nothing to count with.")
+        return Number(
+            GUESS, "A guess: nothing was seen to be consumed in this range, so there is nothing to count with."
+        )
     value = rounded(load.per_member * seconds)
     source = (
         f"A member does {words.rate(load.per_member)} while saturated (median of {load.capacity.windows} windows)"
@@ -109,6 +111,8 @@ def min_replicas(load: Load, most: int) -> Number:
         )
     if load.capacity is None:
         return Number(1, "What a member can do is not known, so no more than one is asked for off-peak.")
+    if math.isnan(load.off_peak):
+        return Number(1, "What is produced off-peak is not known, so no more than one is asked for.")
     needed = members_needed(load.off_peak / USED_AT_MOST, load.capacity.p50, load.partitions)
     return Number(
         max(1, min(needed, most)),
@@ -123,7 +127,7 @@ def max_replicas(load: Load) -> Number:
     every = f"One for each of {words.plural(partitions, 'partition')}; a member more has nothing to read."
     if load.capacity is None or not load.capacity.is_firm:
         return Number(partitions, f"{every} Less cannot be justified while a member's capacity is not known.")
-    if load.covered_seconds < A_WEEK:
+    if load.covered_seconds < A_WEEK or math.isnan(load.peak):
         return Number(partitions, f"{every} With less than a week of data the weekly peak may not have been seen.")
     needed = members_needed(HEADROOM * load.peak, load.capacity.p50, partitions)
     if needed >= partitions:

@@ -310,12 +310,14 @@ def _publish(staging: Staging, batch: Batch, records: Sequence[Record]) -> None:
 
 
 def _summarise_days(run: Run, found: Found) -> list[str]:
-    days: dict[str, list[str]] = {}
-    for hour in found.hours:
-        days.setdefault(f"{hour.start:%Y-%m-%d}", []).append(hour.folder)
+    """A day has all its compacted hours, also those that this run was not asked for."""
     done = []
-    for day, folders in days.items():
-        records = {folder: read_record(run.files, folder) for folder in folders}
+    days: dict[str, set[str]] = {}
+    for hour in found.hours:
+        days.setdefault(f"{hour.start:%Y-%m-%d}", set()).add(hour.folder)
+    for day, asked in days.items():
+        there = {file.folder.removeprefix("deltas/") for file in run.files.listed(f"deltas/date={day}", 1)}
+        records = {folder: read_record(run.files, folder) for folder in sorted(asked | there)}
         made_from = {folder: record.identity for folder, record in records.items() if record}
         was_made_from = _made_from(run.files, day)
         if any(was_made_from.get(folder) != identity for folder, identity in made_from.items()):

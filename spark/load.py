@@ -20,7 +20,7 @@ USED_AT_MOST = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Rates are in messages per second, of hours that are covered well enough."""
+    """Rates are in messages per second, of hours that are covered well enough; NaN where there is none."""
 
     production: Floats
     off_peak: float
@@ -34,6 +34,7 @@ class Load:
     idle_share: float
     """Of the hours, those in which nothing was produced."""
     covered_seconds: float
+    """At most the hours themselves: what a gap before one counts in it was not seen."""
     partitions: int
     members_max: int | None
     capacity: Capacity | None
@@ -50,7 +51,7 @@ def load_of(group: Group) -> Load:
     counted = well_covered(group.hours)
     production = counted.production_rate
     if len(production) == 0:
-        production = np.zeros(1)
+        production = np.full(1, np.nan)
     return Load(
         production=production,
         off_peak=float(np.percentile(production, 10)),
@@ -58,7 +59,7 @@ def load_of(group: Group) -> Load:
         peak=float(production.max()),
         rise=_largest_rise(counted),
         idle_share=float(np.mean(production == 0)),
-        covered_seconds=float(np.nansum(group.hours.covered_seconds)),
+        covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
         members_max=_largest(group.hours.members_max),
         capacity=capacity_of(group.windows),
@@ -71,11 +72,12 @@ def well_covered(hours: Periods) -> Periods:
 
 
 def members_needed(rate: float, per_member: float, partitions: int) -> int:
-    """The least members that carry a rate spread evenly over whole partitions; all partitions where none do.
+    """The least members that carry a rate spread evenly over whole partitions; all partitions where none do;
+    one where the rate is not known.
 
     Members carry whole partitions, so 15 members of 40 partitions have one that carries 3, as 14 have.
     """
-    if partitions < 1 or rate <= 0:
+    if partitions < 1 or math.isnan(rate) or rate <= 0:
         return min(1, partitions)
     carried = math.floor(per_member * partitions / rate + 1e-9)
     return math.ceil(partitions / carried) if carried >= 1 else partitions

@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY
+from adapter.history_contract import Column as SampleColumn
 from adapter.history_contract import Type as SampleType
 from spark.files import File, Files
 from spark.tables_contract import SAMPLE_COLUMNS, Column, Type
@@ -38,6 +39,13 @@ ARROW_TYPES = {
     SampleType.INT64: (pa.int64(),),
     SampleType.FLOAT32: (pa.float32(),),
 }
+
+LIMITS = {
+    SampleType.INT32: (0, 2**31 - 1),
+    SampleType.INT64: (0, 2**53),
+    SampleType.FLOAT32: (0.001, 366 * 86400),
+}
+"""The least and the largest number: partitions and members, offsets, seconds of an interval."""
 
 FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
 WRITER = re.compile(r"(?P<writer>.+)-\d{8}T\d{6}[^-]*\.parquet")
@@ -131,7 +139,18 @@ def _wrong_column(metadata: pq.FileMetaData) -> str | None:
             return f"has the column {column.name} as {found}, not as {column.type}"
         if not column.is_nullable and _nulls(metadata, column.name):
             return f"has rows without {column.name}"
+        if _is_beyond(metadata, column):
+            return f"has a {column.name} that cannot be"
     return None
+
+
+def _is_beyond(metadata: pq.FileMetaData, column: SampleColumn) -> bool:
+    """Numbers that no adapter writes, and that would end a whole run: as far as the footer tells them."""
+    if column.type not in LIMITS:
+        return False
+    least, most = LIMITS[column.type]
+    each = [one for one in _statistics(metadata, column.name) if one is not None and one.has_min_max]
+    return any(one.min < least or one.max > most for one in each)
 
 
 def _nulls(metadata: pq.FileMetaData, column: str) -> int:

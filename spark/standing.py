@@ -70,7 +70,7 @@ def decided(findings: Findings) -> Report:
 
 def drain_seconds(topic: Topic, load: Load) -> float | None:
     """How long the largest lag takes with the most members seen, beside the usual production; inf: for ever."""
-    if topic.lag is None or load.capacity is None:
+    if topic.lag is None or load.capacity is None or np.isnan(load.usual):
         return None
     members = min(load.members_max or load.partitions, max(load.partitions, 1))
     spare = members * load.capacity.p50 - load.usual

@@ -1,13 +1,16 @@
 import dataclasses
 import math
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
 
 from spark.advice import advice_for, loop_delay, rounded
 from spark.doubts import Finding, Severity
-from spark.figures import Above, Group, Pace, Periods
-from tests.report_groups import STEADY, group, hours, saturated, topic
+from spark.figures import Above, Group, Pace, Periods, Windows
+from spark.presets import presets_for
+from spark.standing import drain_seconds
+from tests.report_groups import NO_WINDOWS, STEADY, group, hours, saturated, topic
 
 
 def finding(of: Group, code: str) -> Finding | None:
@@ -90,6 +93,23 @@ def test_every_number_has_a_reason() -> None:
         numbers += [behavior.window_seconds, behavior.pods, behavior.percent]
 
     assert all(number.reason.endswith(".") for number in numbers if number.value or number is hpa.up.window_seconds)
+
+
+@pytest.mark.parametrize("windows", [NO_WINDOWS, saturated(60)])
+def test_production_that_is_not_known_is_not_taken_for_none(windows: Windows) -> None:
+    of = read(changed(hours(number=400), produced=math.nan, consumed=math.nan, covered_seconds=600.0), windows=windows)
+    advice = advice_for(of)
+
+    assert (advice.hpa.min_replicas.value, advice.hpa.max_replicas.value) == (1, of.partitions)
+    assert "nothing_produced" not in {each.code for each in advice.findings}
+    assert drain_seconds(of.topics[0], advice.load) is None
+    assert [preset.hpa.min_replicas.value for preset in presets_for(of, advice, ZoneInfo("UTC"))] == [1, 1, 1, 4, 1]
+
+
+def test_a_few_hours_on_both_sides_of_a_gap_are_no_week() -> None:
+    of = hours(number=4, production=lambda _: 7 * 86400 / 3600, covered_seconds=7 * 86400.0)
+
+    assert advice_for(read(of, windows=saturated(60, per_member=50))).hpa.max_replicas.value == 4
 
 
 def test_a_healthy_group_has_no_findings() -> None:

@@ -126,6 +126,24 @@ def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it
     assert_as_the_oracle_says(tmp_path, [row | {"writer": "adapter-0"} for row in (*rows, late)])
 
 
+def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
+    write(tmp_path, [sample(0, 1, 10), sample(3600, 1, 20)])
+    compacted(tmp_path, spark_session)
+    write(tmp_path, [sample(1800, 1, 14)])
+
+    outcome = compacted(tmp_path, spark_session, until=START + timedelta(hours=1))
+
+    assert hours_of(outcome) == [6]
+    assert sorted(str(row["hour"]) for row in read(tmp_path, "hourly")) == [
+        "2026-11-20 06:00:00+00:00",
+        "2026-11-20 07:00:00+00:00",
+    ]
+    (day,) = read(tmp_path, "daily")
+    assert day["hours"] == 2
+
+
 def test_an_unfinished_hour_is_left_alone(spark_session: SparkSession, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(3600, 1, 2)])
 

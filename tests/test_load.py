@@ -52,5 +52,12 @@ def test_a_capacity_that_was_learned_counts_by_its_median() -> None:
 def test_an_hour_that_is_hardly_covered_has_no_say_in_the_rates() -> None:
     load = load_of(group("billing", topic(of=hours(production=lambda _: 10, covered_seconds=600))))
 
-    assert load.peak == 0
+    assert math.isnan(load.peak)
+    assert load.idle_share == 0
     assert load.covered_seconds == 48 * 600
+
+
+def test_a_gap_is_no_time_that_was_seen() -> None:
+    load = load_of(group("billing", topic(of=hours(number=4, covered_seconds=3 * 86400))))
+
+    assert load.covered_seconds == 4 * 3600

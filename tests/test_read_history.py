@@ -99,6 +99,24 @@ def test_rows_without_a_name_are_not_read(tmp_path: Path) -> None:
     assert reason(tmp_path, path) == "has rows without topic"
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("interval_seconds", 0.0),
+        ("interval_seconds", float("inf")),
+        ("log_end", 2**63 - 1),
+        ("committed", -5),
+        ("log_start", -1),
+        ("partition", -1),
+        ("members", -1),
+    ],
+)
+def test_numbers_that_cannot_be_are_not_counted_with(tmp_path: Path, column: str, value: float) -> None:
+    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2), sample(10, 1, 2) | {column: value}])
+
+    assert reason(tmp_path, path) == f"has a {column} that cannot be"
+
+
 def test_further_columns_do_no_harm(tmp_path: Path) -> None:
     path = foreign(tmp_path, rows().append_column("later", pa.array([1])))
 
