@@ -54,7 +54,9 @@ def found_in(files: Files, until: datetime, now: datetime) -> Found:
     if not known:
         raise Unusable(f"{files.uri()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
     starts = {folder: hour_of(folder) for folder in known}
-    finished = sorted((start, folder) for folder, start in starts.items() if start and start + HOUR <= until)
+    finished = sorted(
+        (start, folder) for folder, start in starts.items() if start and start < until and start + HOUR <= until
+    )
     hours = (
         Hour(start, tuple(by_folder.get(folder, ())), read_record(files, folder_of(start)))
         for start, folder in finished

@@ -21,6 +21,7 @@ from spark.files import File, Files
 from spark.tables_contract import SAMPLE_COLUMNS, Column, Type
 
 HOUR = timedelta(hours=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 SPARK_TYPES: dict[Type, T.DataType] = {
     Type.TIME: T.TimestampType(),
@@ -41,11 +42,12 @@ ARROW_TYPES = {
 }
 
 LIMITS = {
+    SampleType.TIME: (0, 250_000_000_000_000_000),
     SampleType.INT32: (0, 2**31 - 1),
     SampleType.INT64: (0, 2**53),
     SampleType.FLOAT32: (0.001, 366 * 86400),
 }
-"""The least and the largest number: partitions and members, offsets, seconds of an interval."""
+"""The least and the largest number: microseconds until the year 9892, partitions and members, offsets, seconds of an interval."""
 
 FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
 WRITER = re.compile(r"(?P<writer>.+)-\d{8}T\d{6}[^-]*\.parquet")
@@ -78,14 +80,15 @@ SCHEMA = schema_of(SAMPLE_COLUMNS)
 
 
 def hour_of(folder: str) -> datetime | None:
-    """`samples/date=2026-11-20/hour=07` -> its start; None: no such folder."""
+    """`samples/date=2026-11-20/hour=07` -> its start; None: no such folder, or a year that no clock shows."""
     found = FOLDER.fullmatch(folder)
     if found is None:
         return None
     try:
-        return datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
+        hour = datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
     except ValueError:
         return None
+    return hour if hour >= EPOCH else None
 
 
 def folder_of(hour: datetime) -> str:
@@ -150,7 +153,7 @@ def _is_beyond(metadata: pq.FileMetaData, column: SampleColumn) -> bool:
         return False
     least, most = LIMITS[column.type]
     each = [one for one in _statistics(metadata, column.name) if one is not None and one.has_min_max]
-    return any(one.min < least or one.max > most for one in each)
+    return any(one.min_raw < least or one.max_raw > most for one in each)
 
 
 def _nulls(metadata: pq.FileMetaData, column: str) -> int:

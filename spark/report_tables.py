@@ -32,7 +32,7 @@ class Wanted:
     threshold: int | None = None
 
     def has(self, start: datetime, length: timedelta) -> bool:
-        return (self.since is None or self.since <= start) and (self.until is None or start + length <= self.until)
+        return (self.since is None or self.since <= start) and (self.until is None or self.until - start >= length)
 
     def may_have(self, folder: str) -> bool:
         """Whether a day's folder (`hourly/date=2026-11-20`) can hold a wanted hour; one that is no day's holds none."""
@@ -40,7 +40,7 @@ class Wanted:
             day = datetime.strptime(folder.rpartition("=")[2], "%Y-%m-%d").replace(tzinfo=UTC)
         except ValueError:
             return False
-        return (self.since is None or day + DAY > self.since) and (self.until is None or day < self.until)
+        return (self.since is None or self.since - day < DAY) and (self.until is None or day < self.until)
 
 
 def periods_of(tables: Tables, wanted: Wanted) -> tuple[dict[Key, Periods], dict[Key, Periods]]:
@@ -151,7 +151,7 @@ def _by_topic(table: pa.Table, time: str, length: timedelta, wanted: Wanted) -> 
     if wanted.since is not None:
         keep &= start >= _micros(wanted.since)
     if wanted.until is not None:
-        keep &= start <= _micros(wanted.until - length)
+        keep &= start + np.timedelta64(length) <= _micros(wanted.until)
     table, start = table.filter(pa.array(keep)), start[keep]
     numbers = {name: table[name].to_numpy().astype(np.float64) for name in NUMBERS}
     keys, place = series_of(table)

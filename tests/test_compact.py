@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from spark.__main__ import app
 from spark.compact import Outcome, compact
 from spark.files import LocalFiles
+from spark.plan import found_in
 from spark.problems import Unusable
 from spark.records import read_skipped
 from spark.tables_contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS, Type
@@ -198,6 +199,16 @@ def test_a_folder_of_the_future_is_named(spark_session: SparkSession, tmp_path: 
     (skipped,) = compacted(tmp_path, spark_session).skipped
 
     assert (skipped.path, skipped.reason) == ("samples/date=2027-12-25/hour=06", "lies in the future")
+
+
+def test_the_last_hour_of_the_calendar_lies_in_the_future(tmp_path: Path) -> None:
+    folder = tmp_path / "samples/date=9999-12-31/hour=23"
+    folder.mkdir(parents=True)
+    (folder / "a-99991231T230000Z.parquet").touch()
+
+    (skipped,) = found_in(LocalFiles(tmp_path), NOW, NOW).skipped
+
+    assert skipped.reason == "lies in the future"
 
 
 def test_samples_that_retention_took_stay_in_the_tables(spark_session: SparkSession, tmp_path: Path) -> None:

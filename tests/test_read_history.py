@@ -117,6 +117,16 @@ def test_numbers_that_cannot_be_are_not_counted_with(tmp_path: Path, column: str
     assert reason(tmp_path, path) == f"has a {column} that cannot be"
 
 
+@pytest.mark.parametrize("column", ["sampled_at", "received_at"])
+@pytest.mark.parametrize("micros", [-1, 2**62])
+def test_times_that_cannot_be_are_not_counted_with(tmp_path: Path, column: str, micros: int) -> None:
+    place = SCHEMA.get_field_index(column)
+    times = pa.array([micros], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    path = foreign(tmp_path, rows().set_column(place, SCHEMA.field(place), times))
+
+    assert reason(tmp_path, path) == f"has a {column} that cannot be"
+
+
 def test_further_columns_do_no_harm(tmp_path: Path) -> None:
     path = foreign(tmp_path, rows().append_column("later", pa.array([1])))
 
@@ -141,7 +151,13 @@ def test_a_name_without_a_time_is_a_writer_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    "folder", ["samples/date=2026-13-01/hour=00", "samples/2026/01", "samples/date=2026-01-01/hour=24"]
+    "folder",
+    [
+        "samples/date=2026-13-01/hour=00",
+        "samples/2026/01",
+        "samples/date=2026-01-01/hour=24",
+        "samples/date=0001-01-01/hour=00",
+    ],
 )
 def test_a_folder_that_is_no_hour_has_no_start(folder: str) -> None:
     assert hour_of(folder) is None

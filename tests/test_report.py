@@ -22,8 +22,8 @@ def refused_session() -> SparkSession:
     raise AssertionError("a session was asked for")
 
 
-def made(root: Path, output: Path, session: SparkSession, since: str | None = None) -> None:
-    request = requested(str(root), str(output), (since, None), "Europe/Berlin", None, NOW)
+def made(root: Path, output: Path, session: SparkSession, since: str | None = None, until: str | None = None) -> None:
+    request = requested(str(root), str(output), (since, until), "Europe/Berlin", None, NOW)
     report(request, LocalFiles(root), lambda: session, lambda _: None, lambda: None)
 
 
@@ -94,10 +94,11 @@ def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_pa
     assert "Deleted and made again: orders." in (output / "report.html").read_text()
 
 
+@pytest.mark.parametrize("limits", [{"since": "2026-11-21"}, {"since": "9999-12-31"}, {"until": "0001-01-01"}])
 def test_a_range_without_data_is_a_report_that_says_so(
-    spark_session: SparkSession, history: Path, tmp_path: Path
+    spark_session: SparkSession, history: Path, tmp_path: Path, limits: dict[str, str]
 ) -> None:
-    made(history, tmp_path, spark_session, since="2026-11-21")
+    made(history, tmp_path, spark_session, **limits)
 
     assert json.loads((tmp_path / "report.json").read_text())["groups"] == []
     assert "There is no group in this range." in (tmp_path / "report.html").read_text()
