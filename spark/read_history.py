@@ -47,7 +47,8 @@ LIMITS = {
     SampleType.INT64: (0, 2**53),
     SampleType.FLOAT32: (0.001, 366 * 86400),
 }
-"""The least and the largest number: microseconds until the year 9892, partitions and members, offsets, seconds of an interval."""
+"""The least and the largest number: microseconds (to the year 9892), partitions and members, offsets, and seconds of an
+interval."""
 
 FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
 WRITER = re.compile(r"(?P<writer>.+)-\d{8}T\d{6}[^-]*\.parquet")
