@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -130,6 +131,8 @@ def _running(machine: Machine) -> Iterator[Running]:
             yield Session(machine, stack, say, ending), say, ending
     except Unusable as error:
         _end(str(error), 2)
+    except KeyboardInterrupt:  # Spark's, while a session starts
+        _end("interrupted; the next run goes on from here", 128 + signal.SIGINT)
     except Interrupted:
         _end("interrupted; the next run goes on from here", ending.status)
     except (PySparkException, Py4JError, OSError) as error:

@@ -30,6 +30,8 @@ class Ending:
     def watch_jobs(self, session: SparkSession) -> None:
         """The jobs to cancel; a signal that came while the JVM started ends the run here."""
         self._session = session
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._ask)  # a new session has put its own in our place
         self.check()
 
     def check(self) -> None:

@@ -35,16 +35,19 @@ def history(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_sigterm_ends_a_run_with_status_143_and_no_half_written_table(history: Path) -> None:
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_run_with_its_status_and_no_half_written_table(
+    history: Path, number: signal.Signals, status: int
+) -> None:
     process = asked_to_compact(history)
     try:
         wait_for_staged(history, process)
-        os.kill(process.pid, signal.SIGTERM)
+        os.kill(process.pid, number)
         _, told = process.communicate(timeout=60)
     finally:
         process.kill()
 
-    assert process.returncode == 143, told
+    assert process.returncode == status, told
     assert told.splitlines()[-1] == "kafka-lag-report: interrupted; the next run goes on from here"
     assert "Traceback" not in told
     assert "Exception" not in told
