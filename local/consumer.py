@@ -56,6 +56,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
     with closing(_consumer(arguments)) as consumer:
+        # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
+        consumer.partitions_for_topic(arguments.topic)
         consume(consumer, arguments.rate, ending.is_set)
 
 

@@ -66,12 +66,14 @@ class Machine:
     """Further ones of the driver's JVM."""
     is_brief: bool = False
     """For so few rows that planning and compiling take longer than the work: one partition, no second compiler."""
+    writes_archive: bool = True
+    """Whether a run that finds no archive of classes writes one at its end, which takes longer than one run saves."""
 
 
 @contextlib.contextmanager
 def started(machine: Machine, extra: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
-    archive = None if is_submitted() else _archive()
+    archive = None if is_submitted() else _archive(writes=machine.writes_archive)
     session = _built(machine, archive, extra or {})
     is_whole = False
     try:
@@ -147,7 +149,7 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _archive() -> Archive | None:
+def _archive(*, writes: bool) -> Archive | None:
     """The one for this Java and this Spark; None where no Java or no place for it is found."""
     java = _java()
     if java is None:
@@ -157,6 +159,8 @@ def _archive() -> Archive | None:
         os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kafka-lag-adapter", "classes"
     )
     path = Path(folder, f"{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa")
+    if not writes and not path.exists():
+        return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError:

@@ -10,5 +10,5 @@ from spark.session import Machine, started
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    with started(Machine("local[1]", is_brief=True)) as session:
+    with started(Machine("local[1]", is_brief=True, writes_archive=False)) as session:
         yield session

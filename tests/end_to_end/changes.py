@@ -96,6 +96,8 @@ def joining(cluster: Kafka, group: str, topic: str) -> KafkaConsumer:
         metadata_max_age_ms=1_000,  # until it has seen the topic, it is assigned nothing
     )
     consumer.subscribe([topic])
+    # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
+    consumer.partitions_for_topic(topic)
     return consumer
 
 
