@@ -153,13 +153,14 @@ class History:
     def _write(self) -> None:
         unwritten = deque(self._unwritten.take())
         self._under_way = sum(file.rows for file in unwritten)
+        # Whatever goes wrong, it is not tried again at once.
+        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
             while unwritten:
                 self._write_one(unwritten[0])
                 self._under_way -= unwritten.popleft().rows
                 self._tell("written", f"written to {self._settings.location} as {self._names.writer}", is_good=True)
         except HistoryUnwritable as error:
-            self._retry_at = self._clock.monotonic() + RETRY_SECONDS
             self._telemetry.count_failure(error.cause)
             self._tell("written", f"cannot be written, and waits in memory: {error}")
         else:

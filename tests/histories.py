@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from adapter.history_files import HistoryUnwritable
 from adapter.sampling import NOT_ASKED, Sample
 from adapter.snapshot import Cause, Layout, State, nothing_observed
 from tests import samples
@@ -63,7 +62,7 @@ class FakeFiles:
     """A location in memory; `trouble`: the error that every use of it meets."""
 
     written: dict[str, pa.Buffer] = field(default_factory=dict)
-    trouble: HistoryUnwritable | None = None
+    trouble: Exception | None = None
     tables: Mapping[str, list[str]] = field(default_factory=dict)
     """Table -> its days."""
     deleted: list[tuple[str, str]] = field(default_factory=list)

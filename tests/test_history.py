@@ -245,6 +245,20 @@ def test_a_failure_nobody_thought_of_is_counted_and_does_not_end_the_thread(
     assert (rig.metric("dropped_rows_total"), rig.metric("rows_total")) == (2, 2)
 
 
+def test_after_a_failure_of_the_store_that_nobody_thought_of_there_is_a_pause_and_nothing_is_lost() -> None:
+    rig = Rig()
+    rig.round_after(0)  # the hourly look for old days
+    rig.history.append(sample())
+    rig.files.trouble = RuntimeError("a library's own mistake")
+    with pytest.raises(RuntimeError):
+        rig.round_after(300)
+    assert rig.history._pause() == 30
+
+    rig.files.trouble = None
+    rig.round_after(30)
+    assert [len(read_back(content)) for content in rig.files.written.values()] == [2]
+
+
 def exposed(rig: Rig) -> str:
     return rig.telemetry.exposition()[0].decode()
 
