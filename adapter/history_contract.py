@@ -1,4 +1,5 @@
-"""The columns of the offset history, each described once: the writer's schema and Spark's are both built from here.
+"""The columns of the offset history, each described once: the writer's schema and Spark's are both built from here, and
+the tables that are made from it describe theirs by the same `Column` and `Type`.
 
 Files: `<location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet`, one row per group, topic,
 partition and sample. Names that begin with `.` or `_` are not part of the history.
@@ -15,13 +16,16 @@ VERSION_KEY = "kafka_lag_adapter.contract"
 
 
 class Type(StrEnum):
-    """Of a column's values; `NAME` is text that repeats, written with a dictionary."""
+    """Of a column's values. The history has texts (written with a dictionary: they repeat), times and numbers of the
+    first three kinds."""
 
     TIME = "timestamp, microseconds, UTC"
-    NAME = "string, dictionary"
+    TEXT = "string"
     INT32 = "int32"
     INT64 = "int64"
     FLOAT32 = "float32"
+    FLOAT64 = "float64"
+    FLAG = "boolean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +40,15 @@ SAMPLES = (
     Column("sampled_at", Type.TIME, "start of the collection cycle, the same in all its rows"),
     Column("received_at", Type.TIME, "when the end offset arrived", is_nullable=True),
     Column("interval_seconds", Type.FLOAT32, "seconds between two samples of this group while all is well"),
-    Column("cluster", Type.NAME, "the cluster's name in the settings"),
-    Column("group", Type.NAME, "the consumer group"),
-    Column("topic", Type.NAME, "the topic"),
-    Column("topic_id", Type.NAME, "the topic's generation: another one after it was made again", is_nullable=True),
+    Column("cluster", Type.TEXT, "the cluster's name in the settings"),
+    Column("group", Type.TEXT, "the consumer group"),
+    Column("topic", Type.TEXT, "the topic"),
+    Column("topic_id", Type.TEXT, "the topic's generation: another one after it was made again", is_nullable=True),
     Column("partition", Type.INT32, "the partition's number"),
     Column("committed", Type.INT64, "next offset the group will read; null: none, or not known", is_nullable=True),
     Column("log_end", Type.INT64, "null: not known in this sample", is_nullable=True),
     Column("log_start", Type.INT64, "null: not known in this sample", is_nullable=True),
-    Column("state", Type.NAME, "ok, no_commit, truncated, ahead, stale, leaderless, error or unknown"),
+    Column("state", Type.TEXT, "ok, no_commit, truncated, ahead, stale, leaderless, error or unknown"),
     Column("members", Type.INT32, "members of the group; null: not asked", is_nullable=True),
-    Column("isolation", Type.NAME, "which end `log_end` is: read_uncommitted or read_committed"),
+    Column("isolation", Type.TEXT, "which end `log_end` is: read_uncommitted or read_committed"),
 )

@@ -13,7 +13,7 @@ from adapter.history_rows import NAMES, Numbers, Rows
 
 TYPES = {
     Type.TIME: pa.timestamp("us", tz="UTC"),
-    Type.NAME: pa.dictionary(pa.int32(), pa.string()),
+    Type.TEXT: pa.dictionary(pa.int32(), pa.string()),
     Type.INT32: pa.int32(),
     Type.INT64: pa.int64(),
     Type.FLOAT32: pa.float32(),
@@ -53,7 +53,7 @@ def table_of(rows: Rows) -> pa.Table:
 
 def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
     validity = _validity(values) if column.is_nullable else None
-    if column.type is Type.NAME:
+    if column.type is Type.TEXT:
         codes = _of_buffers(pa.int32(), values.astype(np.int32, copy=False), validity)
         return pa.DictionaryArray.from_arrays(codes, _texts(rows.names[column.name]))
     return _of_buffers(TYPES[column.type], values, validity)

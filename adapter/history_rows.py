@@ -20,7 +20,7 @@ from adapter.snapshot import Layout, State
 NULL = -1
 STATES = tuple(state.name.lower() for state in State)
 ISOLATIONS = ("read_uncommitted", "read_committed")
-NAMES = tuple(column.name for column in SAMPLES if column.type is Type.NAME)
+NAMES = tuple(column.name for column in SAMPLES if column.type is Type.TEXT)
 MICROSECONDS = 1e6
 HOUR = 3_600_000_000
 

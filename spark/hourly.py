@@ -8,7 +8,8 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from spark.tables_contract import DAILY, HOURLY, Column
+from adapter.history_contract import Column
+from spark.tables_contract import DAILY, HOURLY
 
 NAMES = ("cluster", "group", "topic")
 HOUR_SECONDS = 3600

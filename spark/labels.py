@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from spark.tables_contract import SAMPLE_COLUMNS, Type
+from adapter.history_contract import SAMPLES, Type
 
 LABEL = "label"
-TEXTS = tuple(column.name for column in SAMPLE_COLUMNS if column.type is Type.TEXT)
-NUMBERS = tuple(column.name for column in SAMPLE_COLUMNS if column.type is not Type.TEXT)
+TEXTS = tuple(column.name for column in SAMPLES if column.type is Type.TEXT)
+NUMBERS = tuple(column.name for column in SAMPLES if column.type is not Type.TEXT)
 
 
 def labelled(rows: DataFrame) -> DataFrame:

@@ -14,11 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY
-from adapter.history_contract import Column as SampleColumn
-from adapter.history_contract import Type as SampleType
+from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from spark.files import File, Files
-from spark.tables_contract import SAMPLE_COLUMNS, Column, Type
 
 HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,18 +31,18 @@ SPARK_TYPES: dict[Type, T.DataType] = {
 }
 
 ARROW_TYPES = {
-    SampleType.TIME: (pa.timestamp("us", tz="UTC"),),
-    SampleType.NAME: (pa.string(), pa.large_string()),
-    SampleType.INT32: (pa.int32(),),
-    SampleType.INT64: (pa.int64(),),
-    SampleType.FLOAT32: (pa.float32(),),
+    Type.TIME: (pa.timestamp("us", tz="UTC"),),
+    Type.TEXT: (pa.string(), pa.large_string()),
+    Type.INT32: (pa.int32(),),
+    Type.INT64: (pa.int64(),),
+    Type.FLOAT32: (pa.float32(),),
 }
 
 LIMITS = {
-    SampleType.TIME: (0, 250_000_000_000_000_000),
-    SampleType.INT32: (0, 2**31 - 1),
-    SampleType.INT64: (0, 2**53),
-    SampleType.FLOAT32: (0.001, 366 * 86400),
+    Type.TIME: (0, 250_000_000_000_000_000),
+    Type.INT32: (0, 2**31 - 1),
+    Type.INT64: (0, 2**53),
+    Type.FLOAT32: (0.001, 366 * 86400),
 }
 """The least and the largest number: microseconds (to the year 9892), partitions and members, offsets, and seconds of an
 interval."""
@@ -77,7 +74,7 @@ def schema_of(columns: Iterable[Column]) -> T.StructType:
     return T.StructType([T.StructField(column.name, SPARK_TYPES[column.type]) for column in columns])
 
 
-SCHEMA = schema_of(SAMPLE_COLUMNS)
+SCHEMA = schema_of(SAMPLES)
 
 
 def hour_of(folder: str) -> datetime | None:
@@ -148,7 +145,7 @@ def _wrong_column(metadata: pq.FileMetaData) -> str | None:
     return None
 
 
-def _is_beyond(metadata: pq.FileMetaData, column: SampleColumn) -> bool:
+def _is_beyond(metadata: pq.FileMetaData, column: Column) -> bool:
     """Numbers that no adapter writes, and that would end a whole run: as far as the footer tells them."""
     if column.type not in LIMITS:
         return False

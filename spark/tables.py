@@ -15,10 +15,11 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from adapter.history_contract import Column, Type
 from spark.files import File, Files, LocalFiles
 from spark.problems import Unusable
 from spark.read_history import folder_of, schema_of
-from spark.tables_contract import DAILY, HOURLY, PARTITIONS, TOTALS, Column, Type
+from spark.tables_contract import DAILY, HOURLY, PARTITIONS, TOTALS
 from spark.told import COLUMNS, NAMES, Key, Told, series_of
 from spark.told_by_spark import small, told_by_spark
 from spark.told_in_memory import told_in_memory

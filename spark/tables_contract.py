@@ -10,45 +10,10 @@ tells how they are computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-
-from adapter.history_contract import SAMPLES
-from adapter.history_contract import Type as SampleType
-
-
-class Type(StrEnum):
-    """Of a column's values."""
-
-    TIME = "timestamp, microseconds, UTC"
-    TEXT = "string"
-    INT32 = "int32"
-    INT64 = "int64"
-    FLOAT32 = "float32"
-    FLOAT64 = "float64"
-    FLAG = "boolean"
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    name: str
-    type: Type
-    meaning: str
-    is_nullable: bool = False
-
-
-SAMPLE_COLUMNS = tuple(
-    Column(
-        column.name,
-        Type.TEXT if column.type is SampleType.NAME else Type(column.type),
-        column.meaning,
-        column.is_nullable,
-    )
-    for column in SAMPLES
-)
+from adapter.history_contract import SAMPLES, Column, Type
 
 DELTAS = (
-    *SAMPLE_COLUMNS,
+    *SAMPLES,
     Column(
         "seconds",
         Type.FLOAT64,

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from adapter.history_contract import Type
 from spark.__main__ import app
 from spark.compact import Outcome, compact
 from spark.files import LocalFiles
 from spark.plan import found_in
 from spark.problems import Unusable
 from spark.records import read_skipped
-from spark.tables_contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS, Type
+from spark.tables_contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS
 from tests.history_oracle import tables_of
 from tests.random_histories import history, lay
 from tests.written_history import START, Row, keyed, read, sample, write, write_file

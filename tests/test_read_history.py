@@ -83,12 +83,15 @@ def test_a_missing_column_is_named(tmp_path: Path) -> None:
     assert reason(tmp_path, path) == "has no column log_end, or two of them"
 
 
-def test_a_column_of_another_type_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("column", "found", "contract"), [("partition", pa.int64(), "int32"), ("topic", pa.binary(), "string")]
+)
+def test_a_column_of_another_type_is_named(tmp_path: Path, column: str, found: pa.DataType, contract: str) -> None:
     table = rows()
-    place = table.schema.get_field_index("partition")
-    path = foreign(tmp_path, table.set_column(place, "partition", table["partition"].cast(pa.int64())))
+    place = table.schema.get_field_index(column)
+    path = foreign(tmp_path, table.set_column(place, column, pa.nulls(1, found)))
 
-    assert reason(tmp_path, path) == "has the column partition as int64, not as int32"
+    assert reason(tmp_path, path) == f"has the column {column} as {found}, not as {contract}"
 
 
 def test_rows_without_a_name_are_not_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ Row = dict[str, object]
 
 ARROW = {
     Type.TIME: pa.timestamp("us", tz="UTC"),
-    Type.NAME: pa.dictionary(pa.int32(), pa.string()),
+    Type.TEXT: pa.dictionary(pa.int32(), pa.string()),
     Type.INT32: pa.int32(),
     Type.INT64: pa.int64(),
     Type.FLOAT32: pa.float32(),
