@@ -5,8 +5,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from adapter.history_contract import SAMPLES
 from spark.files import File, LocalFiles
-from spark.read_history import Skipped, Sound, examined, hour_of, writer_of
+from spark.read_history import Skipped, Sound, examined, fault_of, hour_of, writer_of
 from tests.written_history import SCHEMA, START, sample, write_file
 
 FOLDER = "samples/date=2026-11-20/hour=06"
@@ -128,6 +129,84 @@ def test_times_that_cannot_be_are_not_counted_with(tmp_path: Path, column: str, 
     path = foreign(tmp_path, rows().set_column(place, SCHEMA.field(place), times))
 
     assert reason(tmp_path, path) == f"has a {column} that cannot be"
+
+
+def with_value(column: str, value: object) -> pa.Table:
+    """Two rows, of which the second has this value of what may be any integer; times in microseconds."""
+    of = SCHEMA.field(column).type
+    table = pa.Table.from_pylist([sample(0, 1, 2), sample(10, 1, 2)], SCHEMA)
+    first = table[column].chunk(0)[:1]
+    second = pa.array([value], pa.int64()).cast(of) if pa.types.is_timestamp(of) else pa.array([value], of)
+    return table.set_column(SCHEMA.get_field_index(column), column, pa.chunked_array([first, second]))
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("interval_seconds", float("nan")),
+        ("interval_seconds", float("inf")),
+        ("interval_seconds", 0.0),
+        ("log_end", 2**53 + 1),
+        ("committed", -5),
+        ("log_start", -1),
+        ("partition", -1),
+        ("members", -1),
+        ("sampled_at", -1),
+        ("received_at", 2**62),
+    ],
+)
+def test_values_that_cannot_be_are_found_without_statistics(column: str, value: float) -> None:
+    assert fault_of(with_value(column, value)) == f"has a {column} that cannot be"
+
+
+@pytest.mark.parametrize("column", [column.name for column in SAMPLES if not column.is_nullable])
+def test_values_that_are_missing_are_found(column: str) -> None:
+    assert fault_of(with_value(column, None)) == f"has rows without {column}"
+
+
+@pytest.mark.parametrize("column", [column.name for column in SAMPLES if column.is_nullable])
+def test_values_that_may_be_missing_are_no_fault(column: str) -> None:
+    assert fault_of(with_value(column, None)) is None
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        ("log_end", [0, 2**53]),
+        ("interval_seconds", [0.001, 366 * 86400.0]),
+        ("partition", [0, 2**31 - 1]),
+        ("sampled_at", [0, 250_000_000_000_000_000]),
+    ],
+)
+def test_the_least_and_the_largest_that_can_be_are_no_fault(column: str, values: list[float]) -> None:
+    assert [fault_of(with_value(column, value)) for value in values] == [None, None]
+
+
+def test_a_null_among_the_texts_of_a_dictionary_is_found() -> None:
+    texts = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["orders", None]))
+    place = SCHEMA.get_field_index("topic")
+    table = with_value("topic", "orders").set_column(place, "topic", texts)
+
+    assert fault_of(table) == "has rows without topic"
+    assert fault_of(table[:1]) is None
+
+
+def test_texts_that_are_none_are_found() -> None:
+    texts = pa.Array.from_buffers(pa.string(), 2, pa.array([b"orders", b"\xff\xfe"]).buffers())
+    dictionary = pa.DictionaryArray.from_arrays(pa.array([0, 1], pa.int32()), texts)
+    place = SCHEMA.get_field_index("topic")
+    table = with_value("topic", "orders")
+
+    for column in (texts, dictionary):
+        assert fault_of(table.set_column(place, "topic", column)) == "has a topic that is no text"
+
+
+def test_columns_that_were_not_read_are_not_looked_for() -> None:
+    assert fault_of(with_value("log_end", -1).drop_columns(["log_end"])) is None
+
+
+def test_no_rows_have_no_fault() -> None:
+    assert fault_of(SCHEMA.empty_table()) is None
 
 
 def test_further_columns_do_no_harm(tmp_path: Path) -> None:
