@@ -14,13 +14,14 @@ import numpy as np
 
 from spark import words
 from spark.capacity import ENOUGH_WINDOWS, IN_FLIGHT_SECONDS
-from spark.figures import Group
+from spark.figures import Group, Periods, last_hours
 from spark.load import Load, well_covered
 
 DAY = 86400.0
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
 """A partition with this many times its fair share is hot."""
+RECENT_HOURS = 24
 MOST_NAMES = 3
 FEW_MESSAGES = 100
 """Below this, shares of partitions are chance."""
@@ -115,8 +116,8 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
 
 
 def falling_behind(group: Group, _: Load) -> Finding | None:
-    hours = well_covered(group.hours)
-    produced, consumed = np.nansum(hours.produced[-24:]), np.nansum(hours.consumed[-24:])
+    hours = well_covered(last_hours(group.hours, RECENT_HOURS))
+    produced, consumed = np.nansum(hours.produced), np.nansum(hours.consumed)
     behind = [
         topic for topic in group.topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)
     ]
@@ -127,9 +128,15 @@ def falling_behind(group: Group, _: Load) -> Finding | None:
         Severity.URGENT,
         "Falling behind",
         f"Falling behind: {words.share(1 - consumed / produced)} of the {words.count(produced)} messages of the last "
-        f"{words.plural(min(24, len(hours)), 'hour')} were not consumed in that time, and at the end the lag was "
+        f"{_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
         "above its threshold.",
     )
+
+
+def _how_many(hours: Periods, seen: int) -> str:
+    """Hours by the clock, and how many of them the figures are of: `24 hours (10 of them seen)`."""
+    number = min(RECENT_HOURS, int((hours.start[-1] - hours.start[0]) / np.timedelta64(1, "h")) + 1)
+    return words.plural(number, "hour") + (f" ({seen} of them seen)" if seen < number else "")
 
 
 def above_threshold(group: Group, _: Load) -> Finding | None:

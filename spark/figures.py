@@ -220,6 +220,11 @@ def between(hours: Periods, keep: NDArray[np.bool_]) -> Periods:
     return Periods(*(getattr(hours, field.name)[keep] for field in fields(Periods)))
 
 
+def last_hours(hours: Periods, number: int) -> Periods:
+    """Those of the last so many hours by the clock: fewer where rows are missing."""
+    return between(hours, hours.start > hours.start[-1:] - np.timedelta64(number, "h"))
+
+
 _ADDED = {"produced", "consumed", "resets", "rewinds", "recreations", "partitions", "samples", "expected_samples"}
 
 

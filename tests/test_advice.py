@@ -1,5 +1,6 @@
 import dataclasses
 import math
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -7,10 +8,10 @@ import pytest
 
 from spark.advice import advice_for, loop_delay, rounded
 from spark.doubts import Finding, Severity
-from spark.figures import Above, Group, Pace, Periods, Windows
+from spark.figures import Above, Group, Pace, Periods, Windows, together
 from spark.presets import presets_for
 from spark.standing import drain_seconds
-from tests.report_groups import NO_WINDOWS, STEADY, group, hours, saturated, topic
+from tests.report_groups import MONDAY, NO_WINDOWS, STEADY, group, hours, saturated, topic
 
 
 def finding(of: Group, code: str) -> Finding | None:
@@ -167,6 +168,33 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
 )
 def test_what_the_data_does_not_show_is_not_said(code: str, of: Group) -> None:
     assert finding(of, code) is None
+
+
+def seen_again(consumed_before: float, consumed_since: float) -> Group:
+    """24 hours, a gap of two days, and ten hours: 36,000 messages an hour, of which so many were consumed."""
+    parts = (
+        changed(hours(24, lag=lambda _: 900.0), consumed=consumed_before),
+        changed(hours(10, lag=lambda hour: 5000.0 + hour, since=MONDAY + timedelta(days=3)), consumed=consumed_since),
+    )
+    return read(together(parts))
+
+
+def test_a_group_that_fell_behind_before_a_gap_of_days_is_not_falling_behind() -> None:
+    assert finding(seen_again(consumed_before=0.0, consumed_since=36_000.0), "falling_behind") is None
+
+
+def test_the_last_day_is_one_by_the_clock_and_says_how_much_of_it_was_seen() -> None:
+    found = finding(seen_again(consumed_before=36_000.0, consumed_since=18_000.0), "falling_behind")
+
+    assert found is not None
+    assert "50\u202f% of the 360\u202f000 messages of the last 24 hours (10 of them seen)" in found.words
+
+
+def test_less_than_a_day_is_not_called_one() -> None:
+    found = finding(read(changed(hours(6, lag=lambda hour: 900.0 * hour), consumed=18_000.0)), "falling_behind")
+
+    assert found is not None
+    assert "messages of the last 6 hours were" in found.words
 
 
 def test_the_worst_comes_first() -> None:
