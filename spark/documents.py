@@ -130,7 +130,7 @@ def markdown_of(report: Report) -> str:
     ]
     for standing in report.standings:
         if standing.advice.findings:
-            lines += [f"## {markdown(standing.group.name)}", ""]
+            lines += [f"## {markdown(words.name(standing.group.name))}", ""]
             lines += [f"- **{it.severity.word}**: {markdown(it.words)}" for it in standing.advice.findings]
             lines.append("")
     lines += [
@@ -161,7 +161,7 @@ def _line(standing: Standing) -> str:
     hpa = advice.hpa
     cells = (
         standing.severity.word,
-        markdown(group.name),
+        markdown(words.name(group.name)),
         markdown(", ".join(topic.name for topic in group.topics)),
         words.count(sum(lag.p95 for lag in lags) if lags else None),
         words.count(sum(lag.max for lag in lags) if lags else None),
@@ -233,7 +233,7 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
     values = (
         standing.severity.word,
         standing.group.cluster,
-        standing.group.name,
+        words.name(standing.group.name),
         topic.name,
         *((lag.p50, lag.p95, lag.p99, lag.max, lag.last) if lag else (None,) * 5),
         topic.above.threshold,

@@ -17,7 +17,7 @@ from spark.presets import Preset
 
 METRIC = "kafka_consumergroup_lag"
 PLACEHOLDER = "your-consumer"
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _WIDTH = 110
 
 
@@ -68,7 +68,7 @@ def file_names(groups: Sequence[Group]) -> tuple[str, ...]:
     names = [
         slug
         if slug and slug == group.name and times[slug] == 1
-        else f"{slug[:40].rstrip('-.')}-{_hash(group, 8)}".lstrip("-")
+        else f"{slug[:40].rstrip('-') or 'group'}-{_hash(group, 8)}"
         for slug, group in zip(plain, groups, strict=True)
     ]
     again = Counter(names)

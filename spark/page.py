@@ -54,8 +54,8 @@ def at_a_glance(report: Report) -> str:
     standings = report.standings
     if not standings:
         return "There is no group in this range."
-    urgent = [it.group.name for it in standings if it.severity is Severity.URGENT]
-    watched = [it.group.name for it in standings if it.severity is Severity.WATCH]
+    urgent = [words.name(it.group.name) for it in standings if it.severity is Severity.URGENT]
+    watched = [words.name(it.group.name) for it in standings if it.severity is Severity.WATCH]
     if not urgent and not watched:
         return f"None of {words.plural(len(standings), 'group')} needs attention."
     said = []
@@ -83,7 +83,7 @@ def _section(standing: Standing, number: int, zone: ZoneInfo) -> str:
     )
     parts = [
         (
-            f'<section id="group-{number}"><div class="head"><h2>{escaped(group.name)}</h2>'
+            f'<section id="group-{number}"><div class="head"><h2>{escaped(words.name(group.name))}</h2>'
             f'<span class="badge {_class(standing.severity)}">{standing.severity.word}</span>'
             f'<span class="soft">cluster {escaped(group.cluster)}</span></div>'
         ),

@@ -64,7 +64,7 @@ def requested(
 ) -> Request:
     """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
     zone = zone_of(timezone)
-    since, until = (time_of(text, zone) for text in times)
+    since, until = (time_of(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
     if since is not None and until is not None and since >= until:
         raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
     if threshold is not None and threshold < 0:
@@ -79,14 +79,18 @@ def zone_of(name: str) -> ZoneInfo:
         raise Unusable(f"{name!r} is no time zone like Europe/Berlin") from error
 
 
-def time_of(text: str | None, zone: ZoneInfo) -> datetime | None:
+def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
+    """In UTC; also what is a time in one of both zones alone is refused, for it is shown in `zone`."""
     if text is None:
         return None
     try:
         time = datetime.fromisoformat(text)
-        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise Unusable(f"{text!r} is no time like 2026-11-20T07:00") from error
+    except ValueError as error:
+        raise Unusable(f"{option} {text!r} is no time like 2026-11-20T07:00") from error
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
+    except OverflowError as error:
+        raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error
 
 
 def refuse_without_tables(request: Request, files: Files) -> None:

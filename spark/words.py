@@ -71,6 +71,11 @@ def duration(seconds: float | None) -> str:
     return UNKNOWN
 
 
+def name(text: str) -> str:
+    """In quotes where nobody would see it: Kafka takes an empty name for a group, and one of spaces."""
+    return text if text.strip() else f'"{text}"'
+
+
 def moment(time: datetime, zone: ZoneInfo) -> str:
     return f"{time.astimezone(zone):%a %Y-%m-%d %H:%M}"
 

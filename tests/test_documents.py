@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spark import words
 from spark.documents import COLUMNS, SCHEMA, csv_of, json_of, markdown, markdown_of
 from spark.figures import Group, Lag
 from spark.standing import Report, decided
@@ -86,11 +87,21 @@ def test_names_come_back_whole(name: str, of_topic: str) -> None:
     row = next(csv.DictReader(io.StringIO(csv_of(report(it)), newline="")))
 
     assert (found["group"], found["topics"][0]["topic"]) == (name, of_topic)
-    assert (unquoted(row["group"]), unquoted(row["topic"])) == (name, of_topic)
+    assert (unquoted(row["group"]), unquoted(row["topic"])) == (words.name(name), of_topic)
 
 
 def unquoted(cell: str) -> str:
     return cell.removeprefix("'")
+
+
+def test_a_group_without_a_name_is_seen_where_people_look_and_stays_as_it_is_for_programs() -> None:
+    nameless = group("")
+    headings = [line for line in markdown_of(report(nameless)).splitlines() if line.startswith("## ")]
+
+    assert rows(nameless)[0]["group"] == '""'
+    assert '| note | "" | orders |' in markdown_of(report(nameless))
+    assert headings[0] == '## ""'
+    assert document(nameless)["groups"][0]["group"] == ""
 
 
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", "'=1"])

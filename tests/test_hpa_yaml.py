@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.settings_file import parse
+from apiservice.label_selector import parse as parse_selector
 from spark.advice import advice_for
 from spark.figures import Group
 from spark.hpa_yaml import file_names, hpa_yaml, is_label_value, quoted
@@ -34,6 +35,12 @@ def spec_of(text: str) -> dict[str, Any]:
 def external(text: str) -> dict[str, Any]:
     (metric,) = spec_of(text)["metrics"]
     return dict(metric["external"]["metric"])
+
+
+def selector_text(text: str) -> str:
+    """As the HPA's client writes matchLabels in a request."""
+    labels = external(text)["selector"]["matchLabels"]
+    return ",".join(f"{key}={value}" for key, value in labels.items())
 
 
 def problems(spec: dict[str, Any]) -> list[str]:
@@ -89,7 +96,7 @@ def test_several_topics_of_one_group_are_one_sum() -> None:
 
 
 @settings(max_examples=30, deadline=None)
-@given(NAMES.filter(lambda name: name and not is_label_value(name)))
+@given(NAMES.filter(lambda name: not is_label_value(name)))
 def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: str) -> None:
     text = written(group(name, topic("orders")))
     snippet = "\n".join(line.split("# | ", 1)[1] for line in text.splitlines() if "# | " in line)
@@ -134,6 +141,18 @@ def test_a_plain_name_stays_as_it_is() -> None:
     assert file_names([group("billing"), group("search-2")]) == ("billing", "search-2")
 
 
+@pytest.mark.parametrize("name", ["", "\u65e5\u672c", "..."])
+def test_a_name_of_which_nothing_can_stand_in_a_files_name_is_called_a_group(name: str) -> None:
+    assert re.fullmatch("group-[0-9a-f]{8}", file_names([group(name)])[0])
+
+
+def test_the_group_without_a_name_is_selected_by_its_label() -> None:
+    """The adapter's settings take no empty name, and an empty text is a legal label value."""
+    (group_is,) = (it for it in parse_selector(selector_text(written(group("", topic("orders"))))) if it.key == "group")
+
+    assert group_is.only == frozenset({""})
+
+
 def test_doubts_and_reasons_stand_in_the_file() -> None:
     text = written(group("billing", topic(of=hours(4))))
 
@@ -143,7 +162,7 @@ def test_doubts_and_reasons_stand_in_the_file() -> None:
 
 
 def test_the_words_of_a_label_value_are_kubernetes() -> None:
-    legal, illegal = ("a", "A.b_c-d", "x" * 63), ("", "-a", "a-", "a b", "x" * 64, "ä", "a\n")
+    legal, illegal = ("", "a", "A.b_c-d", "x" * 63), ("-a", "a-", "a b", "x" * 64, "ä", "a\n")
 
     assert all(map(is_label_value, legal))
     assert not any(map(is_label_value, illegal))

@@ -72,6 +72,16 @@ def test_the_worst_group_comes_first_and_the_first_sentence_names_it() -> None:
     assert lead.text == "1 group of 2 needs somebody now: stuck-one."
 
 
+@pytest.mark.parametrize(("name", "shown"), [("", '""'), (" ", '" "'), ("\u3000", '"\u3000"'), ("a b", "a b")])
+def test_a_name_that_nobody_would_see_stands_in_quotes(name: str, shown: str) -> None:
+    root = parsed(page(group(name, STUCK)))
+    lead = next(it for it in root.iter("p") if it.get("class") == "lead")
+    link = next(it for it in root.iter("a") if it.get("href") == "#group-0")
+
+    assert next(root.iter("h2")).text == link.text == shown
+    assert lead.text == f"1 group of 1 needs somebody now: {shown}."
+
+
 def test_groups_that_all_do_well_are_told_so() -> None:
     assert "None of 2 groups needs attention." in page(group("a", windows=saturated()), group("b", windows=saturated()))
 

@@ -110,7 +110,29 @@ def test_a_range_without_data_is_a_report_that_says_so(
         (None, None, "Mars/Base", None, "is no time zone"),
         (None, None, "../etc/passwd", None, "is no time zone"),
         (None, None, "", None, "is no time zone"),
-        ("yesterday", None, "UTC", None, "is no time"),
+        ("yesterday", None, "UTC", None, "^--from 'yesterday' is no time"),
+        (None, "2026-13-01", "UTC", None, "^--to '2026-13-01' is no time"),
+        (
+            "0001-01-01",
+            None,
+            "Asia/Tokyo",
+            None,
+            "^--from 0001-01-01 in Asia/Tokyo or UTC is outside the years 1 to 9999",
+        ),
+        (
+            None,
+            "9999-12-31T23:00",
+            "America/New_York",
+            None,
+            "^--to 9999-12-31T23:00 in America/New_York or UTC is outside",
+        ),
+        (
+            "0001-01-01T00:00Z",
+            None,
+            "America/New_York",
+            None,
+            "^--from 0001-01-01T00:00Z in America/New_York or UTC is outside",
+        ),
         ("2026-11-02", "2026-11-01", "UTC", None, "is not before"),
         ("2026-11-02", "2026-11-02", "UTC", None, "is not before"),
         (None, None, "UTC", -1, "is below 0"),
@@ -124,8 +146,10 @@ def test_bad_flags_are_refused_in_a_sentence(
 
 
 def test_a_time_without_a_zone_is_one_of_the_readers() -> None:
-    assert time_of("2026-06-01T09:00", zone_of("Europe/Berlin")) == datetime(2026, 6, 1, 7, tzinfo=UTC)
-    assert time_of("2026-06-01T09:00Z", zone_of("Europe/Berlin")) == datetime(2026, 6, 1, 9, tzinfo=UTC)
+    berlin = zone_of("Europe/Berlin")
+
+    assert time_of("--from", "2026-06-01T09:00", berlin) == datetime(2026, 6, 1, 7, tzinfo=UTC)
+    assert time_of("--from", "2026-06-01T09:00Z", berlin) == datetime(2026, 6, 1, 9, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("folder", "said"), [("nowhere", "does not exist"), ("", "run `compact` first")])
