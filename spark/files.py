@@ -16,6 +16,8 @@ from typing import Any, BinaryIO, Protocol
 
 from pyspark.sql import SparkSession
 
+from spark.problems import Unusable
+
 FOOTER_BYTES = 262_144
 """Enough for the footer of any file of the history; what lies before is never asked for."""
 
@@ -77,10 +79,19 @@ def is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
 
 
+def pattern_sign(name: str) -> str | None:
+    """The first sign by which Hadoop, and so Spark's reader, chooses among several files; a backslash hides others."""
+    return next((sign for sign in name if sign in "[{*?\\"), None)
+
+
 def files_at(location: str, session: Callable[[], SparkSession]) -> Files:
-    """s3:// is what others call s3a://; a session is asked for only where Hadoop is needed."""
+    """s3:// is what others call s3a://; a session is asked for only where Hadoop is needed. Raises Unusable where Spark
+    would read another location, or several."""
+    whole = str(Path(location).absolute()) if is_local(location) else location
+    if sign := pattern_sign(whole):
+        raise Unusable(f"--history {whole}: Spark takes '{sign}' for a pattern; use a path without it, perhaps a link")
     if is_local(location):
-        return LocalFiles(Path(location).absolute())
+        return LocalFiles(Path(whole))
     scheme, _, rest = location.partition("://")
     return HadoopFiles(f"s3a://{rest}" if scheme == "s3" else location, session())
 

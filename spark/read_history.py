@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
-from spark.files import File, Files
+from spark.files import File, Files, pattern_sign
 
 HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -107,6 +107,8 @@ def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
         return Skipped(file.path, "is no Parquet file by its name")
     if not file.size:
         return Skipped(file.path, "is empty")
+    if sign := pattern_sign(file.name):
+        return Skipped(file.path, f"has a name in which Spark takes '{sign}' for a pattern")
     try:
         with files.opened(file) as opened:
             metadata = pq.ParquetFile(opened).metadata

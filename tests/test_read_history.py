@@ -52,6 +52,12 @@ def test_a_torn_file_is_named(tmp_path: Path) -> None:
     assert reason(tmp_path, path) == "is torn, or no Parquet file"
 
 
+def test_a_file_whose_name_spark_would_take_for_several_is_named(tmp_path: Path) -> None:
+    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2)], "adapter[1]")
+
+    assert reason(tmp_path, path) == "has a name in which Spark takes '[' for a pattern"
+
+
 def test_an_empty_file_is_named(tmp_path: Path) -> None:
     path = write_file(tmp_path / FOLDER, [sample(0, 1, 2)])
     path.write_bytes(b"")
