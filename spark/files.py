@@ -81,7 +81,7 @@ def is_hidden(name: str) -> bool:
 
 def pattern_sign(name: str) -> str | None:
     """The first sign by which Hadoop, and so Spark's reader, chooses among several files; a backslash hides others."""
-    return next((sign for sign in name if sign in "[{*?\\"), None)
+    return next((sign for sign in name if sign in "[]{}*?\\"), None)
 
 
 def files_at(location: str, session: Callable[[], SparkSession]) -> Files:
