@@ -142,6 +142,18 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True)
+class Jumps:
+    """Messages by which a group's commits moved though no member need have read them: columns of one length."""
+
+    start: Times
+    """Of the hour, in order; hours without a jump are left out."""
+    disturbed: Floats
+    """In samples after a gap, and with a reset, rewind, skip or topic made again."""
+    alone: Floats
+    """In other samples, of a group without a member."""
+
+
+@dataclass(frozen=True, slots=True)
 class Pace:
     """How the samples of a group with a lag above 0 went on: what tells rare commits from slow consumers."""
 
@@ -161,6 +173,8 @@ class Group:
     """All topics together: what is counted is added up, members are the group's, lags are the largest topic's."""
     windows: Windows
     pace: Pace
+    jumped: Floats
+    """Of what is consumed in each of `hours`, what no member need have read."""
 
     @property
     def partitions(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Load:
     members_max: int | None
     capacity: Capacity | None
     at_least: float
-    """What a member did in the hour in which it did most: a capacity that it has for sure."""
+    """What a member did in the hour in which it did most, without jumps of the commit: a capacity it has for sure."""
 
     @property
     def per_member(self) -> float:
@@ -49,6 +49,7 @@ class Load:
 
 def load_of(group: Group) -> Load:
     counted = well_covered(group.hours)
+    read_for_sure = well_covered(replace(group.hours, consumed=group.hours.consumed - group.jumped))
     production = counted.production_rate
     if len(production) == 0:
         production = np.full(1, np.nan)
@@ -63,7 +64,7 @@ def load_of(group: Group) -> Load:
         partitions=group.partitions,
         members_max=_largest(group.hours.members_max),
         capacity=capacity_of(group.windows),
-        at_least=_done_for_sure(counted),
+        at_least=_done_for_sure(read_for_sure),
     )
 
 

@@ -13,7 +13,22 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 
-from spark.figures import NUMBERS, Above, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows, periods, together
+from spark.figures import (
+    NUMBERS,
+    Above,
+    Floats,
+    Group,
+    Jumps,
+    Lag,
+    Pace,
+    Periods,
+    Share,
+    Shares,
+    Topic,
+    Windows,
+    periods,
+    together,
+)
 from spark.tables import Tables
 from spark.told import NAMES, Episodes, Key, Measured, Pair, Told, runs, series_of, time_of_micros
 
@@ -89,15 +104,27 @@ def interval_of(hours: Periods) -> float:
 
 def _group(pair: Pair, topics: Mapping[Key, Topic], told: Told) -> Group:
     paces = [told.measured[key].pace for key in topics if key in told.measured]
+    hours = together([topic.hours for topic in topics.values()])
     return Group(
         cluster=pair[0],
         name=pair[1],
         interval_seconds=min(interval_of(topic.hours) for topic in topics.values()),
         topics=tuple(topics[key] for key in sorted(topics)),
-        hours=together([topic.hours for topic in topics.values()]),
+        hours=hours,
         windows=told.windows.get(pair, Windows(np.empty(0), np.empty(0), np.empty(0))),
         pace=Pace(sum(pace.lagging for pace in paces), sum(pace.moving for pace in paces)),
+        jumped=jumped_in(hours, told.jumps.get(pair)),
     )
+
+
+def jumped_in(hours: Periods, jumps: Jumps | None) -> Floats:
+    """A group that never has a member reads without being one: then what commits moved was read."""
+    jumped = np.zeros(len(hours))
+    if jumps is not None:
+        has_members = np.nanmax(hours.members_max, initial=0) > 0
+        _, at, of = np.intersect1d(hours.start, jumps.start, return_indices=True)
+        jumped[at] = jumps.disturbed[of] + (jumps.alone[of] if has_members else 0.0)
+    return jumped
 
 
 def _above(threshold: int, wanted: Wanted, measured: Measured | None, of: Episodes | None, hours: Periods) -> Above:

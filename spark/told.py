@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spark.figures import Lag, Pace, Windows
+from spark.figures import Jumps, Lag, Pace, Windows
 
 NAMES = ("cluster", "group", "topic")
 EVENTS = ("resets", "rewinds", "skips", "recreations")
@@ -33,6 +33,7 @@ COLUMNS = (
     *EVENTS,
 )
 """Of `totals`, those that are read."""
+HOUR_MICROS = 3_600_000_000
 END_OF_EPISODE = 5
 """Intervals without a known lag, after which nobody can say that an episode went on."""
 WINDOW_INTERVALS = 4
@@ -71,6 +72,7 @@ class Told:
     measured: Mapping[Key, Measured] = field(default_factory=dict)
     episodes: Mapping[Key, Episodes] = field(default_factory=dict)
     windows: Mapping[Pair, Windows] = field(default_factory=dict)
+    jumps: Mapping[Pair, Jumps] = field(default_factory=dict)
 
 
 def series_of(table: pa.Table) -> tuple[list[Key], Ints]:

@@ -16,12 +16,13 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
-from spark.figures import Lag, Pace, Windows
+from spark.figures import Jumps, Lag, Pace, Windows
 from spark.told import (
     COLUMNS,
     COVERED,
     END_OF_EPISODE,
     EVENTS,
+    HOUR_MICROS,
     NAMES,
     WINDOW_INTERVALS,
     Episodes,
@@ -45,7 +46,9 @@ def told_by_spark(totals: DataFrame, thresholds: Mapping[Key, int], rows: int, c
         above = {key: thresholds[key] for key, of in measured.items() if of.lag.max > thresholds[key]}
         episodes = _episodes(episodes_of(samples, small(session, above, "threshold")).toArrow()) if above else {}
         check()
-        return Told(measured, episodes, _windows(saturated_windows_of(samples).toArrow()))
+        windows = _windows(saturated_windows_of(samples).toArrow())
+        check()
+        return Told(measured, episodes, windows, _jumps(jumps_of(samples).toArrow()))
 
 
 def small(session: SparkSession, rows: Mapping[Key, int], name: str) -> DataFrame:
@@ -152,13 +155,36 @@ def saturated_windows_of(totals: DataFrame) -> DataFrame:
     )
 
 
+def jumps_of(totals: DataFrame) -> DataFrame:
+    """Per group and hour (`at`, hours since 1970) what commits moved though no member need have read it:
+    `disturbed`, in samples that are, and `alone`, in others without a member."""
+    consumed = F.col("consumed").cast("double")
+    rows = totals.withColumn("disturbed", _is_disturbed()).where(
+        (consumed > 0) & (F.col("disturbed") | F.coalesce(F.col("members") == 0, F.lit(False)))
+    )
+    at = F.floor(F.unix_micros("sampled_at") / F.lit(HOUR_MICROS)).alias("at")
+    return (
+        rows.groupBy("cluster", "group", at)
+        .agg(
+            F.sum(F.when(F.col("disturbed"), consumed).otherwise(0.0)).alias("disturbed"),
+            F.sum(F.when(F.col("disturbed"), 0.0).otherwise(consumed)).alias("alone"),
+        )
+        .select("cluster", "group", "at", "disturbed", "alone")
+    )
+
+
 def _is_doubtful() -> Column:
     """A sample that says nothing about a capacity."""
     unknown = (
         F.col("lag").isNull() | F.col("produced").isNull() | F.col("consumed").isNull() | F.col("members").isNull()
     )
+    return unknown | _is_disturbed()
+
+
+def _is_disturbed() -> Column:
+    """One that says nothing about a capacity, though all is known."""
     events = (F.coalesce(F.col(name), F.lit(0)) for name in EVENTS)
-    return unknown | F.col("is_after_gap") | (reduce(add, events) > 0)
+    return F.col("is_after_gap") | (reduce(add, events) > 0)
 
 
 @contextlib.contextmanager
@@ -192,12 +218,24 @@ def _episodes(rows: pa.Table) -> dict[Key, Episodes]:
     }
 
 
-def _windows(rows: pa.Table) -> dict[Pair, Windows]:
+def _jumps(rows: pa.Table) -> dict[Pair, Jumps]:
+    rows = rows.sort_by("at")
+    start = (rows["at"].to_numpy().astype(np.int64) * HOUR_MICROS).astype("datetime64[us]")
+    disturbed, alone = (rows[name].to_numpy() for name in ("disturbed", "alone"))
+    return {pair: Jumps(start[at], disturbed[at], alone[at]) for pair, at in _by_group(rows).items()}
+
+
+def _by_group(rows: pa.Table) -> dict[Pair, list[int]]:
+    """The places of each group's rows, in their order."""
     found: dict[Pair, list[int]] = {}
     for at, pair in enumerate(zip(rows["cluster"].to_pylist(), rows["group"].to_pylist(), strict=True)):
         found.setdefault(pair, []).append(at)
+    return found
+
+
+def _windows(rows: pa.Table) -> dict[Pair, Windows]:
     columns = [rows[name].to_numpy().astype(np.float64) for name in ("seconds", "consumed", "members")]
-    return {pair: Windows(*(column[places] for column in columns)) for pair, places in found.items()}
+    return {pair: Windows(*(column[places] for column in columns)) for pair, places in _by_group(rows).items()}
 
 
 def _key(row: Mapping[str, str]) -> Key:

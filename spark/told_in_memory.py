@@ -14,11 +14,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
-from spark.figures import Floats, Lag, Pace, Windows
+from spark.figures import Floats, Jumps, Lag, Pace, Windows
 from spark.told import (
     COVERED,
     END_OF_EPISODE,
     EVENTS,
+    HOUR_MICROS,
     WINDOW_INTERVALS,
     Episodes,
     Ints,
@@ -53,7 +54,7 @@ def told_in_memory(totals: pa.Table, thresholds: Mapping[Key, int]) -> Told:
             measured[key] = measured_of(samples, thresholds[key])
             if measured[key].lag.max > thresholds[key]:
                 episodes[key] = episodes_of(samples, thresholds[key])
-    return Told(measured, episodes, windows_of(totals, keys, topic))
+    return Told(measured, episodes, windows_of(totals, keys, topic), jumps_of(totals, keys, topic))
 
 
 def measured_of(samples: Samples, threshold: int) -> Measured:
@@ -85,16 +86,38 @@ def episodes_of(samples: Samples, threshold: int) -> Episodes:
 
 def windows_of(totals: pa.Table, keys: list[Key], topic: Ints) -> dict[Pair, Windows]:
     """The saturated ones of each group, as `told_by_spark.saturated_windows_of` describes them."""
-    if not keys:
+    pairs, group_of = _pairs(keys)
+    if not pairs:
         return {}
-    pairs = sorted({key[:2] for key in keys})
-    place = {pair: number for number, pair in enumerate(pairs)}
-    group_of = np.array([place[key[:2]] for key in keys])
     group, windows = _of_group(_of_topic(totals, topic), group_of)
     return {
         pairs[group[run.start]]: Windows(windows.seconds[run], windows.consumed[run], windows.members[run])
         for run in runs(group)
     }
+
+
+def jumps_of(totals: pa.Table, keys: list[Key], topic: Ints) -> dict[Pair, Jumps]:
+    """Of groups that have any, as `told_by_spark.jumps_of` describes them."""
+    pairs, group_of = _pairs(keys)
+    consumed, is_disturbed = np.nan_to_num(_numbers(totals, "consumed")), _is_disturbed(totals)
+    moved = np.flatnonzero((consumed > 0) & (is_disturbed | (_numbers(totals, "members") == 0)))
+    if not len(moved):
+        return {}
+    group, hour = group_of[topic[moved]], _micros(totals)[moved] // HOUR_MICROS
+    order = np.lexsort((hour, group))
+    begins = _begins(group[order], hour[order])
+    jumped, disturbed = consumed[moved][order], is_disturbed[moved][order]
+    start = (hour[order][begins] * HOUR_MICROS).astype("datetime64[us]")
+    sums = [np.add.reduceat(np.where(counts, jumped, 0.0), begins) for counts in (disturbed, ~disturbed)]
+    group = group[order][begins]
+    return {pairs[group[run.start]]: Jumps(start[run], *(column[run] for column in sums)) for run in runs(group)}
+
+
+def _pairs(keys: list[Key]) -> tuple[list[Pair], Ints]:
+    """The groups, and for each key the place of its group among them."""
+    pairs = sorted({key[:2] for key in keys})
+    place = {pair: number for number, pair in enumerate(pairs)}
+    return pairs, np.array([place[key[:2]] for key in keys], np.int64)
 
 
 def _of_topic(totals: pa.Table, topic: Ints) -> dict[str, Floats]:

@@ -69,7 +69,7 @@ def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600,
 
 def group(name: str = "billing", *topics: Topic, windows: Windows = NO_WINDOWS, pace: Pace = STEADY) -> Group:
     of = topics or (topic(),)
-    return Group("main", name, 10.0, of, of[0].hours, windows, pace)
+    return Group("main", name, 10.0, of, of[0].hours, windows, pace, np.zeros(len(of[0].hours)))
 
 
 def saturated(number: int = 60, per_member: float = 50.0, members: int = 2) -> Windows:

@@ -1,5 +1,7 @@
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,6 +39,18 @@ def test_a_capacity_not_learned_is_what_a_member_did_for_sure() -> None:
 
     assert load.capacity is None
     assert load.per_member == pytest.approx((10 + 47) / 2)
+
+
+def test_what_commits_jumped_is_no_work_that_a_member_did() -> None:
+    of = group("billing", topic(of=hours(production=lambda _: 10.0, members_max=2)))
+    in_one_hour = np.zeros(48)
+    in_one_hour[3] = 30_000
+    (calm, disturbed, unsure) = (
+        load_of(replace(of, jumped=jumped)).at_least for jumped in (np.zeros(48), in_one_hour, np.full(48, 30_000.0))
+    )
+
+    assert calm == disturbed == pytest.approx(5)
+    assert unsure == pytest.approx(6000 / 3600 / 2)
 
 
 def test_members_that_were_not_counted_may_have_been_one_for_each_partition() -> None:

@@ -21,6 +21,7 @@ from spark.tables import Tables
 from spark.told import Key, Measured, Told
 from spark.told_by_spark import told_by_spark
 from spark.told_in_memory import told_in_memory
+from tests.test_told_by_spark import START as BEGINS
 from tests.test_told_by_spark import THRESHOLD, Row, random_rows, sample, totals
 from tests.written_history import START, write
 from tests.written_history import sample as written_sample
@@ -37,7 +38,7 @@ def backlogs(seed: int) -> list[Row]:
         interval = chance.choice([5.0, 10.0, 30.0])
         members: int | None = 2
         for number in range(chance.randint(30, 90)):
-            members = chance.choice([1, 2, 9, None]) if chance.choice(QUIET) else members
+            members = chance.choice([0, 1, 2, 9, None]) if chance.choice(QUIET) else members
             interval = chance.choice([5.0, 10.0]) if chance.choice(QUIET) else interval
             for topic in range(1 + group % 3):
                 of: Row = {
@@ -49,6 +50,7 @@ def backlogs(seed: int) -> list[Row]:
                     "consumed": None if chance.choice(QUIET) else chance.randint(0, 90),
                     "is_after_gap": chance.choice(QUIET),
                     "rewinds": int(chance.choice(QUIET)),
+                    "skips": int(chance.choice(QUIET)),
                     "recreations": chance.choice([None, 0, int(chance.choice(QUIET))]),
                 }
                 lag = None if chance.choice(QUIET) else chance.randint(20, 90) * 100
@@ -99,6 +101,32 @@ def test_saturated_windows_are_the_same(spark_session: SparkSession) -> None:
     for pair, windows in by_spark.windows.items():
         np.testing.assert_allclose(sorted_windows(in_memory.windows[pair]), sorted_windows(windows), rtol=1e-12)
     assert sum(len(windows.seconds) for windows in in_memory.windows.values()) > 50
+
+
+def test_what_commits_jumped_is_the_same(spark_session: SparkSession) -> None:
+    by_spark, in_memory = told_both_ways(spark_session, backlogs(6), {("main", "g0", "t0"): THRESHOLD})
+
+    assert in_memory.jumps.keys() == by_spark.jumps.keys()
+    for pair, jumps in by_spark.jumps.items():
+        for mine, theirs in zip(astuple(in_memory.jumps[pair]), astuple(jumps), strict=True):
+            assert (mine == theirs).all()
+    assert len(in_memory.jumps) > 10
+
+
+def test_what_commits_jumped_is_summed_by_hour_and_what_they_moved_without_a_member_apart() -> None:
+    rows = [
+        *(sample("t", 10 * at, 500) for at in range(5)),
+        sample("t", 50, 500, rewinds=1, consumed=7),
+        sample("u", 50, 500, skips=1, consumed=8),
+        sample("t", 60, 500, is_after_gap=True, consumed=None),
+        sample("t", 70, 500, members=0, consumed=900),
+        sample("t", 3650, 500, recreations=4, resets=1, consumed=40),
+        sample("t", 3660, 500, members=0, is_after_gap=True, consumed=2),
+    ]
+    (jumps,) = told_in_memory(arrow(rows), {}).jumps.values()
+
+    assert jumps.start.tolist() == [BEGINS.replace(tzinfo=None) + timedelta(hours=number) for number in (0, 1)]
+    assert (jumps.disturbed.tolist(), jumps.alone.tolist()) == ([15, 42], [900, 0])
 
 
 def test_of_no_samples_nothing_is_told() -> None:
