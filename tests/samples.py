@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import pytest
 
 from adapter.choosing import Requirement
+from adapter.errors import SettingsInvalid
 from adapter.lag import Treatment, values_of
 from adapter.metrics import Metrics, Reading
 from adapter.rows import Watching, treatment_of
@@ -58,6 +60,13 @@ class SteppedClock:
 def settings(**parts: object) -> Settings:
     """Settings of one cluster named `main`, unless `parts` says otherwise; keys as in the file."""
     return parse({"clusters": [cluster("main")], **parts})
+
+
+def settings_problems(**parts: object) -> tuple[str, ...]:
+    """Of settings that must be refused."""
+    with pytest.raises(SettingsInvalid) as caught:
+        settings(**parts)
+    return caught.value.problems
 
 
 def cluster(name: str) -> dict[str, object]:

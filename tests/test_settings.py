@@ -1,50 +1,12 @@
-"""The settings file: what is accepted, and that all its problems are told at once, each with its place."""
+"""Settings: what is accepted, and that all problems are told at once, each with its place."""
 
 from pathlib import Path
 
 import pytest
 
-from adapter.answers import ClusterUnreachable
-from adapter.brokers import Brokers
-from adapter.errors import SettingsInvalid
-from adapter.settings import Isolation, MetricKind, Protocol
-from adapter.settings_file import from_bootstrap_servers, load
+from adapter.settings import Protocol
 from tests import samples
-from tests.authorities import Authority
-
-WHOLE_FILE = """
-clusters:
-  - name: main
-    bootstrapServers: [kafka-0:9092, "[::1]:9093"]
-collection:
-  interval: 5s
-  maxAge: 1m30s
-  groups: {include: ['bill.*'], exclude: ['billing-test']}
-rules:
-  - {group: billing, topics: [orders], offsetReset: earliest, isolation: read_committed}
-  - {groups: '.*'}
-metrics:
-  - {name: billing-backlog, value: records_lag_max, group: 'Billing Service/eu', topics: [orders]}
-"""
-
-
-def problems(**parts: object) -> tuple[str, ...]:
-    with pytest.raises(SettingsInvalid) as caught:
-        samples.settings(**parts)
-    return caught.value.problems
-
-
-def test_a_whole_file_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "settings.yaml"
-    path.write_text(WHOLE_FILE)
-    settings = load(path)
-
-    assert settings.clusters[0].bootstrap_servers == ("kafka-0:9092", "[::1]:9093")
-    assert (settings.collection.interval, settings.collection.max_age) == (5.0, 90.0)
-    assert settings.rules[0].isolation is Isolation.READ_COMMITTED
-    assert settings.rules[0].offset_reset == "earliest"
-    assert settings.metrics[0].value is MetricKind.RECORDS_LAG_MAX
-    assert settings.metrics[0].group == "Billing Service/eu"
+from tests.samples import settings_problems
 
 
 def test_what_is_left_out_has_its_default() -> None:
@@ -74,7 +36,7 @@ def test_patterns_match_whole_names_and_exclusion_wins() -> None:
 
 
 def test_all_problems_are_told_at_once_each_with_its_place() -> None:
-    found = problems(
+    found = settings_problems(
         clusters=[samples.cluster("main"), {"name": "main", "bootstrapServers": ["kafka"]}],
         collection={"interval": 10, "groups": {"include": ["("]}},
         rules=[{"group": "a"}, {}, {"group": "b", "offsetReset": "newest", "isolaton": "x"}],
@@ -111,7 +73,7 @@ def test_patterns_keep_their_flags_and_numbers_to_themselves() -> None:
     [("a{99999999999999999999}", "repetition number is too large"), ("(" * 5000 + ")" * 5000, "recursion")],
 )
 def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: str) -> None:
-    (problem,) = problems(collection={"groups": {"include": [pattern]}})
+    (problem,) = settings_problems(collection={"groups": {"include": [pattern]}})
 
     assert problem.startswith("collection.groups.include[0]: is no regular expression: ")
     assert words in problem
@@ -177,7 +139,7 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
     ],
 )  # fmt: skip
 def test_a_problem_is_one_sentence_with_its_place(parts: dict[str, object], problem: str) -> None:
-    assert problems(**parts) == (problem,)
+    assert settings_problems(**parts) == (problem,)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +159,9 @@ def test_a_history_is_kept_in_a_folder_or_a_bucket(given: str, location: str) ->
 def test_a_file_is_no_place_for_a_history(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
-    assert problems(history={"location": f"{tmp_path}/file"}) == (f"history.location: '{tmp_path}/file' is no folder",)
+    assert settings_problems(history={"location": f"{tmp_path}/file"}) == (
+        f"history.location: '{tmp_path}/file' is no folder",
+    )
 
 
 def test_no_history_is_kept_unless_a_location_is_given() -> None:
@@ -229,19 +193,19 @@ def metric(name: str, **more: object) -> dict[str, object]:
 def test_names_of_metrics_are_unique_in_any_case_and_clusters_exist(
     metrics: list[dict[str, object]], problem: str
 ) -> None:
-    assert problems(metrics=metrics) == (problem,)
+    assert settings_problems(metrics=metrics) == (problem,)
 
 
 @pytest.mark.parametrize("name", ["-backlog", "back log", "back/log", "backlog-", "ümlaut", "x" * 300])
 def test_a_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
-    (problem,) = problems(metrics=[metric(name)])
+    (problem,) = settings_problems(metrics=[metric(name)])
 
     assert problem.startswith("metrics[0].name: ")
 
 
 @pytest.mark.parametrize("name", ["", "my cluster", "eu/west", "-eu", "x" * 64, "eu\n"])
 def test_a_cluster_that_no_selector_can_name_is_refused(name: str) -> None:
-    (problem,) = problems(clusters=[{**samples.cluster("main"), "name": name}])
+    (problem,) = settings_problems(clusters=[{**samples.cluster("main"), "name": name}])
 
     assert problem.startswith(f"clusters[0].name: {name!r} must be what a selector can name")
 
@@ -249,7 +213,7 @@ def test_a_cluster_that_no_selector_can_name_is_refused(name: str) -> None:
 def test_with_several_clusters_a_named_metric_must_say_which() -> None:
     clusters = [samples.cluster("main"), samples.cluster("eu")]
 
-    assert problems(clusters=clusters, metrics=[metric("backlog")]) == (
+    assert settings_problems(clusters=clusters, metrics=[metric("backlog")]) == (
         "metrics[0].cluster: is missing; there are several clusters",
     )
     assert samples.settings(clusters=clusters, metrics=[metric("backlog", cluster="eu")]).metrics[0].cluster == "eu"
@@ -257,169 +221,9 @@ def test_with_several_clusters_a_named_metric_must_say_which() -> None:
 
 @pytest.mark.parametrize("server", ["kafka", "kafka:0", "kafka:70000", "user@kafka:9092", "kafka:9092/x", "::1:9092"])
 def test_a_server_that_is_not_host_and_port_is_refused(server: str) -> None:
-    found = problems(clusters=[{"name": "main", "bootstrapServers": [server]}])
+    found = settings_problems(clusters=[{"name": "main", "bootstrapServers": [server]}])
 
     assert found == (f"clusters[0].bootstrapServers[0]: {server!r} is not HOST:PORT",)
-
-
-# -- security ------------------------------------------------------------------------------------------
-
-
-def security_problems(**security: object) -> str:
-    (problem,) = problems(clusters=[{**samples.cluster("main"), "security": security}])
-    return problem
-
-
-@pytest.mark.parametrize(
-    ("security", "problem"),
-    [
-        ({"protocol": "SASL_SSL"}, "mechanism is needed with SASL_SSL; username is needed with SASL_SSL"),
-        ({"username": "lag"}, "username has no meaning with PLAINTEXT"),
-        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no meaning with SSL"),
-    ],
-)
-def test_parts_of_security_that_do_not_belong_together_are_refused(security: dict[str, object], problem: str) -> None:
-    assert security_problems(**security).startswith(f"clusters[0].security: {problem}")
-
-
-@pytest.mark.parametrize("key", ["caFile", "certFile", "keyFile", "keyPasswordFile"])
-def test_tls_files_have_no_meaning_without_tls(tmp_path: Path, key: str) -> None:
-    path = tmp_path / "file"
-    path.write_text("x")
-
-    assert security_problems(**{key: str(path)}) == f"clusters[0].security: {key} has no meaning with PLAINTEXT"
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "absent.pem"
-
-    assert security_problems(protocol="SSL", caFile=str(path)) == (
-        f"clusters[0].security.caFile: {path} cannot be read: No such file or directory"
-    )
-
-
-def test_a_file_without_certificates_is_refused_at_start(tmp_path: Path) -> None:
-    path = tmp_path / "ca.pem"
-    path.write_text("no certificate")
-
-    assert f"caFile {path} holds no PEM certificates" in security_problems(protocol="SSL", caFile=str(path))
-
-
-def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
-    path, _ = Authority("clients").issue("lag").write(tmp_path, "tls")
-
-    assert security_problems(protocol="SSL", certFile=str(path)).endswith("certFile and keyFile belong together")
-
-
-def test_a_password_is_read_from_its_file_without_the_line_end(tmp_path: Path) -> None:
-    path = tmp_path / "password"
-    path.write_text(" se cret \r\n")
-    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "lag", "passwordFile": str(path)}
-    settings = samples.settings(clusters=[{**samples.cluster("main"), "security": security}])
-
-    assert settings.clusters[0].security.password == " se cret "
-    assert "cret" not in repr(settings)
-
-
-@pytest.mark.parametrize(
-    ("content", "problem"), [(b"\xff", "is not UTF-8 text"), (b"", "is empty"), (b"\n", "is empty")]
-)
-def test_a_password_that_is_none_is_refused_at_start(tmp_path: Path, content: bytes, problem: str) -> None:
-    path = tmp_path / "password"
-    path.write_bytes(content)
-    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "lag", "passwordFile": str(path)}
-
-    assert problems(clusters=[{**samples.cluster("main"), "security": security}]) == (
-        f"clusters[0].security.passwordFile: {path} {problem}",
-    )
-
-
-def test_a_secret_that_has_gone_since_the_start_is_a_failure_of_the_cycle(tmp_path: Path) -> None:
-    path = tmp_path / "password"
-    path.write_text("secret")
-    security = {"protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN", "username": "lag", "passwordFile": str(path)}
-    (cluster,) = samples.settings(clusters=[{**samples.cluster("main"), "security": security}]).clusters
-    brokers = Brokers(cluster, lambda _: None)
-
-    path.unlink()
-    with pytest.raises(ClusterUnreachable, match=r"a secret cannot be read: .*password: No such file or directory"):
-        brokers.connect()
-    path.write_bytes(b"secret\xff")
-    with pytest.raises(ClusterUnreachable, match=r"a secret cannot be read: it is not UTF-8 text$"):
-        brokers.connect()
-
-
-# -- files and flags -----------------------------------------------------------------------------------
-
-
-def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
-    path = tmp_path / "settings.yaml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    with pytest.raises(SettingsInvalid) as caught:
-        load(path)
-    return tuple(problem.removeprefix(f"{path}: ") for problem in caught.value.problems)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("clusters: [\n", "while parsing"),
-        ("clusters: 1\nclusters: 2\n", "the key 'clusters' stands twice"),
-        (b"\xff\xfe\xff", "is not UTF-8 text"),
-        ("", "must be a mapping with at least `clusters`"),
-        ("- a\n", "must be a mapping with at least `clusters`"),
-        ("{}", "clusters: is missing"),
-        ("{[a, b]: c}", "unhashable key"),
-        ("clusters: !!python/object:os.system []", "could not determine a constructor"),
-        ("collection: {interval: 2026-13-45}", "cannot be read as YAML: ValueError: month must be in 1..12"),
-        ("clusters: !!bool maybe", "cannot be read as YAML: KeyError"),
-        ("clusters: !!timestamp soon", "cannot be read as YAML: AttributeError"),
-        ("clusters: " + "9" * 5000, "cannot be read as YAML: ValueError"),
-        ("[" * 20_000, "cannot be read as YAML: RecursionError"),
-    ],
-)
-def test_a_file_that_is_no_settings_file_is_refused_with_its_path(
-    tmp_path: Path, text: str | bytes, words: str
-) -> None:
-    (problem,) = load_text(tmp_path, text)
-
-    assert words in problem
-
-
-def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsInvalid, match=r"absent.yaml: No such file or directory"):
-        load(tmp_path / "absent.yaml")
-
-
-def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
-    path = tmp_path / "settings.yaml"
-    path.write_text("clusters: []\nrule: []\n")
-    with pytest.raises(SettingsInvalid) as caught:
-        load(path)
-
-    assert caught.value.problems == (f"{path}: clusters: must not be empty", f"{path}: rule: is no known key")
-
-
-def test_bootstrap_servers_mean_one_cluster_named_main() -> None:
-    settings = from_bootstrap_servers("kafka-0:9092, kafka-1:9092,")
-
-    assert settings.clusters[0].name == "main"
-    assert settings.clusters[0].bootstrap_servers == ("kafka-0:9092", "kafka-1:9092")
-
-
-@pytest.mark.parametrize(
-    ("text", "problems"),
-    [
-        ("kafka", ("--bootstrap-servers: 'kafka' is not HOST:PORT",)),
-        (",", ("--bootstrap-servers: names no server",)),
-        ("a, b:1, c", ("--bootstrap-servers: 'a' is not HOST:PORT", "--bootstrap-servers: 'c' is not HOST:PORT")),
-    ],
-)
-def test_bad_bootstrap_servers_are_told_with_their_flag(text: str, problems: tuple[str, ...]) -> None:
-    with pytest.raises(SettingsInvalid) as caught:
-        from_bootstrap_servers(text)
-
-    assert caught.value.problems == problems
 
 
 def test_settings_are_frozen() -> None:
