@@ -1,4 +1,4 @@
-"""docs/design.md has a row for every module of the three packages: whoever adds, renames or removes one learns it here."""
+"""docs/design.md has a row for every module of the three packages: whoever adds, renames or removes one is told."""
 
 import re
 from collections import Counter
