@@ -136,7 +136,8 @@ def max_replicas(load: Load) -> Number:
         max(needed, 2),
         f"The busiest hour brought {words.rate(load.peak)}; {HEADROOM} times that, for peaks within the hour and "
         "to work "
-        f"off what waited, in whole partitions per member, needs {needed} of the {partitions} that could read.",
+        f"off what waited, in whole partitions per member, needs {needed} of the {partitions} that could read"
+        + ("; the second is for when that one fails." if needed < 2 else "."),
     )
 
 
@@ -159,14 +160,13 @@ def scale_up(load: Load, most: int) -> Behavior:
 
 
 def scale_down(load: Load) -> Behavior:
-    dips = short_dips(load)
     window = (
         Number(
             900,
-            f"Production fell by half for an hour or two and came back {words.plural(dips, 'time')}: waiting is "
+            f"Production fell by half for an hour or two and came back {words.plural(load.dips, 'time')}: waiting is "
             "cheaper.",
         )
-        if dips >= 2
+        if load.dips >= 2
         else Number(300, "Every step costs the group a rebalance; five minutes of lower need come first.")
     )
     return Behavior(
@@ -175,16 +175,6 @@ def scale_down(load: Load) -> Behavior:
         percent=Number(50, "Half at a time, so that a mistake is noticed before all members are gone."),
         period_seconds=60,
     )
-
-
-def short_dips(load: Load) -> int:
-    """How often the hourly production fell below half of what it was, and was back within two hours."""
-    rates = load.production
-    dips = 0
-    for index in range(1, len(rates) - 1):
-        before, here, after = rates[index - 1], rates[index], rates[index + 1 : index + 3]
-        dips += bool(before > 0 and here < before / 2 and (after >= 0.8 * before).any())
-    return dips
 
 
 def rounded(value: float) -> int:

@@ -17,6 +17,7 @@ from spark import words
 from spark.advice import Behavior, Number, Recommendation
 from spark.doubts import Severity
 from spark.figures import Floats, Periods, Topic
+from spark.load import production_of
 from spark.page import at_a_glance
 from spark.standing import Report, Standing, drain_seconds
 from spark.week import week_of
@@ -244,10 +245,10 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
         consumed,
         produced / covered if produced is not None and covered else None,
         consumed / covered if consumed is not None and covered else None,
-        load.peak,
+        float(production_of(hours).max()),
         drain_seconds(topic, load),
         *((load.capacity.p50, load.capacity.p95, load.capacity.windows) if load.capacity else (None,) * 3),
-        load.partitions,
+        topic.partitions,
         load.members_max,
         _median(hours.skew[hours.produced > 0]),
         *(_sum(hours, name) for name in ("samples", "expected_samples", "resets", "rewinds", "recreations")),

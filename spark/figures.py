@@ -131,6 +131,11 @@ class Topic:
     above: Above
     shares: Shares | None = None
 
+    @property
+    def partitions(self) -> int:
+        """As many as there were in the newest hour."""
+        return int(_newest(self.hours.partitions))
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -178,8 +183,8 @@ class Group:
 
     @property
     def partitions(self) -> int:
-        """Of all its topics, as many as there were in the newest hour."""
-        return int(sum(_newest(topic.hours.partitions) for topic in self.topics))
+        """Of all its topics."""
+        return sum(topic.partitions for topic in self.topics)
 
 
 @dataclass(frozen=True, slots=True)

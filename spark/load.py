@@ -31,6 +31,9 @@ class Load:
     """The busiest hour's."""
     rise: float
     """The largest step from one hour to the next."""
+    dips: int
+    """How often an hour had less than half of the production of the hour before, of which four fifths were back within
+    two hours."""
     idle_share: float
     """Of the hours, those in which nothing was produced."""
     covered_seconds: float
@@ -50,15 +53,14 @@ class Load:
 def load_of(group: Group) -> Load:
     counted = well_covered(group.hours)
     read_for_sure = well_covered(replace(group.hours, consumed=group.hours.consumed - group.jumped))
-    production = counted.production_rate
-    if len(production) == 0:
-        production = np.full(1, np.nan)
+    production = production_of(group.hours)
     return Load(
         production=production,
         off_peak=float(np.percentile(production, 10)),
         usual=float(np.median(production)),
         peak=float(production.max()),
         rise=_largest_rise(counted),
+        dips=_dips(counted),
         idle_share=float(np.mean(production == 0)),
         covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
@@ -66,6 +68,12 @@ def load_of(group: Group) -> Load:
         capacity=capacity_of(group.windows),
         at_least=_done_for_sure(read_for_sure),
     )
+
+
+def production_of(hours: Periods) -> Floats:
+    """Rates of the hours that are covered well enough; a NaN where there is none."""
+    rates = well_covered(hours).production_rate
+    return rates if len(rates) else np.full(1, np.nan)
 
 
 def well_covered(hours: Periods) -> Periods:
@@ -88,6 +96,17 @@ def _largest_rise(hours: Periods) -> float:
     following = np.diff(hours.start) == np.timedelta64(1, "h")
     rises = np.diff(hours.production_rate)[following]
     return float(max(rises.max(), 0.0)) if len(rises) else 0.0
+
+
+def _dips(hours: Periods) -> int:
+    """Hours without a row are no dip."""
+    rates = dict(zip(hours.start.astype("datetime64[h]").astype(np.int64).tolist(), hours.production_rate, strict=True))
+    dips = 0
+    for hour, rate in rates.items():
+        before = rates.get(hour - 1, 0.0)
+        after = max(rates.get(hour + number, 0.0) for number in (1, 2))
+        dips += bool(rate < before / 2 and after >= 0.8 * before)
+    return dips
 
 
 def _done_for_sure(hours: Periods) -> float:

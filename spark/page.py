@@ -10,10 +10,13 @@ from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from spark import words
 from spark.charts import lag_chart, members_chart, messages, rates_chart, shares_chart, week_chart
 from spark.doubts import Severity
 from spark.figures import Topic
+from spark.load import production_of
 from spark.page_tables import MOST_SECTIONS, advice_table, attention_table, coverage_table, days_table, presets_table
 from spark.standing import Report, Standing, drain_seconds
 from spark.svg import escaped
@@ -111,6 +114,7 @@ def _topic(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
 
 def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     load, lag, above = standing.advice.load, topic.lag, topic.above
+    rates = production_of(topic.hours)
     pairs: Iterable[tuple[str, str, str]] = (
         ("Lag, usual (p50)", words.count(lag.p50 if lag else None), "messages"),
         ("Lag, p95", words.count(lag.p95 if lag else None), f"p99 {words.count(lag.p99 if lag else None)}"),
@@ -121,7 +125,7 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
             f"{words.plural(above.episodes, 'time')}, the longest {words.duration(above.longest_seconds)}"
             + (f" from {words.moment(above.longest_from, zone)}" if above.longest_from else ""),
         ),
-        ("Production", words.rate(load.usual), f"busiest hour {words.rate(load.peak)}"),
+        ("Production", words.rate(float(np.median(rates))), f"busiest hour {words.rate(float(rates.max()))}"),
         ("Drain time", words.duration(drain_seconds(topic, load)), "of the largest lag"),
         (
             "One member does",

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from spark import words
-from spark.advice import Advice, Number, Recommendation, loop_delay, rounded, short_dips
+from spark.advice import Advice, Number, Recommendation, loop_delay, rounded
 from spark.figures import Group
 from spark.load import USED_AT_MOST, members_needed
 from spark.week import Week, week_of
@@ -77,7 +77,7 @@ def low_inertia(group: Group, advice: Advice) -> Preset:
 
 def high_inertia(advice: Advice) -> Preset:
     """Load that comes and goes while a rebalance is dear: hold what is there."""
-    dips = short_dips(advice.load)
+    dips = advice.load.dips
     hpa = advice.hpa
     return Preset(
         "high inertia",

@@ -29,6 +29,7 @@ from spark.figures import (
     periods,
     together,
 )
+from spark.load import well_covered
 from spark.tables import Tables
 from spark.told import NAMES, Episodes, Key, Measured, Pair, Told, runs, series_of, time_of_micros
 
@@ -159,16 +160,19 @@ def _told(
 
 def _shares(tables: Tables, hours: Mapping[Key, Periods]) -> dict[Key, Shares]:
     """Of each topic's partitions in its busiest hour."""
-    busiest = {
-        key: _time(of.start[np.nanargmax(of.produced)])
-        for key, of in hours.items()
-        if np.nanmax(of.produced, initial=0) > 0
-    }
+    busiest = {key: hour for key, of in hours.items() if (hour := busiest_hour(of)) is not None}
     found: dict[Key, list[Share]] = {}
     for row in tables.shares(busiest).sort_by("partition").to_pylist():
         share = Share(row["partition"], row["produced"] or 0, row["consumed"] or 0, row["lag_max"])
         found.setdefault((row["cluster"], row["group"], row["topic"]), []).append(share)
     return {key: Shares(busiest[key], tuple(of)) for key, of in found.items()}
+
+
+def busiest_hour(hours: Periods) -> datetime | None:
+    """With the highest rate of those covered well enough, or of all where that is none; None: nothing was produced."""
+    covered = well_covered(hours)
+    of = covered if np.nanmax(covered.produced, initial=0) > 0 else hours
+    return _time(of.start[np.nanargmax(of.production_rate)]) if np.nanmax(of.production_rate, initial=0) > 0 else None
 
 
 def _by_topic(table: pa.Table, time: str, length: timedelta, wanted: Wanted) -> dict[Key, Periods]:

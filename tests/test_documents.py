@@ -5,13 +5,14 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark import words
 from spark.documents import COLUMNS, SCHEMA, csv_of, json_of, markdown, markdown_of
-from spark.figures import Group, Lag
+from spark.figures import Group, Lag, together
 from spark.standing import Report, decided
 from tests.report_groups import findings, group, hours, saturated, topic
 
@@ -46,6 +47,16 @@ def test_the_same_figures_stand_in_json_and_csv() -> None:
     assert float(row["capacity_p50"]) == of_group["capacity"]["p50"] == 50
     assert int(row["target"]) == of_group["hpa"]["target_average_value"]["value"]
     assert float(row["produced"]) == sum(of_topic["hourly"]["produced"]) == 48 * 36_000
+
+
+def test_a_topics_row_has_its_own_peak_and_partitions_and_those_of_its_group_where_only_it_has_any() -> None:
+    loud, quiet = hours(production=lambda _: 30, partitions=30), hours(production=lambda _: 10, partitions=10)
+    both = group("a", topic("loud", loud), topic("quiet", quiet))
+    found = {row["topic"]: row for row in rows(replace(both, hours=together([loud, quiet]), jumped=np.zeros(48)))}
+
+    assert [found[name]["peak_production_rate"] for name in ("loud", "quiet")] == ["30", "10"]
+    assert [found[name]["partitions"] for name in ("loud", "quiet")] == ["30", "10"]
+    assert {row["max_replicas"] for row in found.values()} == {"40"}
 
 
 def test_there_is_a_row_for_each_group_and_topic() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spark.figures import between
 from spark.load import load_of, members_needed
 from tests.report_groups import group, hours, saturated, topic
 
@@ -39,6 +40,31 @@ def test_a_capacity_not_learned_is_what_a_member_did_for_sure() -> None:
 
     assert load.capacity is None
     assert load.per_member == pytest.approx((10 + 47) / 2)
+
+
+def test_hours_on_both_sides_of_a_gap_are_no_dip() -> None:
+    """Every fourth hour is low; it is a dip only where the hour before it was seen as well."""
+    of = hours(24, production=lambda hour: 10 if hour % 4 == 1 else 100)
+    seen, with_gaps = (group("billing", topic(of=it)) for it in (of, between(of, np.arange(24) % 4 != 0)))
+
+    assert load_of(seen).dips == 6
+    assert load_of(with_gaps).dips == 0
+
+
+@pytest.mark.parametrize(
+    ("rates", "dips"),
+    [
+        ((100, 49, 80), 1),
+        ((100, 50, 100), 0),
+        ((100, 10, 10, 80), 1),
+        ((100, 10, 10, 10, 100), 0),
+        ((100, 10, 79, 79), 0),
+        ((100, 10), 0),
+        ((0, 0, 100), 0),
+    ],
+)
+def test_a_dip_is_below_half_and_back_to_four_fifths_within_two_hours(rates: tuple[float, ...], dips: int) -> None:
+    assert load_of(group("billing", topic(of=hours(len(rates), lambda hour: rates[hour])))).dips == dips
 
 
 def test_what_commits_jumped_is_no_work_that_a_member_did() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.figures import Group, Skipped
+from spark.figures import Group, Skipped, together
 from spark.page import page_of
 from spark.page_tables import MOST_SECTIONS
 from spark.standing import decided
@@ -80,6 +80,14 @@ def test_a_name_that_nobody_would_see_stands_in_quotes(name: str, shown: str) ->
 
     assert next(root.iter("h2")).text == link.text == shown
     assert lead.text == f"1 group of 1 needs somebody now: {shown}."
+
+
+def test_each_topic_shows_its_own_production() -> None:
+    loud, quiet = hours(production=lambda _: 30), hours(production=lambda hour: 10 + hour % 2)
+    both = replace(group("a", topic("loud", loud), topic("quiet", quiet)), hours=together([loud, quiet]))
+    shown = re.findall(r"Production</dt><dd>(.*?)<small>busiest hour (.*?)</small>", page(both))
+
+    assert shown == [("30\u202f/s", "30\u202f/s"), ("10.5\u202f/s", "11\u202f/s")]
 
 
 def test_groups_that_all_do_well_are_told_so() -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spark.figures import Jumps
-from spark.report_tables import jumped_in
+from spark.report_tables import busiest_hour, jumped_in
 from tests.report_groups import MONDAY, hours
 
 
@@ -22,6 +22,23 @@ def test_what_moved_without_a_member_is_a_jump_only_in_a_group_that_has_members(
     jumped = jumped_in(hours(4, members_max=members), jumps((1, 50.0, 300.0), (3, 0.0, 300.0), (9, 7.0, 7.0)))
 
     assert jumped.tolist() == [0, 50 + without_members, 0, without_members]
+
+
+def test_the_busiest_hour_is_the_one_with_the_highest_rate_and_not_one_that_counts_a_gap() -> None:
+    of = hours(5, production=lambda hour: 10.0 + hour)
+    of.produced[1], of.covered_seconds[1] = 9 * 36_000, 9 * 3600
+    of.produced[4], of.covered_seconds[4] = 3_000, 60
+
+    assert busiest_hour(of) == MONDAY + timedelta(hours=3)
+
+
+def test_the_busiest_hour_of_hardly_covered_ones_is_still_one() -> None:
+    assert busiest_hour(hours(3, production=lambda hour: 1.0 + hour, covered_seconds=60)) == MONDAY + timedelta(hours=2)
+
+
+@pytest.mark.parametrize("production", [0.0, float("nan")])
+def test_where_nothing_was_produced_no_hour_is_the_busiest(production: float) -> None:
+    assert busiest_hour(hours(3, production=lambda _: production)) is None
 
 
 def test_a_group_without_a_jump_has_none_in_any_hour() -> None:
