@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from threading import Event, Thread
 
 import pyarrow as pa
@@ -175,17 +176,30 @@ class History:
         self._telemetry.count_file(file.rows, file.size)
 
     def _tidy(self) -> None:
-        try:
-            for table in TABLES_THAT_AGE:
-                for day in self._days_to_delete(table):
-                    self._files.delete_day(table, day)
-                    logger.info("history: %s of %s deleted, which are beyond the retention", table, day)
-                self._files.tidy(table)
-        except HistoryUnwritable as error:
-            self._telemetry.count_failure(error.cause)
-            self._tell("tidied", f"old days cannot be deleted: {error}")
-        else:
-            self._tell("tidied", "", is_good=True)
+        troubles = list(self._troubles_of_tidying())
+        for trouble in troubles:
+            self._telemetry.count_failure(trouble.cause)
+        self._tell("tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "", is_good=not troubles)
+
+    def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
+        """A day that cannot be deleted keeps no other one; `close` ends it, and a location that cannot even be listed."""
+        for table in TABLES_THAT_AGE:
+            try:
+                days = list(self._days_to_delete(table))
+            except HistoryUnwritable as error:
+                yield error
+                return
+            for act in (*(partial(self._delete_day, table, day) for day in days), partial(self._files.tidy, table)):
+                if self._ending.is_set():
+                    return
+                try:
+                    act()
+                except HistoryUnwritable as error:
+                    yield error
+
+    def _delete_day(self, table: str, day: str) -> None:
+        self._files.delete_day(table, day)
+        logger.info("history: %s of %s deleted, which are beyond the retention", table, day)
 
     def _days_to_delete(self, table: str) -> Iterator[str]:
         """Days whose last moment is beyond the retention."""

@@ -116,6 +116,7 @@ class Folder:
         folder = self._root / table / f"date={day}"
         hidden = folder.with_name(f".{folder.name}.deleted")
         with _translated(folder):
+            _remove_folder(hidden)  # a writer that was killed over it left some: nothing can be renamed to that
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(hidden)
             _remove_folder(hidden)
@@ -165,8 +166,9 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _delete_unfinished(folder: Path) -> None:
-    for entry in list(os.scandir(folder)):
-        with contextlib.suppress(FileNotFoundError):
+    """Another writer may delete a file, or the folder, meanwhile."""
+    with contextlib.suppress(FileNotFoundError):
+        for entry in list(os.scandir(folder)):
             if UNFINISHED.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > UNFINISHED_SECONDS:
                 Path(entry.path).unlink()
 
@@ -192,7 +194,7 @@ class Bucket:
             return _days_among([info.base_name for info in found if info.type is fs.FileType.Directory])
 
     def delete_day(self, table: str, day: str) -> None:
-        with _translated(f"{self._scheme}://{self._root}"):
+        with _translated(f"{self._scheme}://{self._root}"), contextlib.suppress(FileNotFoundError):
             self._files().delete_dir(self._at(f"{table}/date={day}"))
 
     def tidy(self, table: str) -> None:

@@ -52,8 +52,10 @@ class Rows:
 
 def rows_of(samples: Iterable[Sample]) -> Rows | None:
     """All rows that were due, sorted by cluster, group, topic, partition and time; None where there are none."""
-    by_cluster = sorted((sample for sample in samples if sample.is_due.any()), key=lambda sample: sample.cluster)
-    clusters = [_of_cluster(list(own)) for _, own in groupby(by_cluster, key=lambda sample: sample.cluster)]
+    due = [sample for sample in samples if sample.is_due.any()]
+    # By time as well: the clock may have been set back.
+    due.sort(key=lambda sample: (sample.cluster, sample.sampled_at))
+    clusters = [_of_cluster(list(own)) for _, own in groupby(due, key=lambda sample: sample.cluster)]
     return joined(clusters) if clusters else None
 
 

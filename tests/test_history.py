@@ -161,6 +161,58 @@ def test_days_beyond_the_retention_go_samples_before_what_is_made_of_them() -> N
     assert rig.files.deleted == [("samples", "2026-11-15"), ("samples", "2026-11-16"), ("deltas", "2026-11-15")]
 
 
+def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptureFixture) -> None:
+    days = ["2026-11-15", "2026-11-16"]
+    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days}), retention="1d")
+    delete = rig.files.delete_day
+
+    def delete_all_but_one(table: str, day: str) -> None:
+        if (table, day) == ("samples", "2026-11-15"):
+            raise HistoryUnwritable("denied", "/history/samples/date=2026-11-15: Permission denied")
+        delete(table, day)
+
+    rig.files.delete_day = delete_all_but_one  # type: ignore[method-assign]  # somebody else's files lie there
+    rig.round_after(1)
+    assert rig.files.deleted == [("samples", "2026-11-16"), ("deltas", "2026-11-15"), ("deltas", "2026-11-16")]
+    assert rig.files.tidied == ["samples", "deltas", "totals", "partitions"]
+    assert rig.metric("failures_total", "denied") == 1
+
+    rig.files.delete_day, rig.files.deleted = delete, []  # type: ignore[method-assign]  # as above
+    rig.round_after(3600)
+    assert ("samples", "2026-11-15") in rig.files.deleted
+    told = [record.message for record in caplog.records if "cannot" in record.message]
+    assert told == ["history: old days cannot be deleted: /history/samples/date=2026-11-15: Permission denied"]
+
+
+def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
+    days = ["2026-11-14", "2026-11-15", "2026-11-16"]
+    rig = Rig(FakeFiles(tables={"samples": days}), retention="1d")
+    is_deleting = threading.Event()
+    delete = rig.files.delete_day
+
+    def delete_until_the_end(table: str, day: str) -> None:
+        is_deleting.set()
+        assert rig.history._ending.wait(5)
+        delete(table, day)
+
+    rig.files.delete_day = delete_until_the_end  # type: ignore[method-assign]  # a slow store
+    rig.history.append(sample())
+    rig.history.start()
+    assert is_deleting.wait(5)
+
+    assert rig.history.close(5.0)
+    assert rig.files.deleted == [("samples", "2026-11-14")]
+    assert rig.metric("rows_total") == 2
+
+
+def test_a_location_that_is_away_is_asked_once_an_hour_for_old_days() -> None:
+    rig = Rig(FakeFiles(trouble=HistoryUnwritable("timed_out", "s3://lag/history: timed out")))
+    for _ in range(4):
+        rig.round_after(299)
+
+    assert rig.metric("failures_total", "timed_out") == 1
+
+
 def test_old_days_are_looked_for_once_an_hour() -> None:
     rig = Rig()
     for _ in range(12):

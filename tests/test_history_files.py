@@ -121,6 +121,35 @@ def test_a_day_goes_whole_and_only_that_day(tmp_path: Path) -> None:
     assert everything_in(tmp_path) == [kept]
 
 
+def test_a_day_that_came_back_while_its_remains_lay_there_goes_too(tmp_path: Path) -> None:
+    """Its writer was killed while it deleted the day; then another one wrote what it had kept for days."""
+    (tmp_path / "samples/.date=2026-11-18.deleted/hour=00").mkdir(parents=True)
+    files = Folder(tmp_path)
+    files.write(PATH, content())
+    files.delete_day("samples", "2026-11-18")
+
+    assert list((tmp_path / "samples").iterdir()) == []
+
+
+def test_an_hour_that_another_writer_deletes_meanwhile_is_no_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = tmp_path / "samples/date=2026-11-18/hour=12/.dead-1.parquet.tmp"
+    dead.parent.mkdir(parents=True)
+    dead.touch()
+    os.utime(dead, (time.time() - 86_460,) * 2)
+    gone = tmp_path / "samples/date=2026-11-18/hour=11"
+    folders = module._folders
+
+    def listed_with_one_that_is_gone(folder: Path) -> list[Path]:
+        return [gone, *folders(folder)] if folder == gone.parent else list(folders(folder))
+
+    monkeypatch.setattr(module, "_folders", listed_with_one_that_is_gone)
+    Folder(tmp_path).tidy("samples")
+
+    assert not dead.exists()
+
+
 def test_what_dead_writers_left_is_deleted_after_a_day_and_nothing_else(tmp_path: Path) -> None:
     hour = tmp_path / Path(PATH).parent
     hour.mkdir(parents=True)
@@ -180,6 +209,7 @@ def test_a_bucket_has_days_that_can_be_deleted(store: FakeStore) -> None:
     assert files.days("samples") == ["2026-11-18", "2026-11-19"]
 
     files.delete_day("samples", "2026-11-18")
+    files.delete_day("samples", "2026-11-17")  # another writer was faster
     assert files.days("samples") == ["2026-11-19"]
     assert f"history/{PATH.replace('-18', '-19')}" in store.objects
 
