@@ -182,7 +182,7 @@ class History:
         self._tell("tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "", is_good=not troubles)
 
     def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
-        """A day that cannot be deleted keeps no other one; `close` ends it, and a location that cannot even be listed."""
+        """A day that cannot be deleted keeps no other one; `close` ends it, and a location that cannot be listed."""
         for table in TABLES_THAT_AGE:
             try:
                 days = list(self._days_to_delete(table))
