@@ -19,9 +19,10 @@ from threading import Event, Thread
 import pyarrow as pa
 
 from adapter.history_buffer import Buffer, Waiting, weighed
-from adapter.history_files import Files, HistoryUnwritable
+from adapter.history_files import Files
 from adapter.history_parquet import encoded
 from adapter.history_rows import Rows, by_hour, rows_of
+from adapter.history_trouble import HistoryUnwritable
 from adapter.metrics import Clock
 from adapter.sampling import Sample
 from adapter.settings import History as HistorySettings

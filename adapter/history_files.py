@@ -19,44 +19,16 @@ from typing import Protocol
 import pyarrow as pa
 from pyarrow import fs
 
-from adapter.errors import AdapterError
+from adapter.history_trouble import translated
 
 DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 BEING_DELETED = re.compile(r"\.date=\d{4}-\d{2}-\d{2}\.deleted")
 UNFINISHED = re.compile(r"\..+\.parquet\.tmp")
 UNFINISHED_SECONDS = 86_400.0
 """After so long nobody is still writing a temporary file."""
+NOTHING_TO_SYNC = {errno.EINVAL, errno.ENOTSUP}
+"""What file systems say that know no fsync of folders, SMB's among them."""
 CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
-CAUSES = {
-    errno.ENOSPC: "no_space",
-    errno.EDQUOT: "no_space",
-    errno.EFBIG: "no_space",
-    errno.EROFS: "read_only",
-    errno.EACCES: "denied",
-    errno.EPERM: "denied",
-    errno.ENOENT: "not_found",
-    errno.ENOTDIR: "not_found",
-    errno.EEXIST: "not_found",  # a file where a folder should be
-    errno.EIO: "io",
-    errno.ETIMEDOUT: "timed_out",
-}
-
-PROVIDERS_WORDS = {
-    "NO_SUCH_BUCKET": "not_found",
-    "ACCESS_DENIED": "denied",
-    "NETWORK_CONNECTION": "unreachable",
-    "imeout": "timed_out",
-    "PERMISSION_DENIED": "denied",
-    "NOT_FOUND": "not_found",
-}
-
-
-class HistoryUnwritable(AdapterError):
-    """`cause`: a word for metrics; the text says more."""
-
-    def __init__(self, cause: str, text: str) -> None:
-        super().__init__(text)
-        self.cause = cause
 
 
 class Files(Protocol):
@@ -92,7 +64,7 @@ class Folder:
     def write(self, path: str, content: pa.Buffer) -> None:
         target = self._root / path
         unfinished = target.with_name(f".{target.name}.tmp")
-        with _translated(target.parent):
+        with translated(target.parent):
             self._make(target.parent)
             try:
                 _write_through(unfinished, content)
@@ -104,7 +76,7 @@ class Folder:
                 raise
 
     def days(self, table: str) -> list[str]:
-        with _translated(self._root):
+        with translated(self._root):
             try:
                 found = [entry.name for entry in os.scandir(self._root / table) if entry.is_dir(follow_symlinks=False)]
             except FileNotFoundError:
@@ -115,7 +87,7 @@ class Folder:
         """At once for readers: they look at no name with a dot in front."""
         folder = self._root / table / f"date={day}"
         hidden = folder.with_name(f".{folder.name}.deleted")
-        with _translated(folder):
+        with translated(folder):
             _remove_folder(hidden)  # a writer that was killed over it left some: nothing can be renamed to that
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(hidden)
@@ -123,7 +95,7 @@ class Folder:
 
     def tidy(self, table: str) -> None:
         root = self._root / table
-        with _translated(root):
+        with translated(root):
             for day in _folders(root):
                 if BEING_DELETED.fullmatch(day.name):
                     _remove_folder(day)
@@ -150,6 +122,9 @@ def _sync_folder(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NOTHING_TO_SYNC:
+            raise
     finally:
         os.close(descriptor)
 
@@ -185,16 +160,16 @@ class Bucket:
         self._made: fs.FileSystem | None = None
 
     def write(self, path: str, content: pa.Buffer) -> None:
-        with _translated(f"{self._scheme}://{self._root}"), self._files().open_output_stream(self._at(path)) as stream:
+        with translated(f"{self._scheme}://{self._root}"), self._files().open_output_stream(self._at(path)) as stream:
             stream.write(content)
 
     def days(self, table: str) -> list[str]:
-        with _translated(f"{self._scheme}://{self._root}"):
+        with translated(f"{self._scheme}://{self._root}"):
             found = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
             return _days_among([info.base_name for info in found if info.type is fs.FileType.Directory])
 
     def delete_day(self, table: str, day: str) -> None:
-        with _translated(f"{self._scheme}://{self._root}"), contextlib.suppress(FileNotFoundError):
+        with translated(f"{self._scheme}://{self._root}"), contextlib.suppress(FileNotFoundError):
             self._files().delete_dir(self._at(f"{table}/date={day}"))
 
     def tidy(self, table: str) -> None:
@@ -234,20 +209,3 @@ def _is_day(text: str) -> bool:
     with contextlib.suppress(ValueError):
         return bool(date.fromisoformat(text))
     return False
-
-
-@contextlib.contextmanager
-def _translated(place: object) -> Iterator[None]:
-    """Whatever the system or a provider's library says, in our words."""
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        words = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise HistoryUnwritable(_cause_of(error), f"{place}: {words}") from error
-
-
-def _cause_of(error: OSError | pa.ArrowException) -> str:
-    """Providers' libraries give no number, only words."""
-    number = getattr(error, "errno", None)
-    said = (cause for words, cause in PROVIDERS_WORDS.items() if words in str(error))
-    return CAUSES.get(number, "other") if number else next(said, "other")

@@ -9,8 +9,8 @@ import pytest
 
 from adapter import history as module
 from adapter.history import FileNames, History, stamp_text, writer_name
-from adapter.history_files import HistoryUnwritable
 from adapter.history_rows import Rows
+from adapter.history_trouble import HistoryUnwritable
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.processes import wait_until
 from tests import samples

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import stat
 import subprocess
 import sys
 import time
@@ -13,9 +14,10 @@ import pytest
 from pyarrow import parquet
 
 from adapter import history_files as module
-from adapter.history_files import Bucket, Folder, HistoryUnwritable, files_at
+from adapter.history_files import Bucket, Folder, files_at
 from adapter.history_parquet import encoded
 from adapter.history_rows import rows_of
+from adapter.history_trouble import HistoryUnwritable
 from tests.fake_store import FakeStore, fake_store
 from tests.histories import sample
 
@@ -82,6 +84,35 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("may not mount a file system of its own")
     yield disk
     subprocess.run(["umount", disk], check=True)
+
+
+def let_the_sync_of_folders_fail(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    fsync = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP])
+def test_a_file_system_that_syncs_no_folders_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Shares of Windows servers among them."""
+    let_the_sync_of_folders_fail(monkeypatch, number)
+    Folder(tmp_path / "new").write(PATH, content())
+
+    assert everything_in(tmp_path) == [f"new/{PATH}"]
+
+
+def test_a_folder_that_could_be_synced_and_was_not_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / PATH).parent.mkdir(parents=True)
+    let_the_sync_of_folders_fail(monkeypatch, errno.EIO)
+
+    assert refusal(Folder(tmp_path)).cause == "io"
 
 
 def test_a_location_below_a_file_is_told(tmp_path: Path) -> None:
