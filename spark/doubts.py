@@ -47,11 +47,13 @@ class Finding:
     brief: str
     """A few words, for a table."""
     words: str
+    asks: str = ""
+    """What a person does about this one, where it is not what TO_DO says of all with its code."""
 
     @property
     def to_do(self) -> str:
         """What a person does about it; empty: nothing, or it depends."""
-        return TO_DO.get(self.code, "")
+        return self.asks or TO_DO.get(self.code, "")
 
 
 TO_DO = {
@@ -94,24 +96,28 @@ def stuck(group: Group, _: Load) -> Finding | None:
         return None
     return Finding(
         "stuck",
-        Severity.URGENT,
+        Severity.URGENT if still[-1] else Severity.WATCH,
         f"Commits stood still for {words.plural(number, 'hour')} while messages waited",
         f"Stuck: in {words.plural(number, 'hour')} members were there and messages waited, but no commit moved. "
         "More replicas do not help: look for a message that cannot be processed, or work that takes longer than "
-        "max.poll.interval.ms.",
+        "max.poll.interval.ms." + ("" if still[-1] else " At the end it was over."),
     )
 
 
 def lag_without_members(group: Group, _: Load) -> Finding | None:
     hours = group.hours
-    alone = int(((hours.lag_p50 > 0) & (hours.members_max == 0)).sum())
-    if not alone:
+    alone = (hours.lag_p50 > 0) & (hours.members_max == 0)
+    number = int(alone.sum())
+    if not number:
         return None
+    had_members = np.nanmax(hours.members_max) > 0
     return Finding(
         "lag_without_members",
-        Severity.URGENT,
-        f"Messages waited for {words.plural(alone, 'hour')} without a member",
-        f"Messages waited through {words.plural(alone, 'hour')} in which the group had no member at all.",
+        Severity.URGENT if alone[-1] else Severity.WATCH,
+        f"Messages waited for {words.plural(number, 'hour')} without a member",
+        f"Messages waited through {words.plural(number, 'hour')} in which the group had no member at all."
+        + ("" if alone[-1] else " At the end it was over."),
+        "Start its consumers, or let an HPA on their lag do it." if had_members else "",
     )
 
 
@@ -215,7 +221,7 @@ def recreations(group: Group, _: Load) -> Finding | None:
     return Finding(
         "recreations",
         Severity.WATCH,
-        f"{words.plural(len(made), 'topic')} made again",
+        f"{words.plural(len(made), 'topic')} deleted and made again",
         f"Deleted and made again: {named}. What was not read of the old one is lost, and commits made for it mean "
         "nothing to the new one. Differences across the step are not counted.",
     )

@@ -8,7 +8,7 @@ import pytest
 
 from spark.advice import advice_for, loop_delay, rounded
 from spark.doubts import Finding, Severity
-from spark.figures import Above, Group, Pace, Periods, Windows, together
+from spark.figures import Above, Group, Pace, Periods, Windows, between, together
 from spark.presets import presets_for
 from spark.standing import drain_seconds
 from tests.report_groups import MONDAY, NO_WINDOWS, STEADY, group, hours, saturated, topic
@@ -168,6 +168,32 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
 )
 def test_what_the_data_does_not_show_is_not_said(code: str, of: Group) -> None:
     assert finding(of, code) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "trouble"),
+    [("stuck", STUCK), ("lag_without_members", changed(STUCK, members_max=0.0))],
+)
+def test_trouble_that_was_over_at_the_end_is_worth_watching_and_no_more_urgent(code: str, trouble: Periods) -> None:
+    over = finding(
+        read(together((between(trouble, np.arange(48) < 40), hours(since=MONDAY + timedelta(days=3))))), code
+    )
+
+    assert over is not None
+    assert over.severity is Severity.WATCH
+    assert "40 hours" in over.words
+    assert "At the end" in over.words
+
+
+def test_nobody_is_told_to_delete_a_group_that_had_members() -> None:
+    alone = changed(STUCK, members_max=0.0)
+    night_shift = together((hours(24), between(alone, np.arange(48) >= 24)))
+    never, at_times = (finding(read(of), "lag_without_members") for of in (alone, night_shift))
+
+    assert never is not None
+    assert at_times is not None
+    assert "delete" in never.to_do
+    assert (at_times.severity, "delete" in at_times.to_do, "HPA" in at_times.to_do) == (Severity.URGENT, False, True)
 
 
 def seen_again(consumed_before: float, consumed_since: float) -> Group:
