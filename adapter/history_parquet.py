@@ -1,4 +1,4 @@
-"""Rows of the history -> the bytes of a Parquet file, by the contract; the only `import pyarrow` beside the stores."""
+"""Rows of the history -> the bytes of a Parquet file, by the contract."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from adapter.arrow_arrays import array_of
 from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from adapter.history_rows import NAMES, Numbers, Rows
 
@@ -48,26 +49,11 @@ def table_of(rows: Rows) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
 
-# Arrays are made of their buffers: `pyarrow.array` would import pandas wherever that is installed, which takes seconds.
-
-
 def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
-    validity = _validity(values) if column.is_nullable else None
-    if column.type is Type.TEXT:
-        codes = _of_buffers(pa.int32(), values.astype(np.int32, copy=False), validity)
-        return pa.DictionaryArray.from_arrays(codes, _texts(rows.names[column.name]))
-    return _of_buffers(TYPES[column.type], values, validity)
-
-
-def _of_buffers(type_: pa.DataType, values: Numbers, validity: pa.Buffer | None) -> pa.Array:
-    assert values.dtype.itemsize == type_.bit_width // 8
-    return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
-
-
-def _validity(values: Numbers) -> pa.Buffer | None:
-    """A bit for each value that is none of the nulls; None where there are no nulls."""
-    is_known = values >= 0
-    return None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+    if column.type is not Type.TEXT:
+        return array_of(TYPES[column.type], values, is_nullable=column.is_nullable)
+    codes = array_of(pa.int32(), values.astype(np.int32, copy=False), is_nullable=column.is_nullable)
+    return pa.DictionaryArray.from_arrays(codes, _texts(rows.names[column.name]))
 
 
 def _texts(names: Sequence[str]) -> pa.Array:

@@ -86,6 +86,27 @@ TOTALS = (
 )
 """A threshold, an episode or a rate of any kind is found here, without a look at the deltas."""
 
+NAMES = ("cluster", "group", "topic")
+PLACE = (*NAMES, "partition")
+SERIES = (*NAMES, "topic_id", "partition")
+
+GAP = 1.5
+"""Intervals without a sample that make a gap."""
+
+CARRIED = (
+    Column("cluster", Type.TEXT, "the cluster's name in the settings"),
+    Column("group", Type.TEXT, "the consumer group"),
+    Column("topic", Type.TEXT, "the topic"),
+    Column("topic_id", Type.TEXT, "the topic's generation", is_nullable=True),
+    Column("partition", Type.INT32, "the partition's number"),
+    Column("seen_at", Type.TIME, "last sample in which anything was known", is_nullable=True),
+    Column("end_at", Type.TIME, "last sample in which the end was known", is_nullable=True),
+    Column("log_end", Type.INT64, "then", is_nullable=True),
+    Column("committed", Type.INT64, "in the last sample in which it was known", is_nullable=True),
+    Column("log_start", Type.INT64, "then", is_nullable=True),
+)
+"""What an hour hands to the next: the last known values of every series' generation; kept beside the tables, hidden."""
+
 PARTITIONS = (
     Column("cluster", Type.TEXT, "the cluster's name in the settings"),
     Column("group", Type.TEXT, "the consumer group"),

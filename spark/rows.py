@@ -1,0 +1,198 @@
+"""Rows of a table as numpy columns: what is computed with where Spark is not needed.
+
+Numbers are negative, or NaN, where they are not known: offsets, times and counts never are. Times are microseconds since
+the epoch. A text is a place in a sorted list of texts, negative where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from adapter.arrow_arrays import array_of
+from adapter.history_contract import Column, Type
+
+Values = NDArray[Any]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+UNKNOWN = -1
+
+ARROW_TYPES = {
+    Type.TIME: pa.timestamp("us", tz="UTC"),
+    Type.TEXT: pa.string(),
+    Type.INT32: pa.int32(),
+    Type.INT64: pa.int64(),
+    Type.FLOAT32: pa.float32(),
+    Type.FLOAT64: pa.float64(),
+    Type.FLAG: pa.bool_(),
+}
+NUMPY_TYPES: dict[Type, type[np.generic]] = {
+    Type.TIME: np.int64,
+    Type.TEXT: np.int32,
+    Type.INT32: np.int32,
+    Type.INT64: np.int64,
+    Type.FLOAT32: np.float32,
+    Type.FLOAT64: np.float64,
+    Type.FLAG: np.bool_,
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Columns of one length by their names; of text columns also their texts, sorted."""
+
+    columns: Mapping[str, Values]
+    texts: Mapping[str, pa.Array]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def __getitem__(self, name: str) -> Values:
+        return self.columns[name]
+
+    def taken(self, rows: Values) -> Rows:
+        """`rows`: flags, or places in the order that is wanted."""
+        return Rows({name: column[rows] for name, column in self.columns.items()}, self.texts)
+
+    def extended(self, columns: Mapping[str, Values]) -> Rows:
+        """With further columns, or others in the place of its own."""
+        return Rows({**self.columns, **columns}, self.texts)
+
+    def only(self, names: Iterable[str]) -> Rows:
+        kept = tuple(names)
+        return Rows({name: self.columns[name] for name in kept}, {n: self.texts[n] for n in kept if n in self.texts})
+
+    def code(self, column: str, text: str) -> int:
+        """Of a text; one that no row has where it does not occur."""
+        return int(pc.index(self.texts[column], text).as_py()) if text in self.texts[column].to_pylist() else -2
+
+
+def rows_of(table: pa.Table, contract: Sequence[Column]) -> Rows:
+    """The contract's columns of a table; those that it lacks are unknown in every row."""
+    kept = [column for column in contract if column.name in table.column_names]
+    missing = [column for column in contract if column.name not in table.column_names]
+    texts, columns = {}, {}
+    for column in kept:
+        values = table[column.name].combine_chunks()
+        if column.type is Type.TEXT:
+            columns[column.name], texts[column.name] = _coded(values)
+        else:
+            columns[column.name] = _numbers(values, column.type)
+    for column in missing:
+        columns[column.name] = np.full(table.num_rows, UNKNOWN, NUMPY_TYPES[column.type])
+        if column.type is Type.TEXT:
+            texts[column.name] = pa.array([], pa.string())
+    return Rows({column.name: columns[column.name] for column in contract}, texts)
+
+
+def none_of(contract: Sequence[Column]) -> Rows:
+    """No rows."""
+    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in contract])
+    return rows_of(schema.empty_table(), contract)
+
+
+def table_of(rows: Rows, contract: Sequence[Column]) -> pa.Table:
+    """Texts as dictionaries."""
+    arrays = [_array(rows, column) for column in contract]
+    return pa.Table.from_arrays(arrays, names=[column.name for column in contract])
+
+
+def joined(parts: Sequence[Rows]) -> Rows:
+    """One after another; all have the same columns."""
+    if len(parts) == 1:
+        return parts[0]
+    aligned = aligned_texts(parts)
+    names = list(aligned[0].columns)
+    return Rows({name: np.concatenate([part[name] for part in aligned]) for name in names}, aligned[0].texts)
+
+
+def aligned_texts(parts: Sequence[Rows]) -> list[Rows]:
+    """The same rows with the same texts in every part, for each text column of the first."""
+    texts = {name: _sorted_union([part.texts[name] for part in parts]) for name in parts[0].texts}
+    return [
+        Rows({**part.columns, **{name: _recoded(part, name, texts[name]) for name in texts}}, {**part.texts, **texts})
+        for part in parts
+    ]
+
+
+def numbered(*columns: Values) -> Ints:
+    """A number for each combination that occurs, 0, 1, …, in the order of the columns' values."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        least = int(column.min(initial=0))
+        number = _dense(number * (int(column.max(initial=0)) - least + 1) + (column - least))
+    return number
+
+
+def begins_of(*sorted_columns: Values) -> Ints:
+    """Where any of them has another value than in the row before; of the first row, too."""
+    if not len(sorted_columns[0]):
+        return np.empty(0, np.int64)
+    differs: Flags = np.logical_or.reduce([column[1:] != column[:-1] for column in sorted_columns])
+    return np.concatenate((np.zeros(1, np.int64), np.flatnonzero(differs) + 1))
+
+
+def _dense(number: Ints) -> Ints:
+    size = int(number.max(initial=-1)) + 1
+    if size > 4 * len(number) + 1_000_000:
+        return np.unique(number, return_inverse=True)[1]
+    occurs = np.zeros(size, np.bool_)
+    occurs[number] = True
+    dense: Ints = (np.cumsum(occurs) - 1)[number]
+    return dense
+
+
+def _numbers(values: pa.Array, type_: Type) -> Values:
+    if type_ is Type.TIME:
+        values = values.cast(ARROW_TYPES[Type.TIME]).cast(pa.int64())
+    if values.null_count:
+        values = pc.fill_null(values, float("nan") if pa.types.is_floating(values.type) else UNKNOWN)
+    numbers: Values = values.to_numpy(zero_copy_only=False)
+    return numbers
+
+
+def _coded(values: pa.Array) -> tuple[Values, pa.Array]:
+    """Places in the sorted texts, and these."""
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    found = encoded.dictionary.cast(pa.string())
+    texts = pc.unique(found).sort()
+    codes = _numbers(encoded.indices.cast(pa.int32()), Type.INT32)
+    return _places(found, texts)[codes], texts
+
+
+def _places(found: pa.Array, texts: pa.Array) -> Values:
+    """Of each text found its place in all texts; one more for what is none."""
+    places = pc.index_in(found, value_set=texts).to_numpy(zero_copy_only=False)
+    return np.append(places, UNKNOWN).astype(np.int32)
+
+
+def _sorted_union(texts: Sequence[pa.Array]) -> pa.Array:
+    first = texts[0]
+    if all(each.equals(first) for each in texts):
+        return first
+    return pc.unique(pa.concat_arrays(texts)).sort()
+
+
+def _recoded(part: Rows, name: str, texts: pa.Array) -> Values:
+    own = part.texts[name]
+    if own.equals(texts):
+        return part[name]
+    recoded: Values = _places(own, texts)[part[name]]
+    return recoded
+
+
+def _array(rows: Rows, column: Column) -> pa.Array:
+    values = rows[column.name].astype(NUMPY_TYPES[column.type], copy=False)
+    if column.type is Type.FLAG:
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+    if column.type is not Type.TEXT:
+        return array_of(ARROW_TYPES[column.type], values, is_nullable=column.is_nullable)
+    codes = array_of(pa.int32(), values, is_nullable=column.is_nullable)
+    return pa.DictionaryArray.from_arrays(codes, rows.texts[column.name])
