@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-from spark.compact import Outcome, compact
+from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.ending import Ending
 from spark.files import files_at
 from spark.problems import Interrupted, Unusable, said_by
@@ -49,7 +49,8 @@ def compact_command(
     now = datetime.now(UTC)
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         files = files_at(history, session)
-        outcome = compact(files, session, _time(until) or now, now, say, ending.check, expect=session.expect)
+        limits = Limits(in_memory=0) if master or is_submitted() else DEFAULT_LIMITS
+        outcome = compact(files, session, _time(until) or now, now, say, ending.check, limits, session.expect)
         _tell(outcome, say)
 
 

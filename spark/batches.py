@@ -43,15 +43,6 @@ class Staged:
     """Cluster -> who counted in the hour's last minute."""
 
 
-class Damaged(Exception):
-    """Files whose footers are sound, but not their rows."""
-
-    def __init__(self, reasons: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{path} {reason}" for path, reason in reasons.items()))
-        self.reasons = reasons
-        """Path of a file -> what is wrong with it."""
-
-
 class Engine(Protocol):
     """Both ways make the same tables."""
 

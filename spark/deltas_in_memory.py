@@ -39,7 +39,9 @@ def hour_of(samples: Rows, carried: Rows, start: int) -> Hour:
     """`samples`: of the hour that starts then, in any order, also several of one series and time; `carried`: CARRIED's
     columns, no two of one series."""
     samples, carried = aligned_texts((samples, carried)) if len(carried) else (samples, carried)
-    keys = {name: np.concatenate((samples[name], carried[name])) for name in SERIES} if len(carried) else samples.columns
+    keys = (
+        {name: np.concatenate((samples[name], carried[name])) for name in SERIES} if len(carried) else samples.columns
+    )
     topic = numbered(*(keys[name] for name in NAMES))
     place = numbered(topic, keys["partition"])
     number = numbered(place, keys["topic_id"])
@@ -137,7 +139,16 @@ def _is_best(ordered: Rows, moment: Ints) -> Flags:
     if is_same.any():
         twins = np.flatnonzero(is_same | np.concatenate(([False], is_same[:-1])))
         rows = ordered.taken(twins)
-        values = ("interval_seconds", "isolation", "state", "members", "log_start", "committed", "log_end", "received_at")
+        values = (
+            "interval_seconds",
+            "isolation",
+            "state",
+            "members",
+            "log_start",
+            "committed",
+            "log_end",
+            "received_at",
+        )
         best_last = np.lexsort([*(rows[name] for name in values), is_known(rows), moment[twins]])
         times = moment[twins][best_last]
         is_kept[twins[best_last]] = np.concatenate((times[1:] != times[:-1], [True]))

@@ -86,7 +86,9 @@ def _hour_of(totals: Rows, parts: Rows) -> _Hour:
         "lagging_covered_seconds": np.add.reduceat(
             np.nan_to_num(np.where(lagging_consumed >= 0, totals["seconds"], 0.0)), begins
         ),
-        "expected_samples": np.floor(HOUR_SECONDS / (np.add.reduceat(interval, begins) / cycles) + 0.5).astype(np.int64),
+        "expected_samples": np.floor(HOUR_SECONDS / (np.add.reduceat(interval, begins) / cycles) + 0.5).astype(
+            np.int64
+        ),
         "gaps": counts(totals["is_after_gap"], begins),
         **{name: sums(totals[name], begins)[0] for name in ("resets", "rewinds", "skips", "recreations")},
         "partitions": greatest(totals["partitions"], begins),
@@ -182,4 +184,5 @@ def _percentiles(lags: Values, topic: Ints, samples: Ints) -> dict[str, Values]:
 
 def _ratio(number: Values, of: Values) -> Values:
     """NaN where the number is not known, or is one of nothing."""
-    return np.divide(number, of, out=np.full(len(number), np.nan), where=(number >= 0) & (of > 0))
+    ratio: Values = np.divide(number, of, out=np.full(len(number), np.nan), where=(number >= 0) & (of > 0))
+    return ratio

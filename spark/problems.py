@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 
 class Unusable(Exception):
@@ -11,6 +11,15 @@ class Unusable(Exception):
 
 class Interrupted(Exception):
     """SIGTERM or SIGINT came: status 143, and what was begun is begun again by the next run."""
+
+
+class Damaged(Exception):
+    """Files whose footers are sound, but not their rows."""
+
+    def __init__(self, reasons: Mapping[str, str]) -> None:
+        super().__init__("; ".join(f"{path} {reason}" for path, reason in reasons.items()))
+        self.reasons = reasons
+        """Path of a file -> what is wrong with it."""
 
 
 UNREADABLE = "FAILED_READ_FILE"

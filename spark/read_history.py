@@ -19,6 +19,7 @@ from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from spark.files import File, Files, pattern_sign
 
 HOUR = timedelta(hours=1)
+DAMAGED = "is damaged: its footer can be read, its rows cannot"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 SPARK_TYPES: dict[Type, T.DataType] = {

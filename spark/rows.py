@@ -1,7 +1,7 @@
 """Rows of a table as numpy columns: what is computed with where Spark is not needed.
 
-Numbers are negative, or NaN, where they are not known: offsets, times and counts never are. Times are microseconds since
-the epoch. A text is a place in a sorted list of texts, negative where there is none.
+Numbers are negative, or NaN, where they are not known: offsets, times and counts never are. Times are microseconds
+since the epoch. A text is a place in a sorted list of texts, negative where there is none.
 """
 
 from __future__ import annotations
@@ -114,8 +114,9 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def aligned_texts(parts: Sequence[Rows]) -> list[Rows]:
-    """The same rows with the same texts in every part, for each text column of the first."""
-    texts = {name: _sorted_union([part.texts[name] for part in parts]) for name in parts[0].texts}
+    """The same rows with the same texts in every part, for the text columns that all parts have."""
+    shared = [name for name in parts[0].texts if all(name in part.texts for part in parts)]
+    texts = {name: _sorted_union([part.texts[name] for part in parts]) for name in shared}
     return [
         Rows({**part.columns, **{name: _recoded(part, name, texts[name]) for name in texts}}, {**part.texts, **texts})
         for part in parts
@@ -191,7 +192,8 @@ def _recoded(part: Rows, name: str, texts: pa.Array) -> Values:
 def _array(rows: Rows, column: Column) -> pa.Array:
     values = rows[column.name].astype(NUMPY_TYPES[column.type], copy=False)
     if column.type is Type.FLAG:
-        return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+        return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
     if column.type is not Type.TEXT:
         return array_of(ARROW_TYPES[column.type], values, is_nullable=column.is_nullable)
     codes = array_of(pa.int32(), values, is_nullable=column.is_nullable)

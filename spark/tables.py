@@ -11,14 +11,15 @@ from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from adapter.history_contract import Column, Type
+from adapter.history_contract import Column
 from spark.files import File, Files, LocalFiles
 from spark.problems import Unusable
 from spark.read_history import folder_of, schema_of
+from spark.rows import ARROW_TYPES
 from spark.tables_contract import DAILY, HOURLY, PARTITIONS, TOTALS
 from spark.told import COLUMNS, NAMES, Key, Told, series_of
 from spark.told_by_spark import small, told_by_spark
@@ -27,15 +28,6 @@ from spark.told_in_memory import told_in_memory
 IN_MEMORY_ROWS = 2_000_000
 """Totals of the driver; more are Spark's. With all that is computed from it a row takes about 350 bytes."""
 SHARES = (*NAMES, "partition", "produced", "consumed", "lag_max")
-ARROW_TYPES = {
-    Type.TIME: pa.timestamp("us", tz="UTC"),
-    Type.TEXT: pa.string(),
-    Type.INT32: pa.int32(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT32: pa.float32(),
-    Type.FLOAT64: pa.float64(),
-    Type.FLAG: pa.bool_(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +99,19 @@ class Tables:
 def _read(files: Files, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
     """A column that a file does not have is null in its rows, as in Spark."""
     schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in contract])
-    local = [files.uri(path).removeprefix("file://") for path in paths]
+    wanted = pa.schema([schema.field(name) for name in columns])
     try:
-        return ds.dataset(local, schema=schema, format="parquet").to_table(columns=list(columns))
+        parts = [_columns_of(files.uri(path).removeprefix("file://"), columns) for path in paths]
+        return pa.concat_tables([wanted.empty_table(), *parts], promote_options="default")
     except pa.ArrowException as error:
         raise Unusable(f"a table of {files.uri()} cannot be read: {str(error).splitlines()[0]}") from error
+
+
+def _columns_of(path: str, columns: Sequence[str]) -> pa.Table:
+    """Without `pyarrow.dataset`, which would import pandas: a second, where it is installed."""
+    with pq.ParquetFile(path) as file:
+        there = set(file.schema_arrow.names)
+        return file.read([name for name in columns if name in there])
 
 
 def _nothing(contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:

@@ -10,6 +10,8 @@ tells how they are computed.
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from adapter.history_contract import SAMPLES, Column, Type
 
 DELTAS = (
@@ -92,6 +94,9 @@ SERIES = (*NAMES, "topic_id", "partition")
 
 GAP = 1.5
 """Intervals without a sample that make a gap."""
+
+REMEMBERED = timedelta(days=31)
+"""A series of which nothing was known for longer starts anew."""
 
 CARRIED = (
     Column("cluster", Type.TEXT, "the cluster's name in the settings"),

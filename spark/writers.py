@@ -3,16 +3,12 @@ ties: the writer of the minute before, else the smaller name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
-
-from spark.deltas import SERIES, is_known
-
-MINUTE_SECONDS = 60
+from spark.batches import Batch, minute_of
+from spark.read_history import HOUR
+from spark.records import ANY
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,13 +25,6 @@ Chosen = Mapping[tuple[str, int], str]
 """(cluster, minute) -> the writer that counts."""
 
 
-def counts_of(samples: DataFrame) -> list[Count]:
-    """A job over all rows; a row that is there twice counts once."""
-    once = samples.groupBy("writer", *SERIES, "sampled_at").agg(F.max(is_known().cast("int")).alias("known"))
-    found = once.groupBy("cluster", _minute().alias("minute"), "writer").agg(F.sum("known").alias("known")).collect()
-    return [Count(row["cluster"], row["minute"], row["writer"], row["known"]) for row in found]
-
-
 def chosen_of(counts: Iterable[Count], before: Chosen) -> dict[tuple[str, int], str]:
     """`before`: who counted in the minute before the first one, where that is known."""
     by_minute: dict[tuple[str, int], list[Count]] = {}
@@ -50,27 +39,12 @@ def chosen_of(counts: Iterable[Count], before: Chosen) -> dict[tuple[str, int], 
     return {key: chosen[key] for key in by_minute}
 
 
-def of_chosen(session: SparkSession, samples: DataFrame, chosen: Chosen) -> DataFrame:
-    """The rows of the writers that count."""
-    keys = list(chosen)
-    table = session.createDataFrame(
-        pa.table(
-            {
-                "cluster": pa.array([cluster for cluster, _ in keys], pa.string()),
-                "minute": pa.array([minute for _, minute in keys], pa.int64()),
-                "writer": pa.array([chosen[key] for key in keys], pa.string()),
-            }
-        )
-    )
-    rows = samples.withColumn("minute", _minute())
-    return rows.join(F.broadcast(table), on=["cluster", "minute", "writer"], how="left_semi").drop("minute")
-
-
-def clusters_at(totals: DataFrame, minute: int) -> list[str]:
-    """The clusters that have a sample in this minute."""
-    found = totals.where(_minute() == minute).select("cluster").distinct().collect()
-    return sorted(row["cluster"] for row in found)
-
-
-def _minute() -> Column:
-    return F.floor(F.unix_seconds("sampled_at") / MINUTE_SECONDS)
+def chosen_before(batch: Batch, clusters_at: Callable[[str, int], Iterable[str]]) -> Chosen:
+    """Who counted in the minute before the batch; `clusters_at`: the clusters of an hour's folder that have a sample in
+    a minute."""
+    first, before = batch.hours[0].start, batch.before
+    if before is None or before.record is None or before.start + HOUR != first:
+        return {}
+    minute, writers = minute_of(first) - 1, before.record.writers
+    clusters = clusters_at(before.folder, minute) if ANY in writers else writers
+    return {(cluster, minute): writers.get(cluster, writers.get(ANY, "")) for cluster in clusters}

@@ -43,7 +43,8 @@ def is_chosen(samples: Rows, writer: Ints, writers: Sequence[str], chosen: Chose
     first[number] = np.arange(len(number))
     places = {name: place for place, name in enumerate(writers)}
     wanted = [places[chosen[clusters[samples["cluster"][row]], int(minute[row])]] for row in first.tolist()]
-    return np.array(wanted, np.int64)[number] == writer
+    is_one: Flags = np.array(wanted, np.int64)[number] == writer
+    return is_one
 
 
 def clusters_at(totals: Rows, minute: int) -> list[str]:

@@ -1,6 +1,7 @@
 import math
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 from adapter.history_contract import Type
 from spark.__main__ import app
-from spark.compact import Outcome, compact
+from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.files import LocalFiles
 from spark.plan import found_in
 from spark.problems import Unusable
@@ -50,8 +51,31 @@ def no_session() -> SparkSession:
     raise AssertionError("no session is needed")
 
 
-def compacted(root: Path, session: SparkSession, until: datetime = NOW, batch_rows: int = 8_000_000) -> Outcome:
-    return compact(LocalFiles(root), lambda: session, until, NOW, lambda _: None, batch_rows=batch_rows)
+IN_MEMORY, BY_SPARK = DEFAULT_LIMITS, Limits(in_memory=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One of the two to compact; in memory no session may be asked for."""
+
+    limits: Limits
+    session: Callable[[], SparkSession]
+
+
+@pytest.fixture(params=["in_memory", "by_spark"])
+def way(request: pytest.FixtureRequest) -> Way:
+    return way_of(request.param, request)
+
+
+def way_of(name: str, request: pytest.FixtureRequest) -> Way:
+    if name == "in_memory":
+        return Way(IN_MEMORY, no_session)
+    session = request.getfixturevalue("spark_session")
+    return Way(BY_SPARK, lambda: session)
+
+
+def compacted(root: Path, way: Way, until: datetime = NOW) -> Outcome:
+    return compact(LocalFiles(root), way.session, until, NOW, lambda _: None, limits=way.limits)
 
 
 def differences(found: Mapping[tuple[object, ...], Row], wanted: Mapping[tuple[object, ...], Row]) -> list[str]:
@@ -79,24 +103,40 @@ def assert_as_the_oracle_says(root: Path, rows: list[Row]) -> None:
         assert not told, f"{table}: {told[:5]}"
 
 
-@settings(max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_histories_become_the_tables_that_the_oracle_makes(
-    spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory, seed: int
+    tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    """Forty histories at once, each a cluster; the late files come after a first compaction."""
+    way = Way(IN_MEMORY, no_session)
+    assert_both_compactions_are_right(tmp_path_factory.mktemp("history"), Random(seed), way, way)  # noqa: S311 -- a history
+
+
+@pytest.mark.parametrize("first", [IN_MEMORY, BY_SPARK], ids=["in_memory_then_by_spark", "by_spark_then_in_memory"])
+@settings(max_examples=1, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32))
+def test_random_histories_become_the_same_tables_by_spark_and_each_way_goes_on_where_the_other_ended(
+    spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory, first: Limits, seed: int
+) -> None:
     chance = Random(seed)  # noqa: S311 -- a history, no secret
-    root = tmp_path_factory.mktemp("history")
+    spark = Way(replace(BY_SPARK, of_spark=chance.choice([400, 10_000])), lambda: spark_session)
+    memory = Way(IN_MEMORY, no_session)
+    ways = (memory, spark) if first is IN_MEMORY else (spark, memory)
+
+    assert_both_compactions_are_right(tmp_path_factory.mktemp("history"), chance, *ways)
+
+
+def assert_both_compactions_are_right(root: Path, chance: Random, first: Way, second: Way) -> None:
+    """Forty histories at once, each a cluster; the late files come after a first compaction."""
     written = [part for number in range(40) for part in history(f"c{number:02d}", chance)]
     early = [part for part in written if not part.is_late]
-    batch_rows = chance.sample([400, 10_000], 2)  # several batches now or later, one batch the other time
 
     lay(root, early)
-    compacted(root, spark_session, batch_rows=batch_rows[0])
+    compacted(root, first)
     assert_as_the_oracle_says(root, [row for part in early for row in part.rows])
 
     lay(root, written)
-    compacted(root, spark_session, batch_rows=batch_rows[1])
+    compacted(root, second)
     assert_as_the_oracle_says(root, [row for part in written for row in part.rows])
 
 
@@ -104,38 +144,34 @@ def hours_of(outcome: Outcome) -> list[int]:
     return [hour.hour for hour in outcome.hours]
 
 
-def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(way: Way, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(10, 2, 9)])
-    compacted(tmp_path, spark_session)
+    compacted(tmp_path, way)
 
     again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
 
     assert (again.hours, again.days) == ((), ())
 
 
-def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it(
-    spark_session: SparkSession, tmp_path: Path
-) -> None:
+def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it(way: Way, tmp_path: Path) -> None:
     rows = [sample(0, 1, 10), sample(3600, 1, 20), sample(7200, 1, 30)]
     write(tmp_path, rows)
-    compacted(tmp_path, spark_session)
+    compacted(tmp_path, way)
     late = sample(1800, 1, 14)
     write(tmp_path, [late])
 
-    outcome = compacted(tmp_path, spark_session)
+    outcome = compacted(tmp_path, way)
 
     assert hours_of(outcome) == [6, 7]
     assert_as_the_oracle_says(tmp_path, [row | {"writer": "adapter-0"} for row in (*rows, late)])
 
 
-def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(
-    spark_session: SparkSession, tmp_path: Path
-) -> None:
+def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(way: Way, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 10), sample(3600, 1, 20)])
-    compacted(tmp_path, spark_session)
+    compacted(tmp_path, way)
     write(tmp_path, [sample(1800, 1, 14)])
 
-    outcome = compacted(tmp_path, spark_session, until=START + timedelta(hours=1))
+    outcome = compacted(tmp_path, way, until=START + timedelta(hours=1))
 
     assert hours_of(outcome) == [6]
     assert sorted(str(row["hour"]) for row in read(tmp_path, "hourly")) == [
@@ -146,23 +182,21 @@ def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(
     assert day["hours"] == 2
 
 
-def test_an_unfinished_hour_is_left_alone(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_an_unfinished_hour_is_left_alone(way: Way, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(3600, 1, 2)])
 
-    outcome = compacted(tmp_path, spark_session, until=START + timedelta(seconds=7199))
+    outcome = compacted(tmp_path, way, until=START + timedelta(seconds=7199))
 
     assert hours_of(outcome) == [6]
 
 
-def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(
-    spark_session: SparkSession, tmp_path: Path
-) -> None:
+def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(way: Way, tmp_path: Path) -> None:
     (good,) = write(tmp_path, [sample(0, 1, 2), sample(10, 1, 5)])
     (good.parent / "torn-20261120T060000.000000Z.parquet").write_bytes(good.read_bytes()[:200])
     (misplaced,) = write(tmp_path, [sample(20, 1, 6)], "b")
     write_file(misplaced.parent, [sample(30, 1, 7), sample(4000, 1, 8)], "c")
 
-    outcome = compacted(tmp_path, spark_session)
+    outcome = compacted(tmp_path, way)
 
     assert {Path(each.path).name.split("-")[0]: each.reason for each in outcome.skipped} == {
         "torn": "is torn, or no Parquet file",
@@ -172,32 +206,32 @@ def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(
     assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START, START + timedelta(seconds=10)]
 
 
-def test_a_file_with_damaged_pages_is_skipped_and_named(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_a_file_with_damaged_pages_is_skipped_and_named(way: Way, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2)])
     (damaged,) = write(tmp_path, [sample(10, 1, 5)], "b")
     content = damaged.read_bytes()
     damaged.write_bytes(content[:4] + b"\xff" * 200 + content[204:])
 
-    (skipped,) = compacted(tmp_path, spark_session).skipped
+    (skipped,) = compacted(tmp_path, way).skipped
 
     assert skipped.path == str(damaged.relative_to(tmp_path))
     assert skipped.reason == "is damaged: its footer can be read, its rows cannot"
     assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START]
 
 
-def test_an_hour_of_nothing_but_torn_files_is_done_once(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_an_hour_of_nothing_but_torn_files_is_done_once(way: Way, tmp_path: Path) -> None:
     (only,) = write(tmp_path, [sample(0, 1, 2)])
     only.write_bytes(b"PAR1")
 
-    first, second = compacted(tmp_path, spark_session), compacted(tmp_path, spark_session)
+    first, second = compacted(tmp_path, way), compacted(tmp_path, way)
 
     assert (hours_of(first), hours_of(second), read(tmp_path, "hourly")) == ([6], [], [])
 
 
-def test_a_folder_of_the_future_is_named(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_a_folder_of_the_future_is_named(way: Way, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(400 * 86400, 1, 2)])
 
-    (skipped,) = compacted(tmp_path, spark_session).skipped
+    (skipped,) = compacted(tmp_path, way).skipped
 
     assert (skipped.path, skipped.reason) == ("samples/date=2027-12-25/hour=06", "lies in the future")
 
@@ -212,24 +246,24 @@ def test_the_last_hour_of_the_calendar_lies_in_the_future(tmp_path: Path) -> Non
     assert skipped.reason == "lies in the future"
 
 
-def test_samples_that_retention_took_stay_in_the_tables(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_samples_that_retention_took_stay_in_the_tables(way: Way, tmp_path: Path) -> None:
     paths = write(tmp_path, [sample(0, 1, 10), sample(3600, 1, 20)])
-    compacted(tmp_path, spark_session)
+    compacted(tmp_path, way)
     before = read(tmp_path, "hourly")
     paths[0].unlink()
     shutil.rmtree(tmp_path / "deltas/date=2026-11-20/hour=06")
 
-    outcome = compacted(tmp_path, spark_session)
+    outcome = compacted(tmp_path, way)
 
     assert (outcome.hours, outcome.days, read(tmp_path, "hourly")) == ((), (), before)
     assert [path.name for path in tmp_path.glob("_carry/*/*")] == ["hour=07"]
 
 
-def test_no_sample_is_touched_and_nothing_hidden_is_left(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_no_sample_is_touched_and_nothing_hidden_is_left(way: Way, tmp_path: Path) -> None:
     (path,) = write(tmp_path, [sample(0, 1, 2)])
     content = path.read_bytes()
 
-    compacted(tmp_path, spark_session)
+    compacted(tmp_path, way)
 
     assert path.read_bytes() == content
     assert sorted(each.name for each in tmp_path.iterdir()) == [
@@ -258,9 +292,9 @@ def test_a_time_that_is_none_ends_the_command_with_status_2(tmp_path: Path) -> N
     assert (result.exit_code, result.stderr) == (2, "kafka-lag-report: 'soon' is no time like 2026-11-20T07:00Z\n")
 
 
-def test_columns_have_the_types_of_the_contract(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_columns_have_the_types_of_the_contract(way: Way, tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(10, 1, 5)])
-    compacted(tmp_path, spark_session)
+    compacted(tmp_path, way)
 
     for table, columns in TABLES.items():
         path = next(each for each in (tmp_path / table).rglob("*.parquet") if not each.name.startswith("."))

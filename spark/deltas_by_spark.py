@@ -6,42 +6,16 @@ so rows are shuffled and sorted by a 64-bit hash of them, in which half a millio
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
+from adapter.history_contract import Column as Contract
+from adapter.history_contract import Type
 from spark.labels import LABEL, NUMBERS, labelled, with_texts
-from spark.tables_contract import DELTAS, PARTITIONS, TOTALS
+from spark.tables_contract import CARRIED, DELTAS, GAP, NAMES, PARTITIONS, PLACE, REMEMBERED, SERIES, TOTALS
 
-REMEMBERED = timedelta(days=31)
-"""A series of which nothing was known for longer starts anew."""
-
-GAP = 1.5
-"""Intervals without a sample that make a gap."""
-
-NAMES = ("cluster", "group", "topic")
-SERIES = (*NAMES, "topic_id", "partition")
-PLACE = (*NAMES, "partition")
-
-CARRIED = T.StructType(
-    [
-        T.StructField("cluster", T.StringType()),
-        T.StructField("group", T.StringType()),
-        T.StructField("topic", T.StringType()),
-        T.StructField("topic_id", T.StringType()),
-        T.StructField("partition", T.IntegerType()),
-        T.StructField("seen_at", T.TimestampType()),
-        T.StructField("end_at", T.TimestampType()),
-        T.StructField("log_end", T.LongType()),
-        T.StructField("committed", T.LongType()),
-        T.StructField("log_start", T.LongType()),
-    ]
-)
-"""The last known values of a series' generation: the end and when it was sampled; the commit and its sample's start."""
-
-_NO_START = -1
+_NO_START = _UNKNOWN = -1
+_HASHED, _SEPARATOR = 15, "\x1f"
 
 
 def deltas_of(samples: DataFrame, carried: DataFrame, labels: DataFrame) -> DataFrame:
@@ -236,7 +210,7 @@ def carried_of(series_hours: DataFrame, carried: DataFrame, hours: DataFrame) ->
     """
     until_now = Window.partitionBy("series").orderBy("place")
     own = series_hours.join(F.broadcast(hours), on="at", how="inner")
-    values = [field.name for field in CARRIED.fields]
+    values = [column.name for column in CARRIED]
     rows = own.select(*values, "place").unionByName(carried.select(*values, F.lit(-1).alias("place")))
     last_place = hours.agg(F.max("place").alias("last_place"))
     known = ("seen_at", "end_at", "log_end", "committed", "log_start")
@@ -263,6 +237,15 @@ def carried_of(series_hours: DataFrame, carried: DataFrame, hours: DataFrame) ->
 
 
 def digests_of(carried: DataFrame) -> DataFrame:
-    """`at`, `digest`: the same for the same rows in any order."""
-    names = [field.name for field in CARRIED.fields]
-    return carried.groupBy("at").agg(F.hex(F.bit_xor(F.xxhash64(*names))).alias("digest"), F.count("*").alias("series"))
+    """`at`, `digest`, `series`: the same for the same rows in any order, and as `compact_in_memory` finds it."""
+    row = F.sha2(F.concat_ws(_SEPARATOR, *map(_as_text, CARRIED)), 256)
+    number = F.conv(F.substring(row, 1, _HASHED), 16, 10).cast("bigint")
+    return carried.groupBy("at").agg(F.bit_xor(number).alias("digest"), F.count("*").alias("series"))
+
+
+def _as_text(column: Contract) -> Column:
+    value = F.col(column.name)
+    if column.type is Type.TEXT:
+        return F.coalesce(value, F.lit(""))
+    number = F.unix_micros(value) if column.type is Type.TIME else value
+    return F.coalesce(number, F.lit(_UNKNOWN)).cast("string")
