@@ -91,15 +91,17 @@ class BySpark:
         """The rows of the writers that count, and who counted in each hour's last minute."""
         session = self.start()
         samples = samples_of(session, self.files, batch.files)
-        if len({each.writer for each in batch.files}) <= 1:
-            return samples, {start: {ANY: each[0].writer} if each else {} for start, each in batch.sound.items()}
+        writers = {start: sorted({each.writer for each in sound}) for start, sound in batch.sound.items()}
+        alone = {start: {ANY: name for name in names} for start, names in writers.items() if len(names) <= 1}
+        if len({name for names in writers.values() for name in names}) <= 1:
+            return samples, alone
         chosen = chosen_of(counts_of(samples), chosen_before(batch, self._clusters_at))
-        last = {hour.start: minute_of(hour.start + HOUR) - 1 for hour in batch.hours}
+        ends = {hour.start: minute_of(hour.start + HOUR) - 1 for hour in batch.hours}
         at_end = {
             start: {cluster: writer for (cluster, minute), writer in chosen.items() if minute == end}
-            for start, end in last.items()
+            for start, end in ends.items()
         }
-        return of_chosen(session, samples, chosen), at_end
+        return of_chosen(session, samples, chosen), at_end | alone
 
     def _clusters_at(self, folder: str, minute: int) -> list[str]:
         return clusters_at(self._read(TOTALS, [f"totals/{folder}"]), minute)

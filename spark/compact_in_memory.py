@@ -31,6 +31,13 @@ from spark.writers_in_memory import clusters_at, counts_of, is_chosen
 HASHED = 15
 """Hexadecimal digits: of a row's hash, as much as a signed number of 64 bits holds."""
 SEPARATOR = "\x1f"
+# Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, beginning with the least of them, so that
+# the way down from one series to the next one widens a whole block of offsets: zstd alone makes less of these.
+ENCODINGS = {
+    **dict.fromkeys(PLAIN_NUMBERS, "DELTA_BINARY_PACKED"),
+    "received_at": "DELTA_BINARY_PACKED",
+    **dict.fromkeys(("committed", "log_end"), "PLAIN"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,15 +99,13 @@ class InMemory:
 def write(path: Path, rows: Rows, contract: Sequence[Column]) -> None:
     """One Parquet file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    plain = [column.name for column in contract if column.name in PLAIN_NUMBERS or column.name == "received_at"]
+    own = {name: encoding for name, encoding in ENCODINGS.items() if any(name == column.name for column in contract)}
     pq.write_table(
         table_of(rows, contract),
         path,
         compression="zstd",
-        column_encoding=dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
-        use_dictionary=[
-            column.name for column in contract if column.name not in plain and column.type is not Type.FLAG
-        ],
+        column_encoding=own,
+        use_dictionary=[column.name for column in contract if column.name not in own and column.type is not Type.FLAG],
         store_schema=False,
     )
 

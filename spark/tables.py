@@ -100,18 +100,18 @@ def _read(files: Files, paths: Sequence[str], contract: Sequence[Column], column
     """A column that a file does not have is null in its rows, as in Spark."""
     schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in contract])
     wanted = pa.schema([schema.field(name) for name in columns])
-    try:
-        parts = [_columns_of(files.uri(path).removeprefix("file://"), columns) for path in paths]
-        return pa.concat_tables([wanted.empty_table(), *parts], promote_options="default")
-    except pa.ArrowException as error:
-        raise Unusable(f"a table of {files.uri()} cannot be read: {str(error).splitlines()[0]}") from error
+    parts = [_columns_of(files, path, columns) for path in paths]
+    return pa.concat_tables([wanted.empty_table(), *parts], promote_options="default")
 
 
-def _columns_of(path: str, columns: Sequence[str]) -> pa.Table:
+def _columns_of(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
     """Without `pyarrow.dataset`, which would import pandas: a second, where it is installed."""
-    with pq.ParquetFile(path) as file:
-        there = set(file.schema_arrow.names)
-        return file.read([name for name in columns if name in there])
+    try:
+        with pq.ParquetFile(files.uri(path).removeprefix("file://")) as file:
+            there = set(file.schema_arrow.names)
+            return file.read([name for name in columns if name in there])
+    except pa.ArrowException as error:
+        raise Unusable(f"{files.uri(path)} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _nothing(contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:

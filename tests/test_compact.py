@@ -1,3 +1,4 @@
+import json
 import math
 import shutil
 from collections.abc import Callable, Mapping
@@ -138,6 +139,26 @@ def assert_both_compactions_are_right(root: Path, chance: Random, first: Way, se
     lay(root, written)
     compacted(root, second)
     assert_as_the_oracle_says(root, [row for part in written for row in part.rows])
+
+
+def test_both_ways_leave_the_same_records(spark_session: SparkSession, tmp_path: Path) -> None:
+    """So that neither does again what the other one did."""
+    chance = Random(1)  # noqa: S311 -- a history, no secret
+    written = [part for number in range(10) for part in history(f"c{number}", chance)]
+    ways = {"memory": Way(IN_MEMORY, no_session), "spark": Way(BY_SPARK, lambda: spark_session)}
+    for name, way in ways.items():
+        lay(tmp_path / name, written)
+        compacted(tmp_path / name, way)
+
+    memory, spark = (records_of(tmp_path / name) for name in ways)
+
+    assert memory
+    assert memory == spark
+
+
+def records_of(root: Path) -> dict[str, object]:
+    paths = root.glob("deltas/*/*/_inputs.json")
+    return {str(path.relative_to(root)): json.loads(path.read_text()) for path in paths}
 
 
 def hours_of(outcome: Outcome) -> list[int]:
