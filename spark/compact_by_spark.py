@@ -92,7 +92,7 @@ class BySpark:
         session = self.start()
         samples = samples_of(session, self.files, batch.files)
         writers = {start: sorted({each.writer for each in sound}) for start, sound in batch.sound.items()}
-        alone = {start: {ANY: name for name in names} for start, names in writers.items() if len(names) <= 1}
+        alone = {start: dict(zip([ANY], names, strict=False)) for start, names in writers.items() if len(names) <= 1}
         if len({name for names in writers.values() for name in names}) <= 1:
             return samples, alone
         chosen = chosen_of(counts_of(samples), chosen_before(batch, self._clusters_at))
