@@ -31,7 +31,7 @@ from spark.writers_in_memory import clusters_at, counts_of, is_chosen
 HASHED = 15
 """Hexadecimal digits: of a row's hash, as much as a signed number of 64 bits holds."""
 SEPARATOR = "\x1f"
-# Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, beginning with the least of them: the way
+# Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, from the least of them on: the way
 # down from one series to the next one widens a whole block of offsets, and zstd alone makes less of these.
 ENCODINGS = {
     **dict.fromkeys(PLAIN_NUMBERS, "DELTA_BINARY_PACKED"),
