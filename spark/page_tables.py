@@ -40,7 +40,7 @@ def attention_table(report: Report) -> str:
         "Lag max",
         "Time above",
         "Busiest hour",
-        "Members / partitions",
+        "Members /<br/>partitions",
         "HPA min&#8211;max",
     )
     return table(heads, rows, {3, 4, 5, 6, 7, 8}, {2})
