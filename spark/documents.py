@@ -131,7 +131,7 @@ def markdown_of(report: Report) -> str:
     ]
     for standing in report.standings:
         if standing.advice.findings:
-            lines += [f"## {markdown(words.name(standing.group.name))}", ""]
+            lines += [f"## {markdown(standing.called)}", ""]
             lines += [f"- **{it.severity.word}**: {markdown(it.words)}" for it in standing.advice.findings]
             lines.append("")
     lines += [
@@ -162,7 +162,7 @@ def _line(standing: Standing) -> str:
     hpa = advice.hpa
     cells = (
         standing.severity.word,
-        markdown(words.name(group.name)),
+        markdown(standing.called),
         markdown(", ".join(topic.name for topic in group.topics)),
         words.count(sum(lag.p95 for lag in lags) if lags else None),
         words.count(sum(lag.max for lag in lags) if lags else None),

@@ -57,8 +57,8 @@ def at_a_glance(report: Report) -> str:
     standings = report.standings
     if not standings:
         return "There is no group in this range."
-    urgent = [words.name(it.group.name) for it in standings if it.severity is Severity.URGENT]
-    watched = [words.name(it.group.name) for it in standings if it.severity is Severity.WATCH]
+    urgent = [it.called for it in standings if it.severity is Severity.URGENT]
+    watched = [it.called for it in standings if it.severity is Severity.WATCH]
     if not urgent and not watched:
         return f"None of {words.plural(len(standings), 'group')} needs attention."
     said = []

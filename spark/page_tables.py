@@ -50,7 +50,7 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
     group, advice = standing.group, standing.advice
     lags = [topic.lag for topic in group.topics if topic.lag]
     hpa = advice.hpa
-    name = escaped(words.name(group.name))
+    name = escaped(standing.called)
     if number < MOST_SECTIONS:
         name = f'<a href="#group-{number}">{name}</a>'
     top = advice.findings[0] if advice.findings and advice.findings[0].severity > Severity.NOTE else None

@@ -6,6 +6,7 @@ partitions of an hour only where it was some topic's busiest. Everything after t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -85,10 +86,8 @@ def groups_of(
         )
         for key, of in hours.items()
     }
-    return tuple(
-        _group(pair, {key: topic for key, topic in topics.items() if key[:2] == pair}, told)
-        for pair in sorted({key[:2] for key in topics})
-    )
+    by_group = itertools.groupby(sorted(topics), key=lambda key: key[:2])
+    return tuple(_group(pair, {key: topics[key] for key in keys}, told) for pair, keys in by_group)
 
 
 def threshold_of(hours: Periods) -> int:
@@ -104,13 +103,14 @@ def interval_of(hours: Periods) -> float:
 
 
 def _group(pair: Pair, topics: Mapping[Key, Topic], told: Told) -> Group:
+    """`topics` in their order."""
     paces = [told.measured[key].pace for key in topics if key in told.measured]
     hours = together([topic.hours for topic in topics.values()])
     return Group(
         cluster=pair[0],
         name=pair[1],
         interval_seconds=min(interval_of(topic.hours) for topic in topics.values()),
-        topics=tuple(topics[key] for key in sorted(topics)),
+        topics=tuple(topics.values()),
         hours=hours,
         windows=told.windows.get(pair, Windows(np.empty(0), np.empty(0), np.empty(0))),
         pace=Pace(sum(pace.lagging for pace in paces), sum(pace.moving for pace in paces)),
@@ -169,10 +169,13 @@ def _shares(tables: Tables, hours: Mapping[Key, Periods]) -> dict[Key, Shares]:
 
 
 def busiest_hour(hours: Periods) -> datetime | None:
-    """With the highest rate of those covered well enough, or of all where that is none; None: nothing was produced."""
+    """With the highest rate of those covered well enough, or of all where that is none; of several the one with most
+    messages, then the newest. None: nothing was produced."""
     covered = well_covered(hours)
     of = covered if np.nanmax(covered.produced, initial=0) > 0 else hours
-    return _time(of.start[np.nanargmax(of.production_rate)]) if np.nanmax(of.production_rate, initial=0) > 0 else None
+    rates, produced = np.nan_to_num(of.production_rate), np.nan_to_num(of.produced)
+    busiest = np.lexsort((produced, rates))[-1:]
+    return _time(of.start[busiest[0]]) if (rates[busiest] > 0).any() else None
 
 
 def _by_topic(table: pa.Table, time: str, length: timedelta, wanted: Wanted) -> dict[Key, Periods]:

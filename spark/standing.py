@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from spark import words
 from spark.advice import Advice, advice_for
 from spark.doubts import Severity, severity_of
 from spark.figures import Findings, Gap, Group, Periods, Topic
@@ -21,6 +22,8 @@ class Standing:
     """One group with all that was decided about it."""
 
     group: Group
+    called: str
+    """Its name, with its cluster where there are several."""
     advice: Advice
     presets: tuple[Preset, ...]
     fitting: Preset | None
@@ -63,9 +66,18 @@ class Report:
 def decided(findings: Findings) -> Report:
     zone = ZoneInfo(findings.timezone)
     names = file_names(findings.groups)
-    standings = [_standing(group, name, zone) for group, name in zip(findings.groups, names, strict=True)]
+    clusters = {group.cluster for group in findings.groups}
+    standings = [
+        _standing(group, called(group, len(clusters)), name, zone)
+        for group, name in zip(findings.groups, names, strict=True)
+    ]
     standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
     return Report(findings=findings, standings=tuple(standings), coverage=coverage_of(findings.groups))
+
+
+def called(group: Group, clusters: int) -> str:
+    """As a person tells it from all others of so many clusters."""
+    return words.name(group.name) + (f" ({group.cluster})" if clusters > 1 else "")
 
 
 def drain_seconds(topic: Topic, load: Load) -> float | None:
@@ -96,17 +108,18 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     )
 
 
-def _standing(group: Group, name: str, zone: ZoneInfo) -> Standing:
+def _standing(group: Group, called: str, file: str, zone: ZoneInfo) -> Standing:
     advice = advice_for(group)
     presets = presets_for(group, advice, zone)
     fitting = best_of(presets)
     return Standing(
         group=group,
+        called=called,
         advice=advice,
         presets=presets,
         fitting=fitting,
-        file=name,
-        yaml=hpa_yaml(group, advice, fitting, name),
+        file=file,
+        yaml=hpa_yaml(group, advice, fitting, file),
     )
 
 

@@ -115,6 +115,13 @@ def test_a_group_without_a_name_is_seen_where_people_look_and_stays_as_it_is_for
     assert document(nameless)["groups"][0]["group"] == ""
 
 
+def test_markdown_tells_groups_of_several_clusters_apart() -> None:
+    lines = markdown_of(report(group("a"), replace(group("a"), cluster="eu"))).splitlines()
+
+    assert [line for line in lines if line.startswith("## a")] == ["## a (eu)", "## a (main)"]
+    assert [line.split(" | ")[1] for line in lines if line.startswith("| note")] == ["a (eu)", "a (main)"]
+
+
 @pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@a", "\t=1", "\r=1", "'=1"])
 def test_no_name_begins_a_formula_in_a_spreadsheet(name: str) -> None:
     row = next(csv.DictReader(io.StringIO(csv_of(report(group(name, topic("-x")))), newline="")))

@@ -82,6 +82,17 @@ def test_a_name_that_nobody_would_see_stands_in_quotes(name: str, shown: str) ->
     assert lead.text == f"1 group of 1 needs somebody now: {shown}."
 
 
+def test_groups_of_several_clusters_are_told_apart_at_first_glance() -> None:
+    root = parsed(page(group("billing", STUCK), replace(group("billing", STUCK), cluster="eu")))
+    lead = next(it for it in root.iter("p") if it.get("class") == "lead")
+
+    assert lead.text == "2 groups of 2 need somebody now: billing (eu), billing (main)."
+    assert [it.text for it in root.iter("a") if it.get("href", "").startswith("#")] == [
+        "billing (eu)",
+        "billing (main)",
+    ]
+
+
 def test_each_topic_shows_its_own_production() -> None:
     loud, quiet = hours(production=lambda _: 30), hours(production=lambda hour: 10 + hour % 2)
     both = replace(group("a", topic("loud", loud), topic("quiet", quiet)), hours=together([loud, quiet]))

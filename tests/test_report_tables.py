@@ -32,6 +32,13 @@ def test_the_busiest_hour_is_the_one_with_the_highest_rate_and_not_one_that_coun
     assert busiest_hour(of) == MONDAY + timedelta(hours=3)
 
 
+def test_of_hours_with_one_rate_the_busiest_is_the_newest_whole_one() -> None:
+    of = hours(4)
+    of.produced[3], of.covered_seconds[3] = 30_000, 3_000
+
+    assert busiest_hour(of) == MONDAY + timedelta(hours=2)
+
+
 def test_the_busiest_hour_of_hardly_covered_ones_is_still_one() -> None:
     assert busiest_hour(hours(3, production=lambda hour: 1.0 + hour, covered_seconds=60)) == MONDAY + timedelta(hours=2)
 
