@@ -57,7 +57,7 @@ def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
 
 
 def _texts(names: Sequence[str]) -> pa.Array:
-    """A group's id may be any bytes; those that are no text are written as escapes, so that no two names meet."""
+    """A group's id may be any bytes; those that are no text are written as escapes: `\\udcff`."""
     texts = [name.encode("utf-8", "backslashreplace") for name in names]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))
