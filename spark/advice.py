@@ -85,7 +85,8 @@ def target(load: Load, interval_seconds: float) -> Number:
     seconds = NO_OVERSHOOT * loop_delay(interval_seconds)
     if load.per_member <= 0:
         return Number(
-            GUESS, "A guess: nothing was seen to be read by a member in this range, so there is nothing to count with."
+            GUESS,
+            "A guess: nothing was seen in this range that a member read for sure, so there is nothing to count with.",
         )
     value = rounded(load.per_member * seconds)
     source = (

@@ -52,7 +52,7 @@ class Load:
 
 def load_of(group: Group) -> Load:
     counted = well_covered(group.hours)
-    read_for_sure = well_covered(replace(group.hours, consumed=group.hours.consumed - group.jumped))
+    read_for_sure = well_covered(replace(group.hours, consumed=np.maximum(group.hours.consumed - group.jumped, 0)))
     production = production_of(group.hours)
     return Load(
         production=production,

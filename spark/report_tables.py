@@ -7,7 +7,7 @@ partitions of an hour only where it was some topic's busiest. Everything after t
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -37,6 +37,7 @@ from spark.told import NAMES, Episodes, Key, Measured, Pair, Told, runs, series_
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 THRESHOLD_SECONDS = 60
 """A threshold that nobody gave is what is produced in this time: at that lag a message waits for so long (Little)."""
+KNOWN_ENOUGH = 0.5
 NOTHING = periods(np.empty(0, "datetime64[us]"))
 
 
@@ -114,7 +115,7 @@ def _group(pair: Pair, topics: Mapping[Key, Topic], told: Told) -> Group:
         hours=hours,
         windows=told.windows.get(pair, Windows(np.empty(0), np.empty(0), np.empty(0))),
         pace=Pace(sum(pace.lagging for pace in paces), sum(pace.moving for pace in paces)),
-        jumped=jumped_in(hours, told.jumps.get(pair)),
+        jumped=jumped_in(hours, told.jumps.get(pair)) + caught_up_in(hours, [topic.hours for topic in topics.values()]),
     )
 
 
@@ -126,6 +127,18 @@ def jumped_in(hours: Periods, jumps: Jumps | None) -> Floats:
         _, at, of = np.intersect1d(hours.start, jumps.start, return_indices=True)
         jumped[at] = jumps.disturbed[of] + (jumps.alone[of] if has_members else 0.0)
     return jumped
+
+
+def caught_up_in(hours: Periods, topics: Sequence[Periods]) -> Floats:
+    """What topics consumed in hours after one of which less than half is known: that one's may be in it, for commits
+    count from the last that was known."""
+    caught_up = np.zeros(len(hours))
+    for of in topics:
+        is_known = of.samples >= KNOWN_ENOUGH * of.expected_samples
+        follows = np.diff(of.start) == np.timedelta64(1, "h")
+        at = np.flatnonzero(follows & ~is_known[:-1] & (of.samples[1:] > 0)) + 1
+        caught_up[np.searchsorted(hours.start, of.start[at])] += np.nan_to_num(of.consumed[at])
+    return caught_up
 
 
 def _above(threshold: int, wanted: Wanted, measured: Measured | None, of: Episodes | None, hours: Periods) -> Above:

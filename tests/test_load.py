@@ -71,12 +71,14 @@ def test_what_commits_jumped_is_no_work_that_a_member_did() -> None:
     of = group("billing", topic(of=hours(production=lambda _: 10.0, members_max=2)))
     in_one_hour = np.zeros(48)
     in_one_hour[3] = 30_000
-    (calm, disturbed, unsure) = (
-        load_of(replace(of, jumped=jumped)).at_least for jumped in (np.zeros(48), in_one_hour, np.full(48, 30_000.0))
+    (calm, disturbed, unsure, unknown) = (
+        load_of(replace(of, jumped=jumped)).at_least
+        for jumped in (np.zeros(48), in_one_hour, np.full(48, 30_000.0), np.full(48, 70_000.0))
     )
 
     assert calm == disturbed == pytest.approx(5)
     assert unsure == pytest.approx(6000 / 3600 / 2)
+    assert unknown == 0
 
 
 def test_members_that_were_not_counted_may_have_been_one_for_each_partition() -> None:

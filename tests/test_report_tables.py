@@ -3,8 +3,8 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from spark.figures import Jumps
-from spark.report_tables import busiest_hour, jumped_in
+from spark.figures import Jumps, between
+from spark.report_tables import busiest_hour, caught_up_in, jumped_in
 from tests.report_groups import MONDAY, hours
 
 
@@ -22,6 +22,22 @@ def test_what_moved_without_a_member_is_a_jump_only_in_a_group_that_has_members(
     jumped = jumped_in(hours(4, members_max=members), jumps((1, 50.0, 300.0), (3, 0.0, 300.0), (9, 7.0, 7.0)))
 
     assert jumped.tolist() == [0, 50 + without_members, 0, without_members]
+
+
+def test_what_is_consumed_after_an_hour_that_is_mostly_unknown_may_be_of_that_hour() -> None:
+    of = hours(6)
+    of.samples[:] = [360, 0, 170, 360, 181, 360]
+    apart = between(of, np.array([True, True, False, True, True, True]))
+
+    assert caught_up_in(of, [of]).tolist() == [0, 0, 36_000, 36_000, 0, 0]
+    assert caught_up_in(of, [apart, of]).tolist() == [0, 0, 36_000, 36_000, 0, 0]
+    assert caught_up_in(of, [of, of]).tolist() == [0, 0, 72_000, 72_000, 0, 0]
+
+
+def test_a_topic_of_which_nothing_is_known_catches_up_with_nothing() -> None:
+    of = hours(3, samples=0)
+
+    assert caught_up_in(of, [of]).tolist() == [0, 0, 0]
 
 
 def test_the_busiest_hour_is_the_one_with_the_highest_rate_and_not_one_that_counts_a_gap() -> None:
