@@ -19,6 +19,7 @@ from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from spark.files import File, Files, pattern_sign
 
 HOUR = timedelta(hours=1)
+HOUR_MICROS = 3_600_000_000
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -89,6 +90,11 @@ def hour_of(folder: str) -> datetime | None:
     except ValueError:
         return None
     return hour if hour >= EPOCH else None
+
+
+def micros_of(at: datetime) -> int:
+    """Microseconds since the epoch, of a whole second."""
+    return round(at.timestamp()) * 1_000_000
 
 
 def folder_of(hour: datetime) -> str:
@@ -215,8 +221,13 @@ def _nulls(metadata: pq.FileMetaData, column: str) -> int:
 
 
 def _lies_within(metadata: pq.FileMetaData, hour: datetime) -> bool:
+    """By raw microseconds: Arrow would import pandas to make times of them."""
+    start = micros_of(hour)
     each = _statistics(metadata, "sampled_at")
-    return all(one is not None and one.has_min_max and hour <= one.min and one.max < hour + HOUR for one in each)
+    return all(
+        one is not None and one.has_min_max and start <= one.min_raw and one.max_raw < start + HOUR_MICROS
+        for one in each
+    )
 
 
 def _statistics(metadata: pq.FileMetaData, column: str) -> list[pq.Statistics | None]:

@@ -22,7 +22,8 @@ Values = NDArray[Any]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-UNKNOWN = -1
+UNKNOWN, NOWHERE = -1, -2
+NO_TEXTS = pa.nulls(0, pa.string())
 
 ARROW_TYPES = {
     Type.TIME: pa.timestamp("us", tz="UTC"),
@@ -71,7 +72,8 @@ class Rows:
 
     def code(self, column: str, text: str) -> int:
         """Of a text; one that no row has where it does not occur."""
-        return int(pc.index(self.texts[column], text).as_py()) if text in self.texts[column].to_pylist() else -2
+        texts = self.texts[column].to_pylist()
+        return texts.index(text) if text in texts else NOWHERE
 
 
 def rows_of(table: pa.Table, contract: Sequence[Column]) -> Rows:
@@ -84,18 +86,18 @@ def rows_of(table: pa.Table, contract: Sequence[Column]) -> Rows:
         if column.type is Type.TEXT:
             columns[column.name], texts[column.name] = _coded(values)
         else:
-            columns[column.name] = _numbers(values, column.type)
+            columns[column.name] = _numbers(values.cast(ARROW_TYPES[column.type]), column.type)
     for column in missing:
         columns[column.name] = np.full(table.num_rows, UNKNOWN, NUMPY_TYPES[column.type])
         if column.type is Type.TEXT:
-            texts[column.name] = pa.array([], pa.string())
+            texts[column.name] = NO_TEXTS
     return Rows({column.name: columns[column.name] for column in contract}, texts)
 
 
 def none_of(contract: Sequence[Column]) -> Rows:
     """No rows."""
-    schema = pa.schema([(column.name, ARROW_TYPES[column.type]) for column in contract])
-    return rows_of(schema.empty_table(), contract)
+    texts = {column.name: NO_TEXTS for column in contract if column.type is Type.TEXT}
+    return Rows({column.name: np.empty(0, NUMPY_TYPES[column.type]) for column in contract}, texts)
 
 
 def table_of(rows: Rows, contract: Sequence[Column]) -> pa.Table:
@@ -150,13 +152,23 @@ def _dense(number: Ints) -> Ints:
     return dense
 
 
+# Numbers are taken from the arrays' buffers: `to_numpy` imports pandas for nulls and for flags.
+
+
 def _numbers(values: pa.Array, type_: Type) -> Values:
-    if type_ is Type.TIME:
-        values = values.cast(ARROW_TYPES[Type.TIME]).cast(pa.int64())
+    validity, data = values.buffers()
+    if type_ is Type.FLAG:
+        return _bits(data, values)
+    numbers: Values = np.frombuffer(data or b"", NUMPY_TYPES[type_])[values.offset : values.offset + len(values)]
     if values.null_count:
-        values = pc.fill_null(values, float("nan") if pa.types.is_floating(values.type) else UNKNOWN)
-    numbers: Values = values.to_numpy(zero_copy_only=False)
+        numbers = np.where(_bits(validity, values), numbers, numbers.dtype.type(UNKNOWN))
     return numbers
+
+
+def _bits(buffer: pa.Buffer | None, values: pa.Array) -> Flags:
+    """Of a buffer of these values, a bit for each."""
+    bits = np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little")
+    return bits[values.offset : values.offset + len(values)].view(np.bool_)
 
 
 def _coded(values: pa.Array) -> tuple[Values, pa.Array]:
@@ -170,8 +182,7 @@ def _coded(values: pa.Array) -> tuple[Values, pa.Array]:
 
 def _places(found: pa.Array, texts: pa.Array) -> Values:
     """Of each text found its place in all texts; one more for what is none."""
-    places = pc.index_in(found, value_set=texts).to_numpy(zero_copy_only=False)
-    return np.append(places, UNKNOWN).astype(np.int32)
+    return np.append(_numbers(pc.index_in(found, value_set=texts), Type.INT32), np.int32(UNKNOWN))
 
 
 def _sorted_union(texts: Sequence[pa.Array]) -> pa.Array:
