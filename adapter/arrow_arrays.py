@@ -1,4 +1,4 @@
-"""Columns of numbers -> Arrow arrays, from their buffers: `pyarrow.array` would import pandas wherever that is
+"""Columns of numbers -> Arrow arrays, from their buffers: `pyarrow.array` and its like import pandas wherever that is
 installed, which takes longer than all else that a short run does."""
 
 from __future__ import annotations
@@ -15,6 +15,16 @@ def array_of(type_: pa.DataType, values: NDArray[Any], *, is_nullable: bool) -> 
     assert values.dtype.itemsize == type_.bit_width // 8
     validity = _validity(values) if is_nullable else None
     return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def flags_of(values: NDArray[np.bool_]) -> pa.Array:
+    """Booleans, none of them null."""
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
+
+
+def empty_table(schema: pa.Schema) -> pa.Table:
+    """No rows."""
+    return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _validity(values: NDArray[Any]) -> pa.Buffer | None:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pyarrow as pa
 
+from adapter.arrow_arrays import flags_of
 from spark.figures import (
     NUMBERS,
     Above,
@@ -193,13 +194,13 @@ def busiest_hour(hours: Periods) -> datetime | None:
 
 def _by_topic(table: pa.Table, time: str, length: timedelta, wanted: Wanted) -> dict[Key, Periods]:
     """Hours or days of the range."""
-    start = table[time].cast(pa.timestamp("us")).to_numpy().astype("datetime64[us]")
+    start = table[time].cast(pa.int64()).to_numpy().view("datetime64[us]")
     keep = np.ones(len(start), bool)
     if wanted.since is not None:
         keep &= start >= _micros(wanted.since)
     if wanted.until is not None:
         keep &= start + np.timedelta64(length) <= _micros(wanted.until)
-    table, start = table.filter(pa.array(keep)), start[keep]
+    table, start = table.filter(flags_of(keep)), start[keep]
     numbers = {name: table[name].to_numpy().astype(np.float64) for name in NUMBERS}
     keys, place = series_of(table)
     order = np.argsort(place, kind="stable")

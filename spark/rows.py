@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adapter.arrow_arrays import array_of
+from adapter.arrow_arrays import array_of, flags_of
 from adapter.history_contract import Column, Type
 
 Values = NDArray[Any]
@@ -203,8 +203,7 @@ def _recoded(part: Rows, name: str, texts: pa.Array) -> Values:
 def _array(rows: Rows, column: Column) -> pa.Array:
     values = rows[column.name].astype(NUMPY_TYPES[column.type], copy=False)
     if column.type is Type.FLAG:
-        bits = pa.py_buffer(np.packbits(values, bitorder="little"))
-        return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+        return flags_of(values)
     if column.type is not Type.TEXT:
         return array_of(ARROW_TYPES[column.type], values, is_nullable=column.is_nullable)
     codes = array_of(pa.int32(), values, is_nullable=column.is_nullable)

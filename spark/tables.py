@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from adapter.arrow_arrays import empty_table, flags_of
 from adapter.history_contract import Column
 from spark.files import File, Files, LocalFiles
 from spark.problems import Unusable
@@ -101,7 +102,7 @@ def _read(files: Files, paths: Sequence[str], contract: Sequence[Column], column
     schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in contract])
     wanted = pa.schema([schema.field(name) for name in columns])
     parts = [_columns_of(files, path, columns) for path in paths]
-    return pa.concat_tables([wanted.empty_table(), *parts], promote_options="default")
+    return pa.concat_tables([empty_table(wanted), *parts], promote_options="default")
 
 
 def _columns_of(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
@@ -116,11 +117,11 @@ def _columns_of(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
 
 def _nothing(contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
     types = {column.name: ARROW_TYPES[column.type] for column in contract}
-    return pa.schema([pa.field(name, types[name]) for name in columns]).empty_table()
+    return empty_table(pa.schema([pa.field(name, types[name]) for name in columns]))
 
 
 def _in_its_hour(table: pa.Table, micros: Mapping[Key, int]) -> pa.Table:
     keys, place = series_of(table)
     wanted = np.array([micros.get(key, -1) for key in keys], np.int64)[place]
     starts_at = table["starts_at"].cast(pa.int64()).to_numpy()
-    return table.filter(pa.array(starts_at == wanted)).select(SHARES)
+    return table.filter(flags_of(starts_at == wanted)).select(SHARES)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from adapter.arrow_arrays import array_of
 from spark.figures import Jumps, Lag, Pace, Windows
 
 NAMES = ("cluster", "group", "topic")
@@ -84,7 +85,10 @@ def series_of(table: pa.Table) -> tuple[list[Key], Ints]:
     for part in encoded:
         code = code * len(part.dictionary) + part.indices.to_numpy()
     _, first, place = np.unique(code, return_index=True, return_inverse=True)
-    names = [part.dictionary.take(part.indices.take(pa.array(first))).to_pylist() for part in encoded]
+    names = [
+        part.dictionary.take(part.indices.take(array_of(pa.int64(), first, is_nullable=False))).to_pylist()
+        for part in encoded
+    ]
     return list(zip(*names, strict=True)), place
 
 

@@ -195,7 +195,7 @@ def _numbers(totals: pa.Table, name: str) -> Floats:
 
 
 def _micros(totals: pa.Table) -> Ints:
-    micros: Ints = totals["sampled_at"].cast(pa.timestamp("us")).to_numpy().astype("datetime64[us]").astype(np.int64)
+    micros: Ints = totals["sampled_at"].cast(pa.int64()).to_numpy()
     return micros
 
 
