@@ -161,7 +161,8 @@ def _numbers(values: pa.Array, type_: Type) -> Values:
         return _bits(data, values)
     numbers: Values = np.frombuffer(data or b"", NUMPY_TYPES[type_])[values.offset : values.offset + len(values)]
     if values.null_count:
-        numbers = np.where(_bits(validity, values), numbers, numbers.dtype.type(UNKNOWN))
+        unknown = np.nan if numbers.dtype.kind == "f" else UNKNOWN
+        numbers = np.where(_bits(validity, values), numbers, numbers.dtype.type(unknown))
     return numbers
 
 
