@@ -134,11 +134,11 @@ def assert_both_compactions_are_right(root: Path, chance: Random, first: Way, se
 
     lay(root, early)
     compacted(root, first)
-    assert_as_the_oracle_says(root, [row for part in early for row in part.rows])
+    assert_as_the_oracle_says(root, [row for part in early if not part.is_misplaced for row in part.rows])
 
     lay(root, written)
     compacted(root, second)
-    assert_as_the_oracle_says(root, [row for part in written for row in part.rows])
+    assert_as_the_oracle_says(root, [row for part in written if not part.is_misplaced for row in part.rows])
 
 
 def test_both_ways_leave_the_same_records(spark_session: SparkSession, tmp_path: Path) -> None:
