@@ -133,7 +133,7 @@ def _files(rows: list[Row], writers: list[str], chance: Random) -> Iterator[Writ
                 twins = [row | _other(chance) for row in part if chance.random() < 0.1]
                 yield Written((*part, *twins), is_late=chance.random() < 0.3)
                 if chance.random() < 0.05:
-                    yield Written(part, is_late=chance.random() < 0.3, is_misplaced=True)
+                    yield Written(tuple(part), is_late=chance.random() < 0.3, is_misplaced=True)
 
 
 def _other(chance: Random) -> Row:
