@@ -113,7 +113,26 @@ def spark(question: str, location: Path, output: Path) -> None:
             print(time.monotonic() - began)
 
 
-ENGINES: dict[str, Callable[[str, Path, Path], None]] = {"duckdb": duckdb, "polars": polars, "spark": spark}
+def memory(question: str, location: Path, output: Path) -> None:
+    """compact's own transforms in the driver's memory, all their columns; its window is measured as `compact`."""
+    from spark.compact_in_memory import write  # noqa: PLC0415 -- as above
+    from spark.hourly_in_memory import summaries_of  # noqa: PLC0415 -- as above
+    from spark.read_in_memory import table_in  # noqa: PLC0415 -- as above
+    from spark.tables_contract import DELTAS, HOURLY  # noqa: PLC0415 -- as above
+    from spark.totals_in_memory import partitions_of, totals_of  # noqa: PLC0415 -- as above
+
+    assert question == "hourly", question
+    hours = (table_in(sorted(folder.glob("*.parquet")), DELTAS) for folder in sorted(location.glob("deltas/*/*")))
+    hourly, _ = summaries_of((totals_of(deltas), partitions_of(deltas)) for deltas in hours)
+    write(output, hourly, HOURLY)
+
+
+ENGINES: dict[str, Callable[[str, Path, Path], None]] = {
+    "duckdb": duckdb,
+    "polars": polars,
+    "spark": spark,
+    "memory": memory,
+}
 
 
 def main(engine: str, question: str, location: str, output: str) -> None:

@@ -15,6 +15,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from rich.console import Console
+from rich.text import Text
 
 from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.ending import Ending
@@ -151,8 +152,8 @@ def _progress(console: Console) -> Iterator[Callable[[str], None]]:
     with console.status("") as status:
 
         def say(text: str) -> None:
-            console.print(text)
-            status.update(text)
+            console.print(text, markup=False)
+            status.update(Text(text))
 
         yield say
 

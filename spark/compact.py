@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 8_000_000
 """Of neighbouring hours that Spark compacts together: what two cores sort within a heap of a gigabyte."""
-IN_MEMORY_ROWS = 5_000_000
-"""Of an hour that the driver computes by itself; more are Spark's. A row takes about 300 bytes."""
+IN_MEMORY_ROWS = 4_000_000
+"""Of an hour that the driver computes by itself; more are Spark's. A row takes about 400 bytes."""
 LAGS_OF_A_ROW = 8
 """Lags of a day's totals that take as much memory as a row of an hour."""
 

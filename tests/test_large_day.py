@@ -1,4 +1,4 @@
-"""A thousand partitions every 15 s: Spark's hourly table against what DuckDB makes of the same samples."""
+"""A thousand partitions every 15 s: the hourly table against what DuckDB makes of the same samples."""
 
 import math
 from datetime import UTC, datetime
@@ -13,11 +13,11 @@ from adapter.history import FileNames
 from adapter.history_files import Folder
 from adapter.history_parquet import encoded
 from local.large_day import flushes
-from spark.compact import compact
+from spark.compact import Limits, compact
 from spark.files import LocalFiles
 from tests.written_history import Row, keyed
 
-PARTITIONS, INTERVAL, FLUSHES = 1000, 15, 12
+PARTITIONS, INTERVAL, FLUSHES_OF_AN_HOUR = 1000, 15, 12
 
 HOURLY = """
 WITH changes AS (
@@ -64,6 +64,7 @@ FROM lags JOIN changed USING (cluster, "group", topic, hour)
 """
 MADE = "SELECT * REPLACE (make_timestamp(epoch_us(hour)) AS hour) FROM read_parquet($hourly)"
 KEY = ("cluster", "group", "topic", "hour")
+NOW = datetime(2027, 1, 1, tzinfo=UTC)
 
 
 def asked(question: str, **values: str) -> list[Row]:
@@ -72,29 +73,51 @@ def asked(question: str, **values: str) -> list[Row]:
         return list(table.to_pylist())
 
 
-def test_a_large_hour_s_table_is_what_duckdb_makes_of_the_samples_and_its_deltas_are_small(
-    spark_session: SparkSession, tmp_path: Path
-) -> None:
+def written_hours(root: Path, hours: int) -> int:
+    """As the adapter writes them; gives the number of rows."""
     names = FileNames("adapter-0")
-    for rows in islice(flushes(PARTITIONS, INTERVAL, days=1, seed=1), FLUSHES):
-        Folder(tmp_path).write(names.path_for(rows.first_sample), encoded(rows))
-    now = datetime(2027, 1, 1, tzinfo=UTC)
+    for rows in islice(flushes(PARTITIONS, INTERVAL, days=1, seed=1), hours * FLUSHES_OF_AN_HOUR):
+        Folder(root).write(names.path_for(rows.first_sample), encoded(rows))
+    return hours * PARTITIONS * 3600 // INTERVAL
 
-    compact(LocalFiles(tmp_path), lambda: spark_session, now, now, lambda _: None)
 
-    found = keyed(asked(MADE, hourly=f"{tmp_path}/hourly/*/*.parquet"), *KEY)
-    wanted = keyed(asked(HOURLY, samples=f"{tmp_path}/samples/*/*/*.parquet"), *KEY)
+def differences(root: Path) -> list[str]:
+    found = keyed(asked(MADE, hourly=f"{root}/hourly/*/*.parquet"), *KEY)
+    wanted = keyed(asked(HOURLY, samples=f"{root}/samples/*/*/*.parquet"), *KEY)
     assert found.keys() == wanted.keys()
-    assert len(found) == PARTITIONS // 10
-    wrong = [
+    return [
         f"{key} {name}: {found[key][name]}, not {value}"
         for key, row in wanted.items()
         for name, value in row.items()
         if name not in KEY and not is_close(found[key][name], value)
     ]
-    assert not wrong, wrong[:5]
-    size = sum(path.stat().st_size for path in tmp_path.glob("deltas/*/*/*.parquet"))
-    assert size / (PARTITIONS * 3600 // INTERVAL) <= 5, "bytes per row"
+
+
+def bytes_of_deltas(root: Path) -> int:
+    return sum(path.stat().st_size for path in root.glob("deltas/*/*/*.parquet"))
+
+
+def no_session() -> SparkSession:
+    raise AssertionError("a day of this size needs no Spark")
+
+
+def test_a_day_of_5_76_million_rows_becomes_what_duckdb_makes_of_it_and_its_deltas_are_small(tmp_path: Path) -> None:
+    rows = written_hours(tmp_path, 24)
+
+    compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
+
+    assert rows == 5_760_000
+    assert differences(tmp_path) == []
+    assert bytes_of_deltas(tmp_path) / rows <= 5
+
+
+def test_an_hour_of_it_becomes_the_same_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
+    rows = written_hours(tmp_path, 1)
+
+    compact(LocalFiles(tmp_path), lambda: spark_session, NOW, NOW, lambda _: None, limits=Limits(in_memory=0))
+
+    assert differences(tmp_path) == []
+    assert bytes_of_deltas(tmp_path) / rows <= 5
 
 
 def is_close(one: object, other: object) -> bool:
