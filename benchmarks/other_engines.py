@@ -98,7 +98,7 @@ def spark(question: str, location: Path, output: Path) -> None:
     """The pipeline's own transforms and all their columns; its window is measured as `compact`."""
     from spark.deltas_by_spark import partitions_of, series_hours_of, totals_of  # noqa: PLC0415 -- as above
     from spark.hourly_by_spark import hourly_of  # noqa: PLC0415 -- as above
-    from spark.read_history import schema_of  # noqa: PLC0415 -- as above
+    from spark.read_by_spark import schema_of  # noqa: PLC0415 -- as above
     from spark.session import Machine, started  # noqa: PLC0415 -- as above
     from spark.tables_contract import DELTAS  # noqa: PLC0415 -- as above
 

@@ -22,7 +22,8 @@ from spark.hourly_by_spark import daily_of, hourly_of
 from spark.labels import labels_in, labels_of
 from spark.problems import Damaged, is_about
 from spark.publish import Staging, stage
-from spark.read_history import DAMAGED, HOUR, empty, samples_of, schema_of
+from spark.read_by_spark import empty, samples_of, schema_of
+from spark.read_history import DAMAGED, HOUR
 from spark.records import ANY
 from spark.tables_contract import CARRIED, DELTAS, PARTITIONS, TOTALS
 from spark.writers import chosen_before, chosen_of

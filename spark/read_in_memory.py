@@ -10,9 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapter.history_contract import SAMPLES, Column, Type
+from spark.faults import fault_of
 from spark.files import LocalFiles
 from spark.problems import Damaged
-from spark.read_history import DAMAGED, HOUR, Sound, fault_of, hour_of
+from spark.read_history import DAMAGED, HOUR, Sound, hour_of
 from spark.rows import Ints, Rows, joined, none_of, rows_of
 
 

@@ -19,7 +19,8 @@ from adapter.arrow_arrays import empty_table, flags_of
 from adapter.history_contract import Column
 from spark.files import File, Files, LocalFiles
 from spark.problems import Unusable
-from spark.read_history import folder_of, schema_of
+from spark.read_by_spark import schema_of
+from spark.read_history import folder_of
 from spark.rows import ARROW_TYPES
 from spark.tables_contract import DAILY, HOURLY, PARTITIONS, TOTALS
 from spark.told import COLUMNS, NAMES, Key, Told, series_of

@@ -6,8 +6,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapter.history_contract import SAMPLES
+from spark.faults import fault_of
 from spark.files import File, LocalFiles
-from spark.read_history import Skipped, Sound, examined, fault_of, hour_of, writer_of
+from spark.read_history import Skipped, Sound, examined, hour_of, writer_of
 from tests.written_history import SCHEMA, START, sample, write_file
 
 FOLDER = "samples/date=2026-11-20/hour=06"
