@@ -29,8 +29,6 @@ ALWAYS = {
     # An hour's files are small: many of them belong into one task, and listing them is no job of its own.
     "spark.sql.files.openCostInBytes": "65536",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    # A series' rows of many hours are kept as they are while its window is computed, and not sorted apart.
-    "spark.sql.windowExec.buffer.in.memory.threshold": "65536",
     # Rows come sorted by series; sorting them once more by hour would cost more than a few open files.
     "spark.sql.maxConcurrentOutputFileWriters": "100",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
