@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from spark.batches import Batch, Engine, Staged, at_of
@@ -30,6 +30,8 @@ BATCH_ROWS = 8_000_000
 """Of neighbouring hours that Spark compacts together: what two cores sort within a heap of a gigabyte."""
 IN_MEMORY_ROWS = 4_000_000
 """Of an hour that the driver computes by itself; more are Spark's. A row takes about 400 bytes."""
+ROWS_OF_A_SECOND = 1_000_000
+"""What is compacted in memory in about a second."""
 LAGS_OF_A_ROW = 8
 """Lags of a day's totals that take as much memory as a row of an hour."""
 
@@ -111,6 +113,7 @@ def compact(
 
 def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped]]:
     hours, done, skipped = list(found.hours), [], []
+    told: set[date] = set()
     at = 0
     while at < len(hours):
         before = hours[at - 1] if at else None
@@ -119,7 +122,7 @@ def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped
             continue
         run.check()
         batch = _batch_from(run, hours, at)
-        run.say(_announced(batch))
+        _announce(run, batch, hours[at:], told)
         batch, records = _compact_readable(run, batch)
         for place, record in enumerate(records, at):
             hours[place] = replace(hours[place], record=record)
@@ -159,10 +162,16 @@ def _misplaced(sound: Iterable[Sound]) -> list[Skipped]:
     ]
 
 
-def _announced(batch: Batch) -> str:
+def _announce(run: Run, batch: Batch, hours: Sequence[Hour], told: set[date]) -> None:
+    """A line for each batch that takes a while; of quicker hours one for each day, kept in `told`."""
     first, last = batch.hours[0].start, batch.hours[-1].start
-    hours = f"{first:%Y-%m-%d %H:00}" + (f" to {last:%Y-%m-%d %H:00}" if last > first else "")
-    return f"compacting {hours}: {batch.rows:,} rows of {len(batch.files)} files"
+    if batch.rows >= ROWS_OF_A_SECOND or not run.fits(batch.rows):
+        until = f" to {last:%Y-%m-%d %H:00}" if last > first else ""
+        run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {batch.rows:,} rows of {len(batch.files)} files")
+    elif first.date() not in told:
+        told.add(first.date())
+        sizes = [sum(file.size for file in hour.files) for hour in hours if hour.start.date() == first.date()]
+        run.say(f"compacting {first:%Y-%m-%d}: {len(sizes)} hours, {sum(sizes) / 1e6:,.1f} MB")
 
 
 def _compact_readable(run: Run, batch: Batch) -> tuple[Batch, list[Record]]:

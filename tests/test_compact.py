@@ -280,6 +280,18 @@ def test_samples_that_retention_took_stay_in_the_tables(way: Way, tmp_path: Path
     assert [path.name for path in tmp_path.glob("_carry/*/*")] == ["hour=07"]
 
 
+def test_quick_hours_are_told_of_once_a_day(tmp_path: Path) -> None:
+    write(tmp_path, [sample(hour * 3600.0, 1, 2) for hour in range(30)])
+    said: list[str] = []
+
+    compact(LocalFiles(tmp_path), no_session, NOW, NOW, said.append)
+
+    assert [line.partition(",")[0] for line in said if line.startswith("compacting")] == [
+        "compacting 2026-11-20: 18 hours",
+        "compacting 2026-11-21: 12 hours",
+    ]
+
+
 def test_no_sample_is_touched_and_nothing_hidden_is_left(way: Way, tmp_path: Path) -> None:
     (path,) = write(tmp_path, [sample(0, 1, 2)])
     content = path.read_bytes()
