@@ -7,7 +7,6 @@ ended anywhere leaves nothing that the next one would not make good.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -19,9 +18,9 @@ from spark.files import Files, LocalFiles
 from spark.plan import Found, Hour, found_in
 from spark.problems import Damaged
 from spark.publish import Staging, staging_of, swap, swap_file
-from spark.read_history import Skipped, Sound, examined
+from spark.read_history import MISPLACED, Skipped, Sound, examined
 from spark.read_in_memory import rows_in
-from spark.records import Record, read_record, write_record
+from spark.records import Record, Summed, read_record, read_summed, used_in, write_record, write_summed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +33,8 @@ ROWS_OF_A_SECOND = 1_000_000
 """What is compacted in memory in about a second."""
 LAGS_OF_A_ROW = 8
 """Lags of a day's totals that take as much memory as a row of an hour."""
+
+BEGUN_TO_GO = "was made from hours whose tables are gone; with another hour it stays as it was"
 
 Say = Callable[[str], None]
 
@@ -104,11 +105,11 @@ def compact(
     run = Run(files, staging, say, check, limits, by_spark, in_memory)
     try:
         hours, skipped = _compact_hours(run, found)
-        days = _summarise_days(run, found)
+        days, closed = _summarise_days(run, found)
         _forget(files, found)
     finally:
         files.delete(staging.folder)
-    return Outcome(tuple(hours), tuple(days), (*found.skipped, *skipped))
+    return Outcome(tuple(hours), tuple(days), (*found.skipped, *skipped, *closed))
 
 
 def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped]]:
@@ -155,11 +156,7 @@ def _batch_from(run: Run, hours: Sequence[Hour], first: int) -> Batch:
 
 
 def _misplaced(sound: Iterable[Sound]) -> list[Skipped]:
-    return [
-        Skipped(each.file.path, "holds rows of another hour than its folder's; they are left out")
-        for each in sound
-        if not each.is_of_its_hour
-    ]
+    return [Skipped(each.file.path, MISPLACED) for each in sound if not each.is_of_its_hour]
 
 
 def _announce(run: Run, batch: Batch, hours: Sequence[Hour], told: set[date]) -> None:
@@ -221,23 +218,27 @@ def _publish(staging: Staging, batch: Batch, records: Sequence[Record]) -> None:
             swap(staging, f"{staged}/{folder}", f"{table}/{hour.folder}")
 
 
-def _summarise_days(run: Run, found: Found) -> list[str]:
+def _summarise_days(run: Run, found: Found) -> tuple[list[str], list[Skipped]]:
     """A day has all its compacted hours, also those that this run was not asked for."""
-    done = []
+    done, skipped = [], []
     days: dict[str, set[str]] = {}
     for hour in found.hours:
         days.setdefault(f"{hour.start:%Y-%m-%d}", set()).add(hour.folder)
     for day, asked in days.items():
         there = {file.folder.removeprefix("deltas/") for file in run.files.listed(f"deltas/date={day}", 1)}
         records = {folder: read_record(run.files, folder) for folder in sorted(asked | there)}
-        made_from = {folder: record.identity for folder, record in records.items() if record}
-        was_made_from = _made_from(run.files, day)
-        if any(was_made_from.get(folder) != identity for folder, identity in made_from.items()):
-            run.check()
-            run.say(f"summarising {day}: {len(made_from)} hours")
-            _summarise(run, day, made_from)
-            done.append(day)
-    return done
+        made_from = {folder: record for folder, record in records.items() if record}
+        before = read_summed(run.files, day)
+        if all(folder in before and before[folder].identity == each.identity for folder, each in made_from.items()):
+            continue
+        if before.keys() - made_from.keys():
+            skipped.append(Skipped(f"hourly/date={day}", BEGUN_TO_GO))
+            continue
+        run.check()
+        run.say(f"summarising {day}: {len(made_from)} hours")
+        _summarise(run, day, made_from)
+        done.append(day)
+    return done, skipped
 
 
 def _forget(files: Files, found: Found) -> None:
@@ -247,18 +248,14 @@ def _forget(files: Files, found: Found) -> None:
         files.delete(folder)
 
 
-def _made_from(files: Files, day: str) -> Mapping[str, str]:
-    """Hour -> identity of its deltas; hours that retention took since are no reason to forget them."""
-    try:
-        return dict(json.loads(files.read(f"hourly/date={day}/_inputs.json") or "{}"))
-    except (ValueError, TypeError):
-        return {}
-
-
-def _summarise(run: Run, day: str, made_from: Mapping[str, str]) -> None:
+def _summarise(run: Run, day: str, made_from: Mapping[str, Record]) -> None:
     run.engine(_rows_of_day(run, made_from)).stage_day(day, sorted(made_from))
     folder, staging = f"hourly/date={day}", run.staging
-    run.files.write(f"{staging.path(folder)}/_inputs.json", json.dumps(made_from, indent=1))
+    summed = {
+        hour: Summed(record.identity, tuple(sorted(used_in(run.files, hour, record))))
+        for hour, record in made_from.items()
+    }
+    write_summed(run.files, staging.path(folder), summed)
     swap_file(staging, f"daily/{day}", f"daily/{day}.parquet")
     swap(staging, folder, folder)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache, partial
 
 from spark.files import File, Files
 from spark.problems import Unusable
 from spark.read_history import HOUR, Skipped, folder_of, hour_of
-from spark.records import Record, read_record
+from spark.records import Record, Summed, read_record, read_summed, used_in
+
+LATE = "came when other files that its hour was made from were gone; the hour stays as it was"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,9 @@ class Hour:
     start: datetime
     files: tuple[File, ...]
     record: Record | None
+    gone: frozenset[str] = frozenset()
+    """Names of files that it was made from and that are there no more, though others are: made again, it would lose
+    their rows."""
 
     @property
     def folder(self) -> str:
@@ -27,14 +33,24 @@ class Hour:
     @property
     def has_changed(self) -> bool:
         """Retention may have taken all its files: then it stays as it was compacted."""
-        return bool(self.files) and (self.record is None or not self.record.covers(self.files))
+        return self._can_be_made and (self.record is None or not self.record.covers(self.files))
 
     def needs(self, before: Hour | None) -> bool:
         """Whether it has changed, or what the hour before ends with has; what retention took is no reason."""
         has_other_start = bool(
             before and before.record and self.record and before.record.ends_with != self.record.started_from
         )
-        return self.has_changed or (bool(self.files) and has_other_start)
+        return self.has_changed or (self._can_be_made and has_other_start)
+
+    @property
+    def late(self) -> tuple[File, ...]:
+        """Files that came when others were gone, and so too late."""
+        known = self.record.files if self.record else {}
+        return tuple(file for file in self.files if self.gone and known.get(file.name) != file.size)
+
+    @property
+    def _can_be_made(self) -> bool:
+        return bool(self.files) and not self.gone
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +73,30 @@ def found_in(files: Files, until: datetime, now: datetime) -> Found:
     finished = sorted(
         (start, folder) for folder, start in starts.items() if start and start < until and start + HOUR <= until
     )
-    hours = (
-        Hour(start, tuple(by_folder.get(folder, ())), read_record(files, folder_of(start)))
-        for start, folder in finished
-    )
+    summed_of = cache(partial(read_summed, files))
+    hours = [_hour_of(files, start, by_folder.get(folder, ()), summed_of) for start, folder in finished]
     strange = [Skipped(folder, "is no folder of an hour") for folder, start in starts.items() if start is None]
     future = [Skipped(folder, "lies in the future") for folder, start in starts.items() if start and start > now]
+    late = [Skipped(file.path, LATE) for hour in hours for file in hour.late]
     return Found(
-        tuple(hour for hour in hours if hour.files or hour.record),
-        tuple(sorted(strange + future, key=lambda each: each.path)),
+        tuple(hour for hour in hours if hour.record or (hour.files and not hour.gone)),
+        tuple(sorted(strange + future + late, key=lambda each: each.path)),
     )
+
+
+def _hour_of(
+    files: Files, start: datetime, there: Sequence[File], summed_of: Callable[[str], Mapping[str, Summed]]
+) -> Hour:
+    """`summed_of`: of a day, what its tables were made from: they outlive their hours' records."""
+    folder, names = folder_of(start), {file.name for file in there}
+    record = read_record(files, folder)
+    gone: Collection[str] = ()
+    if there and record and record.files.keys() - names:
+        gone = used_in(files, folder, record) - names
+    elif there and not record:
+        summed = summed_of(f"{start:%Y-%m-%d}").get(folder)
+        gone = {*summed.files} - names if summed else ()
+    return Hour(start, tuple(there), record, frozenset(gone))
 
 
 def _by_folder(files: Sequence[File]) -> Mapping[str, list[File]]:

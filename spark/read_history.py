@@ -14,6 +14,7 @@ from spark.files import File, Files, pattern_sign
 
 HOUR = timedelta(hours=1)
 HOUR_MICROS = 3_600_000_000
+MISPLACED = "holds rows of another hour than its folder's; they are left out"
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 from spark.files import File, Files
-from spark.read_history import Skipped
+from spark.read_history import MISPLACED, Skipped
 
 RULES = 2
 """Of compaction itself: another number makes every hour be done again."""
@@ -47,9 +47,10 @@ class Record:
 def read_record(files: Files, folder: str) -> Record | None:
     """None: not compacted yet, or by something else."""
     try:
-        return Record(**json.loads(files.read(f"deltas/{folder}/_inputs.json") or "{}"))
+        record = Record(**json.loads(files.read(f"deltas/{folder}/_inputs.json") or "{}"))
     except (ValueError, TypeError):
         return None
+    return record if isinstance(record.files, dict) and isinstance(record.writers, dict) else None
 
 
 def write_record(files: Files, folder: str, record: Record, skipped: Iterable[Skipped]) -> None:
@@ -59,8 +60,41 @@ def write_record(files: Files, folder: str, record: Record, skipped: Iterable[Sk
 
 
 def read_skipped(files: Files, folder: str) -> list[Skipped]:
-    """Of one hour, as `date=…/hour=…`."""
-    return [Skipped(**each) for each in json.loads(files.read(f"deltas/{folder}/_skipped.json") or "[]")]
+    """Of one hour, as `date=…/hour=…`; nothing where that cannot be read any more."""
+    try:
+        return [Skipped(**each) for each in json.loads(files.read(f"deltas/{folder}/_skipped.json") or "[]")]
+    except (ValueError, TypeError):
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class Summed:
+    """An hour that a day's tables were made from."""
+
+    identity: str
+    """Of its record."""
+    files: tuple[str, ...] = ()
+    """Names of the files whose rows it has."""
+
+
+def read_summed(files: Files, day: str) -> dict[str, Summed]:
+    """By the hour's folder, `date=…/hour=…`; none where the day has no tables, or other ones."""
+    try:
+        found = json.loads(files.read(f"hourly/date={day}/_inputs.json") or "{}")
+        return {folder: Summed(each["identity"], tuple(each["files"])) for folder, each in found.items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def write_summed(files: Files, folder: str, summed: Mapping[str, Summed]) -> None:
+    """Into a folder that is staged."""
+    files.write(f"{folder}/_inputs.json", json.dumps({hour: asdict(each) for hour, each in summed.items()}, indent=1))
+
+
+def used_in(files: Files, folder: str, record: Record) -> frozenset[str]:
+    """Names of the files whose rows an hour has, or some of them."""
+    unused = {each.path.rpartition("/")[2] for each in read_skipped(files, folder) if each.reason != MISPLACED}
+    return frozenset(record.files.keys() - unused)
 
 
 def _digest(value: object) -> str:

@@ -1,9 +1,9 @@
 import json
 import math
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 
@@ -17,17 +17,17 @@ from typer.testing import CliRunner
 
 from adapter.history_contract import Type
 from spark.__main__ import app
-from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
+from spark.compact import Limits, compact
 from spark.files import LocalFiles
 from spark.plan import found_in
 from spark.problems import Unusable
 from spark.records import read_skipped
 from spark.tables_contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS
+from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, hours_of, no_session
 from tests.history_oracle import tables_of
 from tests.random_histories import history, lay
 from tests.written_history import START, Row, keyed, read, sample, write, write_file
 
-NOW = datetime(2026, 11, 22, tzinfo=UTC)
 TOPIC = ("cluster", "group", "topic")
 KEYS = {
     "deltas": (*TOPIC, "partition", "topic_id", "sampled_at"),
@@ -46,37 +46,6 @@ ARROW_OF = {
     Type.FLOAT64: pa.float64(),
     Type.FLAG: pa.bool_(),
 }
-
-
-def no_session() -> SparkSession:
-    raise AssertionError("no session is needed")
-
-
-IN_MEMORY, BY_SPARK = DEFAULT_LIMITS, Limits(in_memory=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One of the two to compact; in memory no session may be asked for."""
-
-    limits: Limits
-    session: Callable[[], SparkSession]
-
-
-@pytest.fixture(params=["in_memory", "by_spark"])
-def way(request: pytest.FixtureRequest) -> Way:
-    return way_of(request.param, request)
-
-
-def way_of(name: str, request: pytest.FixtureRequest) -> Way:
-    if name == "in_memory":
-        return Way(IN_MEMORY, no_session)
-    session = request.getfixturevalue("spark_session")
-    return Way(BY_SPARK, lambda: session)
-
-
-def compacted(root: Path, way: Way, until: datetime = NOW) -> Outcome:
-    return compact(LocalFiles(root), way.session, until, NOW, lambda _: None, limits=way.limits)
 
 
 def differences(found: Mapping[tuple[object, ...], Row], wanted: Mapping[tuple[object, ...], Row]) -> list[str]:
@@ -159,10 +128,6 @@ def test_both_ways_leave_the_same_records(spark_session: SparkSession, tmp_path:
 def records_of(root: Path) -> dict[str, object]:
     paths = root.glob("deltas/*/*/_inputs.json")
     return {str(path.relative_to(root)): json.loads(path.read_text()) for path in paths}
-
-
-def hours_of(outcome: Outcome) -> list[int]:
-    return [hour.hour for hour in outcome.hours]
 
 
 def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(way: Way, tmp_path: Path) -> None:
