@@ -119,12 +119,22 @@ def saturated_windows_of(totals: DataFrame) -> DataFrame:
     """Windows of a group in which a backlog outlasted them: `seconds`, `consumed`, and the `members` that had work.
 
     Of all samples of the window the lag at both ends must be known and more than IN_FLIGHT_SECONDS of production;
-    no gap, no reset, no rewind, and no change of members.
+    no gap, no reset, no rewind, and no change of members. Nor may it begin with a sample whose `consumed` goes back to
+    a time in which the lag was not known.
     """
     interval = F.col("interval_seconds").cast("double")
     size = F.greatest(F.lit(float(WINDOW_SECONDS)), F.ceil(interval * WINDOW_INTERVALS).cast("double"))
+    was_unknown = F.coalesce(
+        F.lag(F.col("lag").isNull()).over(Window.partitionBy(*NAMES).orderBy("sampled_at")), F.lit(False)
+    )
     of_topic = (
-        totals.withColumns({"size": size, "window": F.floor(F.unix_micros("sampled_at") / (size * 1e6))})
+        totals.withColumns(
+            {
+                "size": size,
+                "window": F.floor(F.unix_micros("sampled_at") / (size * 1e6)),
+                "was_unknown": was_unknown,
+            }
+        )
         .groupBy(*NAMES, "window", "size")
         .agg(
             F.min(F.least("lag", F.col("lag") - F.col("produced") + F.col("consumed"))).alias("least"),
@@ -133,7 +143,7 @@ def saturated_windows_of(totals: DataFrame) -> DataFrame:
             F.sum("consumed").alias("consumed"),
             F.min("members").alias("members"),
             F.max("partitions").alias("partitions"),
-            F.count(F.when(_is_doubtful(), 1)).alias("doubtful"),
+            F.count(F.when(_is_doubtful() | F.col("was_unknown"), 1)).alias("doubtful"),
             (F.max("members") - F.min("members")).alias("changes"),
         )
     )

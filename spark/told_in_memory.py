@@ -130,7 +130,8 @@ def _of_topic(totals: pa.Table, topic: Ints) -> dict[str, Floats]:
         _numbers(totals, name)[order] for name in ("lag", "produced", "consumed", "members")
     )
     begins = _begins(topic[order], size[order], window[order])
-    doubtful = np.isnan(lag + produced + consumed + members) | _is_disturbed(totals)[order]
+    is_doubtful = _is_disturbed(totals) | _was_unknown(totals, topic)
+    doubtful = np.isnan(lag + produced + consumed + members) | is_doubtful[order]
     return {
         "topic": topic[order][begins],
         "size": size[order][begins],
@@ -179,6 +180,15 @@ def _by_topic(totals: pa.Table, keys: list[Key], topic: Ints) -> dict[Key, Sampl
     ordered = topic[order]
     places = {keys[ordered[run.start]]: order[run] for run in runs(ordered)}
     return {key: Samples(at[own], interval[own], lag[own], consumed[own]) for key, own in places.items()}
+
+
+def _was_unknown(totals: pa.Table, topic: Ints) -> NDArray[np.bool_]:
+    """Whether the lag of the topic's sample before was not known: what was consumed since goes back further."""
+    order = np.lexsort((_micros(totals), topic))
+    is_unknown, same = np.isnan(_numbers(totals, "lag"))[order], np.diff(topic[order]) == 0
+    found = np.zeros(len(order), np.bool_)
+    found[order[1:]] = is_unknown[:-1] & same
+    return found
 
 
 def _is_disturbed(totals: pa.Table) -> NDArray[np.bool_]:

@@ -170,6 +170,7 @@ NOT_SATURATED = {
     "a rewind": [*minute("t", 0)[:5], sample("t", 50, 8000, rewinds=1)],
     "a gap": [*minute("t", 0)[:5], sample("t", 50, 8000, is_after_gap=True)],
     "half a window": minute("t", 0)[:3],
+    "what was consumed while nobody knew": [sample("t", -10, None), *minute("t", 0)],
 }
 
 
