@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 
 from adapter.history_contract import Column, Type
 from spark.batches import Batch, Staged, at_of, minute_of
+from spark.deltas_in_memory import Hour as Ordered
 from spark.deltas_in_memory import carried_of, deltas_of, hour_of
 from spark.files import LocalFiles
 from spark.hourly_in_memory import summaries_of
 from spark.publish import PLAIN_NUMBERS, Staging
-from spark.read_history import HOUR
+from spark.read_history import HOUR, micros_of
 from spark.read_in_memory import samples_in, table_in
 from spark.records import ANY
 from spark.rows import Rows, none_of, table_of
@@ -49,9 +50,7 @@ class InMemory:
 
     def stage_batch(self, batch: Batch) -> Staged:
         (hour,) = batch.hours
-        carried = self._of_hour("_carry", batch.before.folder, CARRIED) if batch.before else none_of(CARRIED)
-        samples, writers = self._counting(batch)
-        ordered = hour_of(samples, carried, round(hour.start.timestamp()) * 1_000_000)
+        ordered, writers = self._ordered(batch)
         deltas = deltas_of(ordered)
         with ThreadPoolExecutor(1) as pool:  # the largest of the tables is written while the others are made
             written = pool.submit(self._stage, f"deltas/at={at_of(hour.start)}", deltas, DELTAS)
@@ -70,6 +69,12 @@ class InMemory:
         hourly, daily = summaries_of(hours)
         self._stage(f"hourly/date={day}", hourly, HOURLY)
         self._stage(f"daily/{day}", daily, DAILY)
+
+    def _ordered(self, batch: Batch) -> tuple[Ordered, Mapping[str, str]]:
+        """The hour's samples by series, and who counted in its last minute; the samples as read are forgotten here."""
+        carried = self._of_hour("_carry", batch.before.folder, CARRIED) if batch.before else none_of(CARRIED)
+        samples, writers = self._counting(batch)
+        return hour_of(samples, carried, micros_of(batch.hours[0].start)), writers
 
     def _counting(self, batch: Batch) -> tuple[Rows, Mapping[str, str]]:
         """The rows of the writers that count, and who counted in the last minute."""

@@ -13,7 +13,7 @@ from adapter.history_contract import SAMPLES, Column, Type
 from spark.faults import fault_of
 from spark.files import LocalFiles
 from spark.problems import Damaged
-from spark.read_history import DAMAGED, HOUR, Sound, hour_of
+from spark.read_history import DAMAGED, HOUR, Sound, hour_of, micros_of
 from spark.rows import Ints, Rows, joined, none_of, rows_of
 
 
@@ -54,7 +54,7 @@ def _of_its_hour(rows: Rows, sound: Sound) -> Rows:
         return rows
     hour = hour_of(sound.file.folder)
     assert hour is not None, "only files of an hour's folder are examined"
-    start, end = (round(at.timestamp()) * 1_000_000 for at in (hour, hour + HOUR))
+    start, end = (micros_of(at) for at in (hour, hour + HOUR))
     return rows.taken((rows["sampled_at"] >= start) & (rows["sampled_at"] < end))
 
 
