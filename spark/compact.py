@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from spark.batches import Batch, Engine, Staged, at_of
 from spark.compact_in_memory import InMemory
-from spark.files import Files, LocalFiles
+from spark.files import Files, each_of
 from spark.plan import Found, Hour, found_in
 from spark.problems import Damaged
 from spark.publish import Staging, staging_of, swap, swap_file
@@ -63,7 +64,7 @@ class Run:
     limits: Limits
     by_spark: Callable[[], Engine]
     in_memory: Engine | None
-    """None: the location is not on this machine."""
+    """None: all is left to Spark."""
 
     def fits(self, rows: int) -> bool:
         """Into the driver's memory."""
@@ -101,7 +102,7 @@ def compact(
 
         return BySpark(files, staging, session, check)
 
-    in_memory = InMemory(files, staging) if isinstance(files, LocalFiles) and limits.in_memory else None
+    in_memory = InMemory(files.direct, staging) if files.direct and limits.in_memory else None
     run = Run(files, staging, say, check, limits, by_spark, in_memory)
     try:
         hours, skipped = _compact_hours(run, found)
@@ -142,7 +143,7 @@ def _batch_from(run: Run, hours: Sequence[Hour], first: int) -> Batch:
     for hour in hours[first:]:
         if taken and not hour.has_changed:
             break
-        results = [examined(run.files, file, hour.start) for file in hour.files]
+        results = each_of(run.files, partial(examined, run.files, hour=hour.start), hour.files)
         good = tuple(each for each in results if isinstance(each, Sound))
         rows += sum(each.rows for each in good)
         if taken and rows > run.limits.of_spark:
@@ -226,7 +227,8 @@ def _summarise_days(run: Run, found: Found) -> tuple[list[str], list[Skipped]]:
         days.setdefault(f"{hour.start:%Y-%m-%d}", set()).add(hour.folder)
     for day, asked in days.items():
         there = {file.folder.removeprefix("deltas/") for file in run.files.listed(f"deltas/date={day}", 1)}
-        records = {folder: read_record(run.files, folder) for folder in sorted(asked | there)}
+        folders = sorted(asked | there)
+        records = dict(zip(folders, each_of(run.files, partial(read_record, run.files), folders), strict=True))
         made_from = {folder: record for folder, record in records.items() if record}
         before = read_summed(run.files, day)
         if all(folder in before and before[folder].identity == each.identity for folder, each in made_from.items()):
@@ -262,7 +264,8 @@ def _summarise(run: Run, day: str, made_from: Mapping[str, Record]) -> None:
 
 def _rows_of_day(run: Run, folders: Collection[str]) -> int:
     """That are in memory at once: an hour's totals, and of all others the lags."""
-    if not isinstance(run.files, LocalFiles):
+    direct = run.files.direct
+    if direct is None:
         return 0
-    hours = [rows_in(run.files, f"totals/{folder}") for folder in folders]
+    hours = each_of(direct, partial(rows_in, direct), [f"totals/{folder}" for folder in folders])
     return max(*hours, sum(hours) // LAGS_OF_A_ROW, 0)

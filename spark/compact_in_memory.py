@@ -1,4 +1,4 @@
-"""Compaction in the driver's memory, an hour at a time and without Spark: for local hours that fit into it."""
+"""Compaction in the driver's memory, an hour at a time and without Spark: for hours that fit into it."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
 from operator import xor
-from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from adapter.history_contract import Column, Type
 from spark.batches import Batch, Staged, at_of, minute_of
 from spark.deltas_in_memory import Hour as Ordered
 from spark.deltas_in_memory import carried_of, deltas_of, hour_of
-from spark.files import LocalFiles
+from spark.files import DirectFiles
 from spark.hourly_in_memory import summaries_of
 from spark.publish import PLAIN_NUMBERS, Staging
 from spark.read_history import HOUR, micros_of
@@ -43,9 +43,9 @@ ENCODINGS = {
 
 @dataclass(frozen=True, slots=True)
 class InMemory:
-    """An Engine for a local folder; its batches have one hour each."""
+    """An Engine for files that this process reads and writes by itself; its batches have one hour each."""
 
-    files: LocalFiles
+    files: DirectFiles
     staging: Staging
 
     def stage_batch(self, batch: Batch) -> Staged:
@@ -92,22 +92,21 @@ class InMemory:
         return chosen_before(batch, lambda folder, minute: clusters_at(self._of_hour("totals", folder, TOTALS), minute))
 
     def _of_hour(self, table: str, folder: str, contract: Sequence[Column]) -> Rows:
-        found = self.files.listed(f"{table}/{folder}", 0)
-        return table_in([self.files.root / file.path for file in found], contract)
+        return table_in(self.files, f"{table}/{folder}", contract)
 
     def _stage(self, table: str, rows: Rows, contract: Sequence[Column]) -> None:
         """No file where there are no rows."""
         if len(rows):
-            write(self.files.root / self.staging.path(table) / "part-0.parquet", rows, contract)
+            with self.files.created(self.staging.path(f"{table}/part-0.parquet")) as target:
+                write(target, rows, contract)
 
 
-def write(path: Path, rows: Rows, contract: Sequence[Column]) -> None:
+def write(target: str | pa.NativeFile, rows: Rows, contract: Sequence[Column]) -> None:
     """One Parquet file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     own = {name: encoding for name, encoding in ENCODINGS.items() if any(name == column.name for column in contract)}
     pq.write_table(
         table_of(rows, contract),
-        path,
+        target,
         compression="zstd",
         column_encoding=own,
         use_dictionary=[column.name for column in contract if column.name not in own and column.type is not Type.FLAG],

@@ -1,19 +1,23 @@
-"""Every touch of a file below the history's location: local paths through the operating system, all others through
-Hadoop's FileSystem, so that s3a://, hdfs:// and whatever Spark is configured for work by configuration alone.
+"""Every touch of a file below the history's location: local paths through the operating system, buckets as the adapter
+does it, all others through Hadoop's FileSystem, so that s3a://, hdfs:// and whatever Spark is configured for work by
+configuration alone.
 
 Paths given to a `Files` are relative to the location, with `/` between their parts.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeVar
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from spark.problems import Unusable
@@ -37,7 +41,18 @@ class File:
 
 
 class Files(Protocol):
-    """Hidden names, those that begin with `.` or `_`, are listed by nobody but `hidden`."""
+    """Hidden names, those that begin with `.` or `_`, are listed by nobody but `hidden`.
+
+    What a run stages lies in a folder of the location whose name begins with `.`, and is nobody else's.
+    """
+
+    @property
+    def at_once(self) -> int:
+        """How many of its files are worth reading side by side."""
+
+    @property
+    def direct(self) -> DirectFiles | None:
+        """The same, where this process reads and writes its tables without Spark."""
 
     def exists(self, path: str = "") -> bool: ...
     def listed(self, table: str, depth: int) -> list[File]:
@@ -52,11 +67,12 @@ class Files(Protocol):
     def write(self, path: str, text: str) -> None:
         """Replaces the file."""
 
-    def move(self, old: str, new: str) -> None:
-        """Makes the folders above `new`; there is no `new` yet."""
+    def swap(self, staged: str, target: str, aside: str) -> None:
+        """The staged folder takes the place of the target, if there is one; where nothing was staged, the target goes.
+        `aside`: a staged place where the old one may lie meanwhile."""
 
-    def replace(self, old: str, new: str) -> None:
-        """A single file over another one."""
+    def replace(self, staged: str, target: str) -> None:
+        """The same for a single file."""
 
     def delete(self, path: str) -> None:
         """Whatever is there, if anything is."""
@@ -69,6 +85,31 @@ class Files(Protocol):
 
     def uri(self, path: str = "") -> str:
         """What Spark reads and writes."""
+
+    def shown(self, path: str = "") -> str:
+        """What a person is told of."""
+
+
+class DirectFiles(Files, Protocol):
+    """Without Spark."""
+
+    def source(self, path: str) -> str | pa.NativeFile:
+        """What pyarrow reads the whole file from."""
+
+    def created(self, path: str) -> contextlib.AbstractContextManager[str | pa.NativeFile]:
+        """What pyarrow writes a staged file to."""
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def each_of(files: Files, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+    """What the work, which reads files, gives for each of the items, in their order."""
+    if files.at_once == 1 or len(items) <= 1:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(min(files.at_once, len(items))) as pool:
+        return list(pool.map(work, items))
 
 
 def is_local(location: str) -> bool:
@@ -96,9 +137,26 @@ def files_at(location: str, session: Callable[[], SparkSession]) -> Files:
     return HadoopFiles(f"s3a://{rest}" if scheme == "s3" else location, session())
 
 
+def _renamed(files: LocalFiles | HadoopFiles, staged: str, target: str, aside: str) -> None:
+    """A folder is renamed at once, and only to a name that is free."""
+    if files.exists(target):
+        files.move(target, aside)
+    if files.exists(staged):
+        files.move(staged, target)
+    files.delete(aside)
+
+
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
     root: Path
+
+    @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
+    def direct(self) -> DirectFiles | None:
+        return self
 
     def exists(self, path: str = "") -> bool:
         return (self.root / path).exists()
@@ -135,12 +193,16 @@ class LocalFiles:
         written.replace(target)
 
     def move(self, old: str, new: str) -> None:
+        """Makes the folders above `new`; there is no `new` yet."""
         (self.root / new).parent.mkdir(parents=True, exist_ok=True)
         (self.root / old).rename(self.root / new)
 
-    def replace(self, old: str, new: str) -> None:
-        (self.root / new).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / old).replace(self.root / new)
+    def swap(self, staged: str, target: str, aside: str) -> None:
+        _renamed(self, staged, target, aside)
+
+    def replace(self, staged: str, target: str) -> None:
+        (self.root / target).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / staged).replace(self.root / target)
 
     def delete(self, path: str) -> None:
         target = self.root / path
@@ -158,6 +220,18 @@ class LocalFiles:
     def uri(self, path: str = "") -> str:
         return f"file://{self.root / path}"  # Hadoop takes a path as it is written, without escapes
 
+    def shown(self, path: str = "") -> str:
+        return self.uri(path)
+
+    def source(self, path: str) -> str:
+        return str(self.root / path)
+
+    @contextlib.contextmanager
+    def created(self, path: str) -> Iterator[str]:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield str(target)
+
 
 class HadoopFiles:
     """The same through the JVM."""
@@ -167,6 +241,14 @@ class HadoopFiles:
         self._jvm: Any = session._jvm  # pyspark shows the JVM under no other name
         self._configuration: Any = session._jsc.hadoopConfiguration()
         self._system: Any = self._path().getFileSystem(self._configuration)
+
+    @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
+    def direct(self) -> DirectFiles | None:
+        return None
 
     def exists(self, path: str = "") -> bool:
         return bool(self._system.exists(self._path(path)))
@@ -197,13 +279,17 @@ class HadoopFiles:
         stream.close()
 
     def move(self, old: str, new: str) -> None:
+        """As LocalFiles.move."""
         self._system.mkdirs(self._path(new).getParent())
         if not self._system.rename(self._path(old), self._path(new)):
             raise OSError(f"{self.location}/{old} could not be renamed to {new}")
 
-    def replace(self, old: str, new: str) -> None:
-        self.delete(new)
-        self.move(old, new)
+    def swap(self, staged: str, target: str, aside: str) -> None:
+        _renamed(self, staged, target, aside)
+
+    def replace(self, staged: str, target: str) -> None:
+        self.delete(target)
+        self.move(staged, target)
 
     def delete(self, path: str) -> None:
         self._system.delete(self._path(path), True)
@@ -224,6 +310,9 @@ class HadoopFiles:
 
     def uri(self, path: str = "") -> str:
         return f"{self.location}/{path}" if path else self.location
+
+    def shown(self, path: str = "") -> str:
+        return self.uri(path)
 
     def _path(self, path: str = "") -> Any:  # noqa: ANN401 -- Java's
         return self._jvm.org.apache.hadoop.fs.Path(self.uri(path))

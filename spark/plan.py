@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache, partial
 
-from spark.files import File, Files
+from spark.files import File, Files, each_of
 from spark.problems import Unusable
 from spark.read_history import HOUR, Skipped, folder_of, hour_of
 from spark.records import Record, Summed, read_record, read_summed, used_in
@@ -64,17 +64,17 @@ class Found:
 def found_in(files: Files, until: datetime, now: datetime) -> Found:
     """Raises Unusable where there is no history."""
     if not files.exists():
-        raise Unusable(f"{files.uri()} does not exist")
+        raise Unusable(f"{files.shown()} does not exist")
     by_folder = _by_folder(files.listed("samples", 2))
     known = set(by_folder) | {f"samples/{file.folder.removeprefix('deltas/')}" for file in files.listed("deltas", 2)}
     if not known:
-        raise Unusable(f"{files.uri()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
+        raise Unusable(f"{files.shown()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
     starts = {folder: hour_of(folder) for folder in known}
     finished = sorted(
         (start, folder) for folder, start in starts.items() if start and start < until and start + HOUR <= until
     )
     summed_of = cache(partial(read_summed, files))
-    hours = [_hour_of(files, start, by_folder.get(folder, ()), summed_of) for start, folder in finished]
+    hours = each_of(files, lambda of: _hour_of(files, of[0], by_folder.get(of[1], ()), summed_of), finished)
     strange = [Skipped(folder, "is no folder of an hour") for folder, start in starts.items() if start is None]
     future = [Skipped(folder, "lies in the future") for folder, start in starts.items() if start and start > now]
     late = [Skipped(file.path, LATE) for hour in hours for file in hour.late]

@@ -61,12 +61,7 @@ def stage(rows: DataFrame, staging: Staging, table: str, by: Sequence[str] = ())
 
 def swap(staging: Staging, staged: str, target: str) -> None:
     """The staged folder takes the place of the target; where nothing was staged, the target goes."""
-    old = staging.path(f"old/{target}")
-    if staging.files.exists(target):
-        staging.files.move(target, old)
-    if staging.files.exists(staging.path(staged)):
-        staging.files.move(staging.path(staged), target)
-    staging.files.delete(old)
+    staging.files.swap(staging.path(staged), target, staging.path(f"old/{target}"))
 
 
 def swap_file(staging: Staging, staged: str, target: str) -> None:

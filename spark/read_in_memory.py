@@ -1,9 +1,8 @@
-"""Local Parquet files -> rows in the driver's memory. `pyarrow.dataset`, which could do this, imports pandas."""
+"""Parquet files -> rows in the driver's memory. `pyarrow.dataset`, which could do this, imports pandas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,42 +10,42 @@ import pyarrow.parquet as pq
 
 from adapter.history_contract import SAMPLES, Column, Type
 from spark.faults import fault_of
-from spark.files import LocalFiles
+from spark.files import DirectFiles, File, each_of
 from spark.problems import Damaged
 from spark.read_history import DAMAGED, HOUR, Sound, hour_of, micros_of
 from spark.rows import Ints, Rows, joined, none_of, rows_of
 
 
-def samples_in(files: LocalFiles, sound: Sequence[Sound], writers: Sequence[str]) -> tuple[Rows, Ints]:
+def samples_in(files: DirectFiles, sound: Sequence[Sound], writers: Sequence[str]) -> tuple[Rows, Ints]:
     """All rows of these files that belong to their hour, and the place of each row's writer in `writers`.
 
     Raises Damaged, which names every file of which that is true.
     """
-    parts: list[Rows] = []
-    reasons: dict[str, str] = {}
-    for each in sound:
-        table = _read(files.root / each.file.path, SAMPLES)
-        reason = DAMAGED if table is None else fault_of(table)
-        if table is None or reason:
-            reasons[each.file.path] = reason or DAMAGED
-        else:
-            parts.append(_of_its_hour(rows_of(table, SAMPLES), each))
+    found = each_of(files, lambda each: _rows_or_reason(files, each), sound)
+    reasons = {each.file.path: of for each, of in zip(sound, found, strict=True) if isinstance(of, str)}
     if reasons:
         raise Damaged(reasons)
+    parts = [of for of in found if not isinstance(of, str)]
     of = [writers.index(each.writer) for each in sound]
     writer = np.repeat(np.array(of, np.int64), np.array([len(part) for part in parts], np.int64))
     return (joined(parts) if parts else none_of(SAMPLES)), writer
 
 
-def table_in(paths: Iterable[Path], contract: Sequence[Column]) -> Rows:
+def table_in(files: DirectFiles, folder: str, contract: Sequence[Column]) -> Rows:
     """Rows of a table that compaction made; a column that a file does not have is unknown in its rows."""
-    parts = [rows_of(_opened(path, contract), contract) for path in paths]
+    tables = each_of(files, lambda file: _opened(files, file, contract), files.listed(folder, 0))
+    parts = [rows_of(table, contract) for table in tables]
     return joined(parts) if parts else none_of(contract)
 
 
-def rows_in(files: LocalFiles, folder: str) -> int:
+def rows_in(files: DirectFiles, folder: str) -> int:
     """By the footers of its files."""
-    return sum(pq.read_metadata(files.root / file.path).num_rows for file in files.listed(folder, 0))
+    return sum(_rows_of_file(files, file) for file in files.listed(folder, 0))
+
+
+def _rows_of_file(files: DirectFiles, file: File) -> int:
+    with files.opened(file) as opened:
+        return int(pq.read_metadata(opened).num_rows)
 
 
 def _of_its_hour(rows: Rows, sound: Sound) -> Rows:
@@ -58,15 +57,17 @@ def _of_its_hour(rows: Rows, sound: Sound) -> Rows:
     return rows.taken((rows["sampled_at"] >= start) & (rows["sampled_at"] < end))
 
 
-def _read(path: Path, contract: Sequence[Column]) -> pa.Table | None:
+def _rows_or_reason(files: DirectFiles, sound: Sound) -> Rows | str:
+    """Of a file of samples; the reason why none of its rows can be used."""
     try:
-        return _opened(path, contract)
+        table = _opened(files, sound.file, SAMPLES)
     except (OSError, pa.ArrowException):
-        return None
+        return DAMAGED
+    return fault_of(table) or _of_its_hour(rows_of(table, SAMPLES), sound)
 
 
-def _opened(path: Path, contract: Sequence[Column]) -> pa.Table:
+def _opened(files: DirectFiles, file: File, contract: Sequence[Column]) -> pa.Table:
     texts = [column.name for column in contract if column.type is Type.TEXT]
-    with pq.ParquetFile(path, read_dictionary=texts) as file:
-        there = set(file.schema_arrow.names)
-        return file.read([column.name for column in contract if column.name in there])
+    with pq.ParquetFile(files.source(file.path), read_dictionary=texts) as opened:
+        there = set(opened.schema_arrow.names)
+        return opened.read([column.name for column in contract if column.name in there])

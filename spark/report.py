@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from pyspark.sql import SparkSession
 from spark import figures
 from spark.documents import csv_of, json_of, markdown_of
 from spark.figures import Findings, Periods
-from spark.files import Files
+from spark.files import Files, each_of
 from spark.page import at_a_glance, page_of
 from spark.plan import found_in
 from spark.problems import Unusable
@@ -123,15 +124,14 @@ def skipped_in(files: Files, request: Request) -> tuple[figures.Skipped, ...]:
     if not files.listed("samples", 2) and not files.listed("deltas", 2):
         return ()  # retention took all samples; the tables are what is left
     found = found_in(files, request.now, request.now)
-    left_out = list(found.skipped)
-    late = []
-    for hour in found.hours:
-        if request.wanted.has(hour.start, HOUR):
-            left_out += read_skipped(files, hour.folder)
-            if hour.has_changed:
-                late.append(
-                    figures.Skipped(f"samples/{hour.folder}", "has samples that are not compacted: run `compact`")
-                )
+    wanted = [hour for hour in found.hours if request.wanted.has(hour.start, HOUR)]
+    of_hours = each_of(files, lambda hour: read_skipped(files, hour.folder), wanted)
+    left_out = [*found.skipped, *itertools.chain.from_iterable(of_hours)]
+    late = [
+        figures.Skipped(f"samples/{hour.folder}", "has samples that are not compacted: run `compact`")
+        for hour in wanted
+        if hour.has_changed
+    ]
     return (*(figures.Skipped(each.path, each.reason) for each in left_out), *late)
 
 

@@ -1,4 +1,4 @@
-"""The tables below a location, for a report: in the driver where they lie on this machine, by Spark where they do not.
+"""The tables below a location, for a report: in the driver where it can read them by itself, by Spark where not.
 
 Totals, the only table that grows with every sample, are read in the driver only where they fit into its memory.
 """
@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 
 from adapter.arrow_arrays import empty_table, flags_of
 from adapter.history_contract import Column
-from spark.files import File, Files, LocalFiles
+from spark.files import DirectFiles, File, Files, each_of
 from spark.problems import Unusable
 from spark.read_by_spark import schema_of
 from spark.read_history import folder_of
@@ -56,8 +56,8 @@ class Tables:
         paths = self._of_hours("totals", hours)
         if not paths or not thresholds:
             return Told()
-        if self._is_in_driver and rows <= self.in_memory_rows:
-            return told_in_memory(_read(self.files, paths, TOTALS, COLUMNS), thresholds)
+        if self._direct is not None and rows <= self.in_memory_rows:
+            return told_in_memory(_read(self._direct, paths, TOTALS, COLUMNS), thresholds)
         return told_by_spark(self._frame(paths, TOTALS), thresholds, rows, check)
 
     def shares(self, hours: Mapping[Key, datetime]) -> pa.Table:
@@ -66,8 +66,8 @@ class Tables:
         micros = {key: round(hour.timestamp()) * 1_000_000 for key, hour in hours.items()}
         if not paths:
             return _nothing(PARTITIONS, SHARES)
-        if self._is_in_driver:
-            return _in_its_hour(_read(self.files, paths, PARTITIONS, (*SHARES, "starts_at")), micros)
+        if self._direct is not None:
+            return _in_its_hour(_read(self._direct, paths, PARTITIONS, (*SHARES, "starts_at")), micros)
         rows = self._frame(paths, PARTITIONS)
         return (
             rows.join(F.broadcast(small(rows.sparkSession, micros, "wanted")), on=list(NAMES), how="inner")
@@ -77,18 +77,18 @@ class Tables:
         )
 
     @property
-    def _is_in_driver(self) -> bool:
-        return not self.by_spark and isinstance(self.files, LocalFiles)
+    def _direct(self) -> DirectFiles | None:
+        return None if self.by_spark else self.files.direct
 
     def _arrow(self, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
         if not paths:
             return _nothing(contract, columns)
-        if self._is_in_driver:
-            return _read(self.files, paths, contract, columns)
+        if self._direct is not None:
+            return _read(self._direct, paths, contract, columns)
         return self._frame(paths, contract).select(*columns).toArrow()
 
     def _frame(self, paths: Sequence[str], contract: Sequence[Column]) -> DataFrame:
-        uris = [self.files.uri(path) for path in paths]
+        uris = each_of(self.files, self.files.uri, paths)
         return self.session().read.schema(schema_of(contract)).parquet(*uris)
 
     def _of_hours(self, table: str, hours: Collection[datetime]) -> list[str]:
@@ -98,22 +98,22 @@ class Tables:
         return [file.path for file in found if file.folder in folders]
 
 
-def _read(files: Files, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
+def _read(files: DirectFiles, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
     """A column that a file does not have is null in its rows, as in Spark."""
     schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in contract])
     wanted = pa.schema([schema.field(name) for name in columns])
-    parts = [_columns_of(files, path, columns) for path in paths]
+    parts = each_of(files, lambda path: _columns_of(files, path, columns), paths)
     return pa.concat_tables([empty_table(wanted), *parts], promote_options="default")
 
 
-def _columns_of(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
+def _columns_of(files: DirectFiles, path: str, columns: Sequence[str]) -> pa.Table:
     """Without `pyarrow.dataset`, which would import pandas: a second, where it is installed."""
     try:
-        with pq.ParquetFile(files.uri(path).removeprefix("file://")) as file:
+        with pq.ParquetFile(files.source(path)) as file:
             there = set(file.schema_arrow.names)
             return file.read([name for name in columns if name in there])
     except pa.ArrowException as error:
-        raise Unusable(f"{files.uri(path)} cannot be read: {str(error).splitlines()[0]}") from error
+        raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error
 
 
 def _nothing(contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:

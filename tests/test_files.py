@@ -52,27 +52,39 @@ def test_text_is_written_over_what_was_there(made: Made, tmp_path: Path) -> None
     assert files.read("folder/nothing") is None
 
 
-def test_folders_are_moved_and_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:
+def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_path: Path) -> None:
     files = made(tmp_path)
-    files.write("old/a/b", "text")
+    files.write("table/place/b", "old")
+    files.write("table/place/c", "old")
+    files.write(".run/new/b", "new")
 
-    files.move("old", "new/place")
-    assert files.read("new/place/a/b") == "text"
-    assert not files.exists("old")
+    files.swap(".run/new", "table/place", ".run/old")
+    assert [files.read(f"table/place/{name}") for name in "bc"] == ["new", None]
+    assert not files.exists(".run/new")
+    assert not files.exists(".run/old")
+
+    files.swap(".run/nothing", "table/place", ".run/old")
+    assert not files.exists("table/place")
+
+
+def test_a_folder_is_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:
+    files = made(tmp_path)
+    files.write("new/a/b", "text")
 
     files.delete("new")
     files.delete("nothing")
+
     assert not files.exists("new")
 
 
 def test_a_file_takes_the_place_of_another(made: Made, tmp_path: Path) -> None:
     files = made(tmp_path)
-    files.write("one", "1")
+    files.write(".run/one", "1")
     files.write("other", "2")
 
-    files.replace("one", "other")
+    files.replace(".run/one", "other")
 
-    assert (files.read("other"), files.exists("one")) == ("1", False)
+    assert (files.read("other"), files.exists(".run/one")) == ("1", False)
 
 
 def test_a_footer_is_read_without_the_rest(made: Made, tmp_path: Path) -> None:
