@@ -1,4 +1,5 @@
-"""What the rig is made of, brought once into a cache folder: Kafka's jars, and a control plane built from its source.
+"""What the rig is made of, brought once into a cache folder: Kafka's jars, a control plane built from its source, and
+the definitions of the Spark operator's kinds.
 
 `python -m local.downloads` brings whatever is missing. Everything is written under a temporary name and renamed, under
 a lock, so that what has its final name is whole, and two at once do not do the work twice.
@@ -27,12 +28,15 @@ GO = "1.26.6"
 GO_AT_LEAST = (1, 26)
 JAVA_AT_LEAST = 17
 KUBERNETES = "v1.36.3"
+SPARK_OPERATOR = "v2.4.0"
 BUILD_NEEDS_BYTES = 4 * 1024**3
 JARS_NEED_BYTES = 200 * 1024**2
+OPERATOR_NEEDS_BYTES = 16 * 1024**2
 PLAIN_LINE_SECONDS = 20.0
 
 HERE = Path(__file__).parent
 GO_SOURCE = HERE / "control_plane_go"
+SPARK_OPERATOR_GO = HERE / "spark_operator_go"
 GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
 
 # kafka-tools brings Kafka Connect and its web server, which the consumer group command does not need.
@@ -66,12 +70,17 @@ def control_plane_binary() -> Path:
     return _bring(_control_plane())
 
 
+def spark_operator_definitions() -> tuple[Path, ...]:
+    """The files of the CustomResourceDefinitions of ScheduledSparkApplication and SparkApplication. Raises RigError."""
+    return tuple(sorted(_bring(_spark_operator()).glob("*.yaml")))
+
+
 def main() -> int:
     """Bring all that is missing; status 2 and one sentence first where that cannot be done."""
     try:
         with exit_on_sigterm():
             _require_java()
-            missing = [part for part in (_kafka(), _control_plane()) if not part.path.exists()]
+            missing = [part for part in (_kafka(), _control_plane(), _spark_operator()) if not part.path.exists()]
             _require_disk(missing)
             for part in missing:
                 _bring(part)
@@ -103,6 +112,12 @@ def _kafka() -> _Part:
 def _control_plane() -> _Part:
     sources = [(GO_SOURCE / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
     return _Part(f"control-plane-{_digest(*sources)}", BUILD_NEEDS_BYTES, _build_control_plane)
+
+
+def _spark_operator() -> _Part:
+    sources = [(SPARK_OPERATOR_GO / name).read_bytes() for name in ("go.mod", "go.sum")]
+    name = f"spark-operator-{SPARK_OPERATOR}-{_digest(*sources)}"
+    return _Part(name, OPERATOR_NEEDS_BYTES, _download_spark_operator)
 
 
 def _digest(*parts: bytes) -> str:
@@ -184,7 +199,7 @@ def _require_disk(missing: Sequence[_Part]) -> None:
     free = shutil.disk_usage(folder).free
     if free < needed:
         raise RigError(
-            f"Kafka and the control plane need {needed / 1e9:.1f} GB of disk to be downloaded and built, and "
+            f"What the rig lacks needs {needed / 1e9:.1f} GB of disk to be downloaded and built, and "
             f"{folder} has {free / 1e9:.1f} GB left; KAFKA_LAG_ADAPTER_CACHE names another folder."
         )
 
@@ -201,21 +216,35 @@ def _build_control_plane(target: Path) -> None:
         "-ldflags",
         " ".join(["-s", "-w", *stamps]),
     ]
-    environment = {
-        "CGO_ENABLED": "0",
-        "GOCACHE": str(cache_folder() / "go-build"),
-        "GOMODCACHE": str(cache_folder() / "go-modules"),
-        "GOFLAGS": "",
-        "GOTOOLCHAIN": "local",
-        "GOWORK": "off",
-    }
+    environment = {"CGO_ENABLED": "0", "GOCACHE": str(cache_folder() / "go-build")}
     _run(
         f"building the control plane, Kubernetes {KUBERNETES} (about 6 minutes on two cores; once)",
         [str(_go()), "build", *flags, "-o", str(target), "."],
         target.with_name("log"),
-        environment,
+        {**environment, **_go_environment(cache_folder() / "go-modules")},
         GO_SOURCE,
     )
+
+
+def _download_spark_operator(target: Path) -> None:
+    """One module, none of those that it needs: without arguments Go downloads what go.mod names, and checks go.sum."""
+    modules = target.with_name("modules")
+    _run(
+        f"downloading the Spark operator {SPARK_OPERATOR} (1 MB; a second or two)",
+        [str(_go()), "mod", "download", "-modcacherw"],
+        target.with_name("log"),
+        _go_environment(modules),
+        SPARK_OPERATOR_GO,
+    )
+    target.mkdir()
+    definitions = modules / f"github.com/kubeflow/spark-operator/v2@{SPARK_OPERATOR}/config/crd/bases"
+    for kinds in ("scheduledsparkapplications", "sparkapplications"):
+        shutil.copy(definitions / f"sparkoperator.k8s.io_{kinds}.yaml", target)
+
+
+def _go_environment(modules: Path) -> dict[str, str]:
+    """Go as it comes, whatever this machine has set; modules below that folder."""
+    return {"GOMODCACHE": str(modules), "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 def _go() -> Path:

@@ -1,4 +1,5 @@
-"""What has to hold in the component for the Kubeflow Spark operator, whose kinds no API server of ours knows.
+"""What has to hold in the component for the Kubeflow Spark operator, beside what its kinds' own definitions ask for (of
+these, the end-to-end tests ask a kube-apiserver).
 
 One rule a function; each gives `file: what is wrong`.
 """

@@ -67,7 +67,7 @@ def test_too_little_disk_is_told_before_anything_is_done(
     monkeypatch.setattr(downloads, "BUILD_NEEDS_BYTES", 2**60)
 
     assert downloads.main() == 2
-    assert capsys.readouterr().err.startswith("Kafka and the control plane need 1152921504.8 GB of disk")
+    assert capsys.readouterr().err.startswith("What the rig lacks needs 1152921504.8 GB of disk")
 
 
 def test_what_was_interrupted_is_made_again_from_the_start(cache: Path) -> None:
@@ -116,3 +116,13 @@ def test_two_at_once_do_the_work_once() -> None:
 def test_a_failed_command_shows_the_end_of_what_it_said(tmp_path: Path) -> None:
     with pytest.raises(RigError, match=r"downloading it did not work:\nno route to anywhere"):
         downloads._run("downloading it", ["sh", "-c", "echo no route to anywhere; exit 3"], tmp_path / "log")
+
+
+def test_both_sums_of_the_spark_operator_are_pinned() -> None:
+    """Go checks what it downloads against the lines that are there, and says nothing about one that is not."""
+    module = f"github.com/kubeflow/spark-operator/v2 {downloads.SPARK_OPERATOR}"
+    required = (downloads.SPARK_OPERATOR_GO / "go.mod").read_text().splitlines()
+    sums = (downloads.SPARK_OPERATOR_GO / "go.sum").read_text().splitlines()
+
+    assert [line for line in required if line.startswith("require")] == [f"require {module}"]
+    assert [line.rpartition(" ")[0] for line in sums] == [module, f"{module}/go.mod"]
