@@ -25,6 +25,16 @@ class Batch:
         return ends_with(self.before)
 
     @property
+    def starts_from(self) -> str | None:
+        """The folder of the hour before, if there is one and its tables can be read."""
+        return None if self.before is None or self.before.is_lost else self.before.folder
+
+    @property
+    def carries(self) -> bool:
+        """Whether the hour before said that it hands over anything."""
+        return bool(self.before and self.before.record and self.before.record.carried)
+
+    @property
     def files(self) -> tuple[Sound, ...]:
         return tuple(each for hour in self.hours for each in self.sound[hour.start])
 
@@ -48,10 +58,11 @@ class Engine(Protocol):
 
     def stage_batch(self, batch: Batch) -> Staged:
         """Stages `deltas`, `totals`, `partitions` and `carried`, each with a folder for each hour that has rows: `at=`
-        and the hours since the epoch. Raises Damaged."""
+        and the hours since the epoch. Raises Damaged, and Spoilt where the hour before is."""
 
     def stage_day(self, day: str, folders: Collection[str]) -> None:
-        """Stages `hourly/date=…` and `daily/…`, from the tables of these hours; `folders`: `date=…/hour=…`."""
+        """Stages `hourly/date=…` and `daily/…`, from the tables of these hours; `folders`: `date=…/hour=…`.
+        Raises Spoilt."""
 
 
 def ends_with(hour: Hour | None) -> str:

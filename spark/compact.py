@@ -17,7 +17,7 @@ from spark.batches import Batch, Engine, Staged, at_of
 from spark.compact_in_memory import InMemory
 from spark.files import Files, each_of
 from spark.plan import Found, Hour, found_in
-from spark.problems import Damaged
+from spark.problems import Damaged, Spoilt
 from spark.publish import Staging, staging_of, swap, swap_file
 from spark.read_history import MISPLACED, Skipped, Sound, examined
 from spark.read_in_memory import rows_in
@@ -35,6 +35,7 @@ ROWS_OF_A_SECOND = 1_000_000
 LAGS_OF_A_ROW = 8
 """Lags of a day's totals that take as much memory as a row of an hour."""
 
+LOST = "is missing or cannot be read, and cannot be made again: differences to the hour before are missing"
 BEGUN_TO_GO = "was made from hours whose tables are gone; with another hour it stays as it was"
 
 Say = Callable[[str], None]
@@ -81,6 +82,20 @@ class Outcome:
     skipped: tuple[Skipped, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Days:
+    """What came of summarising them."""
+
+    done: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+    spoilt: frozenset[str]
+    """Folders of the hours whose tables are missing or cannot be read."""
+
+    def followed_by(self, later: Days) -> Days:
+        """What was skipped before may not be any more."""
+        return replace(later, done=(*self.done, *later.done))
+
+
 def compact(
     files: Files,
     session: Callable[[], SparkSession],
@@ -105,17 +120,25 @@ def compact(
     in_memory = InMemory(files.direct, staging) if files.direct and limits.in_memory else None
     run = Run(files, staging, say, check, limits, by_spark, in_memory)
     try:
-        hours, skipped = _compact_hours(run, found)
-        days, closed = _summarise_days(run, found)
+        hours, skipped = _compact_hours(run, found.hours)
+        days = _summarise_days(run, found)
+        tried: set[str] = set()
+        while again := days.spoilt - tried:
+            tried |= again
+            now_there = found_in(files, min(until, now), now).hours
+            more = _compact_hours(run, [hour.spoilt() if hour.folder in again else hour for hour in now_there])
+            hours, skipped = hours + more[0], skipped + more[1]
+            days = days.followed_by(_summarise_days(run, found))
         _forget(files, found)
     finally:
         files.delete(staging.folder)
-    return Outcome(tuple(hours), tuple(days), (*found.skipped, *skipped, *closed))
+    return Outcome(tuple(hours), days.done, (*found.skipped, *skipped, *days.skipped))
 
 
-def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped]]:
-    hours, done, skipped = list(found.hours), [], []
+def _compact_hours(run: Run, there: Sequence[Hour]) -> tuple[list[datetime], list[Skipped]]:
+    hours, done, skipped = list(there), [], []
     told: set[date] = set()
+    tried: set[str] = set()
     at = 0
     while at < len(hours):
         before = hours[at - 1] if at else None
@@ -125,7 +148,13 @@ def _compact_hours(run: Run, found: Found) -> tuple[list[datetime], list[Skipped
         run.check()
         batch = _batch_from(run, hours, at)
         _announce(run, batch, hours[at:], told)
-        batch, records = _compact_readable(run, batch)
+        try:
+            batch, records = _compact_readable(run, batch)
+        except Spoilt as spoilt:
+            at -= 1
+            hours[at] = replace(hours[at], is_lost=True) if spoilt.folder in tried else hours[at].spoilt()
+            tried.add(spoilt.folder)
+            continue
         for place, record in enumerate(records, at):
             hours[place] = replace(hours[place], record=record)
         done += [hour.start for hour in batch.hours]
@@ -153,7 +182,10 @@ def _batch_from(run: Run, hours: Sequence[Hour], first: int) -> Batch:
         skipped[hour.start] = (*(each for each in results if isinstance(each, Skipped)), *_misplaced(good))
         if run.fits(rows):
             break
-    return Batch(tuple(taken), sound, skipped, hours[first - 1] if first else None)
+    before = hours[first - 1] if first else None
+    if before and before.is_lost:
+        skipped[taken[0].start] = (*skipped[taken[0].start], Skipped(f"_carry/{before.folder}", LOST))
+    return Batch(tuple(taken), sound, skipped, before)
 
 
 def _misplaced(sound: Iterable[Sound]) -> list[Skipped]:
@@ -173,7 +205,9 @@ def _announce(run: Run, batch: Batch, hours: Sequence[Hour], told: set[date]) ->
 
 
 def _compact_readable(run: Run, batch: Batch) -> tuple[Batch, list[Record]]:
-    """Without the files whose rows turn out to be unusable, though their footers are sound."""
+    """Without the files whose rows turn out to be unusable, though their footers are sound. Raises Spoilt."""
+    if batch.starts_from and batch.carries and not run.files.listed(f"_carry/{batch.starts_from}", 0):
+        raise Spoilt("_carry", batch.starts_from)
     while True:
         try:
             staged = run.engine(batch.rows).stage_batch(batch)
@@ -219,15 +253,15 @@ def _publish(staging: Staging, batch: Batch, records: Sequence[Record]) -> None:
             swap(staging, f"{staged}/{folder}", f"{table}/{hour.folder}")
 
 
-def _summarise_days(run: Run, found: Found) -> tuple[list[str], list[Skipped]]:
+def _summarise_days(run: Run, found: Found) -> Days:
     """A day has all its compacted hours, also those that this run was not asked for."""
-    done, skipped = [], []
+    done, skipped, spoilt = [], [], set()
     days: dict[str, set[str]] = {}
     for hour in found.hours:
         days.setdefault(f"{hour.start:%Y-%m-%d}", set()).add(hour.folder)
     for day, asked in days.items():
-        there = {file.folder.removeprefix("deltas/") for file in run.files.listed(f"deltas/date={day}", 1)}
-        folders = sorted(asked | there)
+        with_rows = _hours_in(run.files, "deltas", day)
+        folders = sorted(asked | with_rows)
         records = dict(zip(folders, each_of(run.files, partial(read_record, run.files), folders), strict=True))
         made_from = {folder: record for folder, record in records.items() if record}
         before = read_summed(run.files, day)
@@ -237,10 +271,19 @@ def _summarise_days(run: Run, found: Found) -> tuple[list[str], list[Skipped]]:
             skipped.append(Skipped(f"hourly/date={day}", BEGUN_TO_GO))
             continue
         run.check()
-        run.say(f"summarising {day}: {len(made_from)} hours")
-        _summarise(run, day, made_from)
-        done.append(day)
-    return done, skipped
+        try:
+            _summarise(run, day, made_from, with_rows)
+        except Spoilt as each:
+            spoilt.add(each.folder)
+            skipped.append(Skipped(f"hourly/date={day}", f"stays as it was, for {each}"))
+        else:
+            done.append(day)
+    return Days(tuple(done), tuple(skipped), frozenset(spoilt))
+
+
+def _hours_in(files: Files, table: str, day: str) -> set[str]:
+    """Folders of the hours of which a table has rows."""
+    return {file.folder.removeprefix(f"{table}/") for file in files.listed(f"{table}/date={day}", 1)}
 
 
 def _forget(files: Files, found: Found) -> None:
@@ -250,7 +293,11 @@ def _forget(files: Files, found: Found) -> None:
         files.delete(folder)
 
 
-def _summarise(run: Run, day: str, made_from: Mapping[str, Record]) -> None:
+def _summarise(run: Run, day: str, made_from: Mapping[str, Record], with_rows: Collection[str]) -> None:
+    for table in ("totals", "partitions"):
+        if lacking := {*with_rows} & made_from.keys() - _hours_in(run.files, table, day):
+            raise Spoilt(table, min(lacking))
+    run.say(f"summarising {day}: {len(made_from)} hours")
     run.engine(_rows_of_day(run, made_from)).stage_day(day, sorted(made_from))
     folder, staging = f"hourly/date={day}", run.staging
     summed = {

@@ -20,7 +20,7 @@ from spark.deltas_by_spark import carried_of, deltas_of, digests_of, partitions_
 from spark.files import Files
 from spark.hourly_by_spark import daily_of, hourly_of
 from spark.labels import labels_in, labels_of
-from spark.problems import Damaged, is_about
+from spark.problems import Damaged, Spoilt, is_about
 from spark.publish import Staging, stage
 from spark.read_by_spark import empty, samples_of, schema_of
 from spark.read_history import DAMAGED, HOUR
@@ -49,6 +49,8 @@ class BySpark:
             return self._stage_batch(batch)
         except (PySparkException, Py4JError) as error:
             self.check()
+            if batch.starts_from and is_about(error, f"/{batch.starts_from}/"):
+                raise Spoilt("_carry", batch.starts_from) from error
             reasons = {each.file.path: DAMAGED for each in batch.files if is_about(error, each.file.path)}
             if not reasons:
                 raise
@@ -56,7 +58,7 @@ class BySpark:
 
     def _stage_batch(self, batch: Batch) -> Staged:
         staging, session = self.staging, self.start()
-        carried = self._read(CARRIED, [f"_carry/{batch.before.folder}"] if batch.before else [])
+        carried = self._read(CARRIED, [f"_carry/{batch.starts_from}"] if batch.starts_from else [])
         samples, writers = self._counting(batch)
         stage(deltas_of(samples, carried, self._labels(batch, samples)), staging, "deltas", by=("at",))
         self.check()
@@ -73,6 +75,16 @@ class BySpark:
         return Staged(carries, writers)
 
     def stage_day(self, day: str, folders: Collection[str]) -> None:
+        try:
+            self._stage_day(day, folders)
+        except (PySparkException, Py4JError) as error:
+            self.check()
+            spoilt = next((folder for folder in folders if is_about(error, f"/{folder}/")), None)
+            if spoilt is None:
+                raise
+            raise Spoilt("totals or partitions", spoilt) from error
+
+    def _stage_day(self, day: str, folders: Collection[str]) -> None:
         totals = self._read(TOTALS, [f"totals/{folder}" for folder in folders])
         partitions = self._read(PARTITIONS, [f"partitions/{folder}" for folder in folders])
         hourly, daily = hourly_of(totals, partitions), daily_of(totals, partitions)

@@ -72,7 +72,7 @@ class InMemory:
 
     def _ordered(self, batch: Batch) -> tuple[Ordered, Mapping[str, str]]:
         """The hour's samples by series, and who counted in its last minute; the samples as read are forgotten here."""
-        carried = self._of_hour("_carry", batch.before.folder, CARRIED) if batch.before else none_of(CARRIED)
+        carried = self._of_hour("_carry", batch.starts_from, CARRIED) if batch.starts_from else none_of(CARRIED)
         samples, writers = self._counting(batch)
         return hour_of(samples, carried, micros_of(batch.hours[0].start)), writers
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
 
@@ -25,6 +25,8 @@ class Hour:
     gone: frozenset[str] = frozenset()
     """Names of files that it was made from and that are there no more, though others are: made again, it would lose
     their rows."""
+    is_lost: bool = False
+    """Whether a table of it is missing or cannot be read, and it cannot be made again either."""
 
     @property
     def folder(self) -> str:
@@ -41,6 +43,10 @@ class Hour:
             before and before.record and self.record and before.record.ends_with != self.record.started_from
         )
         return self.has_changed or (self._can_be_made and has_other_start)
+
+    def spoilt(self) -> Hour:
+        """As one to be made again, if that can be."""
+        return replace(self, record=None) if self._can_be_made and self.record else replace(self, is_lost=True)
 
     @property
     def late(self) -> tuple[File, ...]:

@@ -22,6 +22,15 @@ class Damaged(Exception):
         """Path of a file -> what is wrong with it."""
 
 
+class Spoilt(Exception):
+    """A table of an hour, made before, that is missing or cannot be read."""
+
+    def __init__(self, table: str, folder: str) -> None:
+        super().__init__(f"{table}/{folder} is missing or cannot be read")
+        self.folder = folder
+        """`date=…/hour=…`."""
+
+
 UNREADABLE = "FAILED_READ_FILE"
 """How Spark's message about a file begins whose footer is sound, but not its pages."""
 

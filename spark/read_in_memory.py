@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import errno
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +13,7 @@ import pyarrow.parquet as pq
 from adapter.history_contract import SAMPLES, Column, Type
 from spark.faults import fault_of
 from spark.files import DirectFiles, File, each_of
-from spark.problems import Damaged
+from spark.problems import Damaged, Spoilt
 from spark.read_history import DAMAGED, HOUR, Sound, hour_of, micros_of
 from spark.rows import Ints, Rows, joined, none_of, rows_of
 
@@ -32,15 +34,29 @@ def samples_in(files: DirectFiles, sound: Sequence[Sound], writers: Sequence[str
 
 
 def table_in(files: DirectFiles, folder: str, contract: Sequence[Column]) -> Rows:
-    """Rows of a table that compaction made; a column that a file does not have is unknown in its rows."""
-    tables = each_of(files, lambda file: _opened(files, file, contract), files.listed(folder, 0))
-    parts = [rows_of(table, contract) for table in tables]
+    """Rows of a table that compaction made; a column that a file does not have is unknown in its rows. Raises
+    Spoilt."""
+    with _told_as_spoilt(folder):
+        tables = each_of(files, lambda file: _opened(files, file, contract), files.listed(folder, 0))
+        parts = [rows_of(table, contract) for table in tables]
     return joined(parts) if parts else none_of(contract)
 
 
 def rows_in(files: DirectFiles, folder: str) -> int:
-    """By the footers of its files."""
-    return sum(_rows_of_file(files, file) for file in files.listed(folder, 0))
+    """By the footers of its files. Raises Spoilt."""
+    with _told_as_spoilt(folder):
+        return sum(_rows_of_file(files, file) for file in files.listed(folder, 0))
+
+
+@contextlib.contextmanager
+def _told_as_spoilt(folder: str) -> Iterator[None]:
+    """What the system says of its own (no right, too many files) is no fault of the table."""
+    try:
+        yield
+    except (OSError, pa.ArrowException, KeyError) as error:  # KeyError: a text column that the file does not have
+        if getattr(error, "errno", None) not in (None, errno.ENOENT):
+            raise
+        raise Spoilt(*folder.split("/", 1)) from error
 
 
 def _rows_of_file(files: DirectFiles, file: File) -> int:

@@ -43,7 +43,7 @@ def chosen_before(batch: Batch, clusters_at: Callable[[str, int], Iterable[str]]
     """Who counted in the minute before the batch; `clusters_at`: the clusters of an hour's folder that have a sample in
     a minute."""
     first, before = batch.hours[0].start, batch.before
-    if before is None or before.record is None or before.start + HOUR != first:
+    if before is None or before.is_lost or before.record is None or before.start + HOUR != first:
         return {}
     minute, writers = minute_of(first) - 1, before.record.writers
     clusters = clusters_at(before.folder, minute) if ANY in writers else writers
