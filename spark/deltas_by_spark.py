@@ -137,7 +137,7 @@ def totals_of(deltas: DataFrame) -> DataFrame:
         deltas.groupBy(*NAMES, "sampled_at", "at")
         .agg(
             F.max("interval_seconds").alias("interval_seconds"),
-            F.sum("lag").alias("lag"),
+            F.try_sum("lag").alias("lag"),
             F.max("lag").alias("lag_max"),
             F.count("lag").alias("with_lag"),
             F.count("*").cast("int").alias("partitions"),
@@ -147,8 +147,8 @@ def totals_of(deltas: DataFrame) -> DataFrame:
             F.max("members").alias("members"),
             F.sum(F.when(F.col("produced").isNotNull(), F.col("seconds"))).alias("all_seconds"),
             F.min("seconds").alias("least_seconds"),
-            F.sum("produced").alias("produced"),
-            F.sum("consumed").alias("consumed"),
+            F.try_sum("produced").alias("produced"),
+            F.try_sum("consumed").alias("consumed"),
             _count(F.col("is_reset")).alias("resets"),
             _count(F.col("is_rewind")).alias("rewinds"),
             _count(F.col("is_skip")).alias("skips"),
@@ -179,8 +179,8 @@ def series_hours_of(deltas: DataFrame) -> DataFrame:
     return deltas.groupBy(*SERIES, "at").agg(
         F.count("*").alias("samples"),
         F.sum(F.when(F.col("produced").isNotNull(), F.col("seconds"))).alias("seconds"),
-        F.sum("produced").alias("produced"),
-        F.sum("consumed").alias("consumed"),
+        F.try_sum("produced").alias("produced"),
+        F.try_sum("consumed").alias("consumed"),
         F.max("lag").alias("lag_max"),
         F.max(F.when(known_end | known_commit, at)).alias("seen_at"),
         F.max(end_at).alias("end_at"),
@@ -195,7 +195,7 @@ def partitions_of(series_hours: DataFrame) -> DataFrame:
     return (
         series_hours.groupBy(*NAMES, "partition", "at")
         .agg(
-            *(F.sum(name).alias(name) for name in ("samples", "seconds", "produced", "consumed")),
+            *(F.try_sum(name).alias(name) for name in ("samples", "seconds", "produced", "consumed")),
             F.max("lag_max").alias("lag_max"),
         )
         .withColumn("starts_at", F.timestamp_seconds(F.col("at") * F.lit(3600)))

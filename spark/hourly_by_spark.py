@@ -27,7 +27,7 @@ def daily_of(totals: DataFrame, partitions: DataFrame) -> DataFrame:
     """DAILY's columns."""
     of_topic = totals.withColumn("day", F.date_trunc("day", "sampled_at"))
     of_partition = partitions.groupBy(*NAMES, "partition", F.date_trunc("day", "starts_at").alias("day")).agg(
-        *(F.sum(name).alias(name) for name in ("seconds", "produced", "consumed"))
+        *(F.try_sum(name).alias(name) for name in ("seconds", "produced", "consumed"))
     )
     of_hour = (
         totals.groupBy(*NAMES, F.date_trunc("hour", "sampled_at").alias("hour"))
@@ -85,7 +85,7 @@ def _time_measures() -> dict[str, Expression]:
     consumed_lagging = is_lagging & F.col("consumed").isNotNull()
     return {
         "seconds_lagging": _sum_or_0(F.when(is_lagging, F.col("interval_seconds").cast("double"))),
-        "lagging_consumed": F.sum(F.when(is_lagging, F.col("consumed"))),
+        "lagging_consumed": F.try_sum(F.when(is_lagging, F.col("consumed"))),
         "lagging_covered_seconds": _sum_or_0(F.when(consumed_lagging, F.col("seconds"))),
     }
 
@@ -96,8 +96,8 @@ def _sum_or_0(value: Expression) -> Expression:
 
 def _part_measures() -> dict[str, Expression]:
     return {
-        "produced": F.sum("part_produced"),
-        "consumed": F.sum("part_consumed"),
+        "produced": F.try_sum("part_produced"),
+        "consumed": F.try_sum("part_consumed"),
         "covered_seconds": _sum_or_0(F.col("part_seconds")) / F.count("partition"),
         "largest": F.max("part_produced"),
     }

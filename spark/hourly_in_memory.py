@@ -70,7 +70,7 @@ def _hour_of(totals: Rows, parts: Rows) -> _Hour:
     is_lagging = lag > 0
     lagging_consumed = np.where(is_lagging, totals["consumed"], UNKNOWN)
     cycles = np.diff(begins, append=len(totals))
-    lag_sum, samples = sums(lag, begins)
+    lag_sum, samples = sums(lag.astype(np.float64), begins)
     members_sum, known_members = sums(totals["members"], begins)
     members = np.where(totals["members"] >= 0, totals["members"], np.nan)
     rows = {

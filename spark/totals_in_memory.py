@@ -9,6 +9,7 @@ from spark.rows import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
 from spark.tables_contract import GAP, NAMES, PARTITIONS, TOTALS
 
 HOUR = 3_600_000_000
+LARGEST = np.iinfo(np.int64).max
 EVENTS = {"resets": "is_reset", "rewinds": "is_rewind", "skips": "is_skip", "recreations": "is_recreation"}
 
 
@@ -63,14 +64,23 @@ def partitions_of(deltas: Rows) -> Rows:
     return Rows(columns, deltas.texts).only(column.name for column in PARTITIONS)
 
 
-def sums(values: Values, begins: Ints) -> tuple[Ints, Ints]:
-    """Of what is known, unknown where nothing is; and how many are known."""
+def sums(values: Values, begins: Ints) -> tuple[Values, Ints]:
+    """Of what is known, unknown where nothing is or where no 64 bits hold it; and how many are known."""
     if not len(begins):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
+        return np.empty(0, values.dtype), np.empty(0, np.int64)
     is_told = values >= 0
     number = counts(is_told, begins)
-    total = np.add.reduceat(values if is_told.all() else np.where(is_told, values, 0), begins)
-    return np.where(number > 0, total, UNKNOWN), number
+    told = values if is_told.all() else np.where(is_told, values, 0)
+    total = np.add.reduceat(told, begins, dtype=np.result_type(told, np.int64))
+    return np.where((number > 0) & ~_is_beyond(told, begins), total, UNKNOWN), number
+
+
+def _is_beyond(told: Values, begins: Ints) -> Flags:
+    """Whether a sum of whole numbers has more than 64 bits; few values are large enough to be asked one by one."""
+    if told.dtype.kind == "f" or int(told.max(initial=0)) * len(told) <= LARGEST:
+        return np.zeros(len(begins), np.bool_)
+    found: Flags = np.add.reduceat(told, begins, dtype=np.float64) >= LARGEST
+    return found
 
 
 def seconds_of(values: Values, begins: Ints) -> Values:
