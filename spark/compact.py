@@ -18,7 +18,7 @@ from spark.compact_in_memory import InMemory
 from spark.files import Files, each_of
 from spark.plan import Found, Hour, found_in
 from spark.problems import Damaged, Spoilt
-from spark.publish import Staging, staging_of, swap, swap_file
+from spark.publish import Staging, reserved, staging_of, swap, swap_file
 from spark.read_history import MISPLACED, Skipped, Sound, examined
 from spark.read_in_memory import rows_in
 from spark.records import Record, Summed, read_record, read_summed, used_in, write_record, write_summed
@@ -106,32 +106,35 @@ def compact(
     limits: Limits = DEFAULT_LIMITS,
     expect: Callable[[int], None] = lambda _: None,
 ) -> Outcome:
-    """Raises Unusable where there is no history to compact. `session` is asked for only where Spark is needed; `expect`
+    """Raises Unusable where there is no history to compact, OSError where a file cannot be read or written, or another
+    run is at work. `session` is asked for only where Spark is needed; `expect`
     is told before the bytes to be read at least."""
-    found = found_in(files, min(until, now), now)
-    expect(sum(file.size for hour in found.hours if hour.has_changed for file in hour.files))
-    staging = staging_of(files, now)
+    with reserved(files):
+        found = found_in(files, min(until, now), now)
+        expect(sum(file.size for hour in found.hours if hour.has_changed for file in hour.files))
+        with staging_of(files, now) as staging:
 
-    def by_spark() -> Engine:
-        from spark.compact_by_spark import BySpark  # noqa: PLC0415 -- half a second, where Spark is needed alone
+            def by_spark() -> Engine:
+                from spark.compact_by_spark import BySpark  # noqa: PLC0415 -- half a second, where Spark is needed alone
 
-        return BySpark(files, staging, session, check)
+                return BySpark(files, staging, session, check)
 
-    in_memory = InMemory(files.direct, staging) if files.direct and limits.in_memory else None
-    run = Run(files, staging, say, check, limits, by_spark, in_memory)
-    try:
-        hours, skipped = _compact_hours(run, found.hours)
-        days = _summarise_days(run, found)
-        tried: set[str] = set()
-        while again := days.spoilt - tried:
-            tried |= again
-            now_there = found_in(files, min(until, now), now).hours
-            more = _compact_hours(run, [hour.spoilt() if hour.folder in again else hour for hour in now_there])
-            hours, skipped = hours + more[0], skipped + more[1]
-            days = days.followed_by(_summarise_days(run, found))
-        _forget(files, found)
-    finally:
-        files.delete(staging.folder)
+            in_memory = InMemory(files.direct, staging) if files.direct and limits.in_memory else None
+            run = Run(files, staging, say, check, limits, by_spark, in_memory)
+            return _compacted(run, found, lambda: found_in(files, min(until, now), now))
+
+
+def _compacted(run: Run, found: Found, find_again: Callable[[], Found]) -> Outcome:
+    hours, skipped = _compact_hours(run, found.hours)
+    days = _summarise_days(run, found)
+    tried: set[str] = set()
+    while again := days.spoilt - tried:
+        tried |= again
+        there = [hour.spoilt() if hour.folder in again else hour for hour in find_again().hours]
+        more_hours, more_skipped = _compact_hours(run, there)
+        hours, skipped = hours + more_hours, skipped + more_skipped
+        days = days.followed_by(_summarise_days(run, found))
+    _forget(run.files, found)
     return Outcome(tuple(hours), days.done, (*found.skipped, *skipped, *days.skipped))
 
 

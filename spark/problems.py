@@ -31,8 +31,19 @@ class Spoilt(Exception):
         """`date=…/hour=…`."""
 
 
+OF_BUCKETS = ("AWS Error", "google::cloud::Status")
+"""What pyarrow says of a store that does not answer; of this machine's errors it gives the number."""
+
+
+def is_of_system(error: Exception) -> bool:
+    """Whether a file was not there, not allowed or not reached: nothing that is known of its content."""
+    return isinstance(error, OSError) and (error.errno is not None or any(each in str(error) for each in OF_BUCKETS))
+
+
 UNREADABLE = "FAILED_READ_FILE"
 """How Spark's message about a file begins whose footer is sound, but not its pages."""
+
+VANISHED = "FILE_NOT_EXIST"
 
 
 def said_by(error: Exception) -> str:
@@ -43,8 +54,8 @@ def said_by(error: Exception) -> str:
 
 
 def is_about(error: Exception, path: str) -> bool:
-    """Whether Spark says that this file cannot be read."""
-    return any(UNREADABLE in cause and path in cause for cause in _causes(error))
+    """Whether Spark says that this file, which is there, cannot be read."""
+    return any(UNREADABLE in cause and path in cause and VANISHED not in cause for cause in _causes(error))
 
 
 def _causes(error: Exception) -> Iterator[str]:

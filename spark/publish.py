@@ -3,14 +3,16 @@ as it is, and a run that was killed leaves nothing but a hidden folder, which a 
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 
-from spark.files import Files
+from spark.files import Files, LocalFiles
 
 PREFIX = ".compacting-"
 STAMP = "%Y%m%dT%H%M%S"
@@ -35,12 +37,42 @@ class Staging:
         return self.files.uri(self.path(table))
 
 
-def staging_of(files: Files, now: datetime) -> Staging:
-    """Clears away what was abandoned by others."""
+@contextlib.contextmanager
+def reserved(files: Files) -> Iterator[None]:
+    """No other run of this machine works on the same folder meanwhile: two that saw other files would mix an hour's
+    tables. Raises OSError where one does. The lock is the folder's own, and gone with the process; file systems without
+    locks, and buckets, are nobody's."""
+    if not isinstance(files, LocalFiles) or not files.exists():
+        yield
+        return
+    folder = os.open(files.root, os.O_RDONLY)
+    try:
+        _lock(folder, files.uri())
+        yield
+    finally:
+        os.close(folder)
+
+
+def _lock(folder: int, location: str) -> None:
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise OSError(f"another run compacts {location}") from error
+    except OSError:
+        return
+
+
+@contextlib.contextmanager
+def staging_of(files: Files, now: datetime) -> Iterator[Staging]:
+    """A new one, gone at the end. Clears away what was abandoned by others."""
     for name in files.hidden():
         if name.startswith(PREFIX) and _is_abandoned(name, now):
             files.delete(name)
-    return Staging(files, f"{PREFIX}{now:{STAMP}}-{os.getpid()}")
+    staging = Staging(files, f"{PREFIX}{now:{STAMP}}-{os.getpid()}")
+    try:
+        yield staging
+    finally:
+        files.delete(staging.folder)
 
 
 def _is_abandoned(name: str, now: datetime) -> bool:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from spark.faults import fault_in_footer, statistics_of
 from spark.files import File, Files, pattern_sign
+from spark.problems import is_of_system
 
 HOUR = timedelta(hours=1)
 HOUR_MICROS = 3_600_000_000
@@ -69,7 +70,7 @@ def writer_of(name: str) -> str:
 
 
 def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
-    """Reads the footer and nothing else."""
+    """Reads the footer and nothing else. Raises OSError where the file cannot be reached."""
     if not file.name.endswith(".parquet"):
         return Skipped(file.path, "is no Parquet file by its name")
     if not file.size:
@@ -80,7 +81,9 @@ def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
         with files.opened(file) as opened:
             metadata = pq.ParquetFile(opened).metadata
             reason = fault_in_footer(metadata)
-    except (pa.ArrowException, OSError, ValueError):
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if is_of_system(error):
+            raise
         return Skipped(file.path, "is torn, or no Parquet file")
     if reason:
         return Skipped(file.path, reason)

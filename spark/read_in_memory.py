@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow.parquet as pq
 from adapter.history_contract import SAMPLES, Column, Type
 from spark.faults import fault_of
 from spark.files import DirectFiles, File, each_of
-from spark.problems import Damaged, Spoilt
+from spark.problems import Damaged, Spoilt, is_of_system
 from spark.read_history import DAMAGED, HOUR, Sound, hour_of, micros_of
 from spark.rows import Ints, Rows, joined, none_of, rows_of
 
@@ -50,11 +49,10 @@ def rows_in(files: DirectFiles, folder: str) -> int:
 
 @contextlib.contextmanager
 def _told_as_spoilt(folder: str) -> Iterator[None]:
-    """What the system says of its own (no right, too many files) is no fault of the table."""
     try:
         yield
     except (OSError, pa.ArrowException, KeyError) as error:  # KeyError: a text column that the file does not have
-        if getattr(error, "errno", None) not in (None, errno.ENOENT):
+        if is_of_system(error):
             raise
         raise Spoilt(*folder.split("/", 1)) from error
 
@@ -77,7 +75,9 @@ def _rows_or_reason(files: DirectFiles, sound: Sound) -> Rows | str:
     """Of a file of samples; the reason why none of its rows can be used."""
     try:
         table = _opened(files, sound.file, SAMPLES)
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException) as error:
+        if is_of_system(error):
+            raise
         return DAMAGED
     return fault_of(table) or _of_its_hour(rows_of(table, SAMPLES), sound)
 
