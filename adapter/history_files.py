@@ -12,13 +12,14 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Protocol
 
 import pyarrow as pa
 from pyarrow import fs
 
+from adapter.buckets import opened
 from adapter.history_trouble import translated
 
 DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
@@ -28,7 +29,6 @@ UNFINISHED_SECONDS = 86_400.0
 """After so long nobody is still writing a temporary file."""
 NOTHING_TO_SYNC = {errno.EINVAL, errno.ENOTSUP}
 """What file systems say that know no fsync of folders, SMB's among them."""
-CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
 
 
 class Files(Protocol):
@@ -149,10 +149,7 @@ def _delete_unfinished(folder: Path) -> None:
 
 
 class Bucket:
-    """S3 or Google Cloud Storage: an object is there as a whole or not at all, so nothing is ever renamed.
-
-    Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance).
-    """
+    """S3 or Google Cloud Storage: an object is there as a whole or not at all, so nothing is ever renamed."""
 
     def __init__(self, scheme: str, root: str) -> None:
         self._scheme = scheme
@@ -178,27 +175,11 @@ class Bucket:
     def _files(self) -> fs.FileSystem:
         """Made at the first use: that may ask the network who we are."""
         if self._made is None:
-            self._made = _s3() if self._scheme == "s3" else _gcs()
+            self._made = opened(self._scheme)  # tried again from here, after others had a turn
         return self._made
 
     def _at(self, path: str) -> str:
         return f"{self._root}/{path}"
-
-
-def _s3() -> fs.FileSystem:
-    return fs.S3FileSystem(
-        # Stores of one's own; credentials and region come from the environment by themselves, this does not.
-        endpoint_override=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
-        connect_timeout=CONNECT_SECONDS,
-        request_timeout=REQUEST_SECONDS,
-        background_writes=False,
-        allow_delayed_open=True,  # a small file is one PUT, not an upload in parts
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=1),  # tried again from here, after others had a turn
-    )
-
-
-def _gcs() -> fs.FileSystem:
-    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
 
 
 def _days_among(names: list[str]) -> list[str]:

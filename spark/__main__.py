@@ -19,8 +19,8 @@ from rich.text import Text
 
 from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.ending import Ending
-from spark.files import files_at
-from spark.problems import Interrupted, Unusable, said_by
+from spark.locations import files_at
+from spark.problems import Interrupted, Unreachable, Unusable, said_by
 from spark.report import report, requested
 from spark.session import Machine, is_submitted, started
 
@@ -29,7 +29,7 @@ BRIEF_BYTES = 8_000_000
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://… or hdfs://….")]
+History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://…, gs://… or hdfs://….")]
 Master = Annotated[str | None, typer.Option(help="Spark's master; all cores of this machine where nothing is said.")]
 Memory = Annotated[str | None, typer.Option(help="Heap of the driver, as Spark writes it: 4g.")]
 
@@ -49,8 +49,9 @@ def compact_command(
     """Makes deltas, hourly and daily tables of every finished hour that needs it; deletes no sample."""
     now = datetime.now(UTC)
     with _running(Machine(master, driver_memory)) as (session, say, ending):
-        files = files_at(history, session)
-        limits = Limits(in_memory=0) if master or is_submitted() else DEFAULT_LIMITS
+        by_spark = bool(master) or is_submitted()
+        files = files_at(history, session, by_spark=by_spark)
+        limits = Limits(in_memory=0) if by_spark else DEFAULT_LIMITS
         outcome = compact(files, session, _time(until) or now, now, say, ending.check, limits, session.expect)
         _tell(outcome, say)
 
@@ -69,7 +70,7 @@ def report_command(
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
-        files = files_at(history, session)
+        files = files_at(history, session, by_spark=bool(master) or is_submitted())
         session.expect(sum(file.size for file in files.listed("totals", 2)))
         if is_submitted():
             session()  # what starts applications takes one that never has a session for a failed one
@@ -137,7 +138,7 @@ def _running(machine: Machine) -> Iterator[Running]:
         _end("interrupted; the next run goes on from here", 128 + signal.SIGINT)
     except Interrupted:
         _end("interrupted; the next run goes on from here", ending.status)
-    except (PySparkException, Py4JError, OSError) as error:
+    except (PySparkException, Py4JError, OSError, Unreachable) as error:
         if ending.asked.is_set():
             _end("interrupted; the next run goes on from here", ending.status)
         _end(said_by(error), 1)

@@ -20,8 +20,6 @@ from typing import Any, BinaryIO, Protocol, TypeVar
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from spark.problems import Unusable
-
 FOOTER_BYTES = 262_144
 """Enough for the footer of any file of the history; what lies before is never asked for."""
 
@@ -112,29 +110,17 @@ def each_of(files: Files, work: Callable[[Item], Result], items: Sequence[Item])
         return list(pool.map(work, items))
 
 
-def is_local(location: str) -> bool:
-    return "://" not in location and not location.startswith("file:")
-
-
 def is_hidden(name: str) -> bool:
     return name.startswith((".", "_"))
+
+
+def is_below_hidden(path: str) -> bool:
+    return any(map(is_hidden, path.split("/")))
 
 
 def pattern_sign(name: str) -> str | None:
     """The first sign by which Hadoop, and so Spark's reader, chooses among several files; a backslash hides others."""
     return next((sign for sign in name if sign in "[]{}*?\\"), None)
-
-
-def files_at(location: str, session: Callable[[], SparkSession]) -> Files:
-    """s3:// is what others call s3a://; a session is asked for only where Hadoop is needed. Raises Unusable where Spark
-    would read another location, or several."""
-    whole = str(Path(location).absolute()) if is_local(location) else location
-    if sign := pattern_sign(whole):
-        raise Unusable(f"--history {whole}: Spark takes '{sign}' for a pattern; use a path without it, perhaps a link")
-    if is_local(location):
-        return LocalFiles(Path(whole))
-    scheme, _, rest = location.partition("://")
-    return HadoopFiles(f"s3a://{rest}" if scheme == "s3" else location, session())
 
 
 def _renamed(files: LocalFiles | HadoopFiles, staged: str, target: str, aside: str) -> None:
@@ -257,7 +243,7 @@ class HadoopFiles:
         found = self._system.globStatus(self._path("/".join([table, *["*"] * (depth + 1)]))) or ()
         files = (File(self._relative(status), status.getLen()) for status in found if status.isFile())
         return sorted(
-            (file for file in files if not _is_below_hidden(file.path.removeprefix(table))), key=lambda file: file.path
+            (file for file in files if not is_below_hidden(file.path.removeprefix(table))), key=lambda file: file.path
         )
 
     def hidden(self, path: str = "") -> list[str]:
@@ -302,7 +288,7 @@ class HadoopFiles:
             tail = bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
         finally:
             stream.close()
-        return io.BufferedReader(_Tail(start, tail))
+        return io.BufferedReader(Tail(start, tail))
 
     def local_path(self, file: File) -> Path | None:
         del file
@@ -322,11 +308,7 @@ class HadoopFiles:
         return str(status.getPath().toUri().getPath()).removeprefix(f"{root}/")
 
 
-def _is_below_hidden(path: str) -> bool:
-    return any(map(is_hidden, path.split("/")))
-
-
-class _Tail(io.RawIOBase):
+class Tail(io.RawIOBase):
     """A file of which only the end was read: zeros stand for the rest."""
 
     def __init__(self, start: int, tail: bytes) -> None:

@@ -9,6 +9,10 @@ class Unusable(Exception):
     """The location or a flag cannot be used: status 2; the text is meant for the user."""
 
 
+class Unreachable(Exception):
+    """The location's store does not answer, or not as it should: status 1; the text is meant for the user."""
+
+
 class Interrupted(Exception):
     """SIGTERM or SIGINT came: status 143, and what was begun is begun again by the next run."""
 

@@ -1,18 +1,22 @@
-"""As much of S3 as the history uses: a bucket whose objects are put, listed, looked at and deleted."""
+"""As much of S3 as the history uses: a bucket whose objects are put, in parts or as a whole, read, listed, looked at
+and deleted."""
 
 import contextlib
 import io
+import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from io import BufferedIOBase
-from typing import Any
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
 DATE = "2026-11-18T12:00:00.000Z"
+
+Answer = tuple[int, bytes]
 
 
 @dataclass
@@ -22,14 +26,38 @@ class FakeStore:
     objects: dict[str, bytes] = field(default_factory=dict)
     requests: list[tuple[str, str]] = field(default_factory=list)
     """(method, path with query), in order."""
+    on_request: Callable[[str, str], None] = lambda _method, _path: None
+    """Is told of each before it is answered."""
+    page: int = 1000
+    """Objects in one answer to a listing, at most."""
     is_silent: bool = False
     ending: threading.Event = field(default_factory=threading.Event)
+
+    def lay(self, root: Path) -> None:
+        """Every file below the folder as an object below `history/`."""
+        for path in root.rglob("*"):
+            if path.is_file():
+                self.objects[f"history/{path.relative_to(root)}"] = path.read_bytes()
+
+    def below(self, prefix: str) -> dict[str, bytes]:
+        """By the rest of their keys, without what pyarrow marks folders with."""
+        return {
+            key.removeprefix(prefix): content
+            for key, content in self.objects.items()
+            if key.startswith(prefix) and not key.endswith("/")
+        }
+
+    def changes(self) -> list[tuple[str, str]]:
+        """(method, key) of every request that was to change something, without what marks folders."""
+        keys = [(method, unquote(urlsplit(path).path).split("/", 2)[-1]) for method, path in self.requests]
+        return [(method, key) for method, key in keys if method not in {"GET", "HEAD"} and not key.endswith("/")]
 
 
 @contextlib.contextmanager
 def fake_store(bucket: str) -> Iterator[FakeStore]:
+    """Who shows no credentials is refused."""
     store = FakeStore(bucket)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store}))
+    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"store": store, "parts": {}}))
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
@@ -45,30 +73,37 @@ def fake_store(bucket: str) -> Iterator[FakeStore]:
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
     store: FakeStore
+    parts: dict[tuple[str, int], bytes]
+    """Of uploads that are not complete: (key, number) -> content."""
 
     def do_PUT(self) -> None:
         self._answer(self._put)
 
     def do_GET(self) -> None:
-        self._answer(self._list)
+        self._answer(lambda key, _body: self._get(key) if key else self._list())
 
     def do_HEAD(self) -> None:
         self._answer(self._look)
 
     def do_POST(self) -> None:
-        self._answer(self._delete)
+        self._answer(self._upload if "upload" in self.path else self._delete)
 
     def do_DELETE(self) -> None:
         self._answer(lambda key, _body: (204, self.store.objects.pop(key, b"") and b""))
 
-    def _answer(self, act: Any) -> None:  # noqa: ANN401 - (key, body) -> (status, body)
+    def _answer(self, act: Callable[[str, bytes], Answer]) -> None:
         body = self._body()
         self.store.requests.append((self.command, self.path))
+        self.store.on_request(self.command, self.path)
         if self.store.is_silent:
             self.store.ending.wait()
         bucket, _, key = unquote(urlsplit(self.path).path).lstrip("/").partition("/")
-        status, answer = act(key, body) if bucket == self.store.bucket else (404, _error("NoSuchBucket"))
+        if "Authorization" not in self.headers:
+            status, answer = 403, _error("AccessDenied")
+        else:
+            status, answer = act(key, body) if bucket == self.store.bucket else (404, _error("NoSuchBucket"))
         self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))
         self.send_header("Last-Modified", "Wed, 18 Nov 2026 12:00:00 GMT")
@@ -84,31 +119,54 @@ class _Handler(BaseHTTPRequestHandler):
         is_chunked_within = "aws-chunked" in self.headers.get("Content-Encoding", "")
         return _unchunked(io.BytesIO(raw)) if is_chunked_within else raw
 
-    def _put(self, key: str, body: bytes) -> tuple[int, bytes]:
-        self.store.objects[key] = body
+    def _query(self, name: str) -> str:
+        return parse_qs(urlsplit(self.path).query).get(name, [""])[0]
+
+    def _put(self, key: str, body: bytes) -> Answer:
+        if number := self._query("partNumber"):
+            self.parts[key, int(number)] = body
+        else:
+            self.store.objects[key] = body
         return 200, b""
 
-    def _look(self, key: str, _body: bytes) -> tuple[int, bytes]:
+    def _upload(self, key: str, _body: bytes) -> Answer:
+        """Begun, or complete: then its parts are an object."""
+        if self._query("uploadId"):
+            numbers = sorted(number for of, number in self.parts if of == key)
+            self.store.objects[key] = b"".join(self.parts.pop((key, number)) for number in numbers)
+            return 200, b"<CompleteMultipartUploadResult><ETag>0</ETag></CompleteMultipartUploadResult>"
+        return 200, b"<InitiateMultipartUploadResult><UploadId>1</UploadId></InitiateMultipartUploadResult>"
+
+    def _look(self, key: str, _body: bytes) -> Answer:
+        if not key:
+            return 200, b""
         return (200, self.store.objects[key]) if key in self.store.objects else (404, b"")
 
-    def _list(self, _key: str, _body: bytes) -> tuple[int, bytes]:
-        query = parse_qs(urlsplit(self.path).query)
-        prefix, delimiter = query.get("prefix", [""])[0], query.get("delimiter", [""])[0]
-        keys = sorted(key for key in self.store.objects if key.startswith(prefix))
-        folders = {prefix + key.removeprefix(prefix).partition(delimiter)[0] + delimiter for key in keys if delimiter}
-        own = [key for key in keys if not delimiter or delimiter not in key.removeprefix(prefix)]
-        contents = "".join(
+    def _get(self, key: str) -> Answer:
+        if key not in self.store.objects:
+            return 404, _error("NoSuchKey")
+        first, _, last = self.headers.get("Range", "bytes=0-").removeprefix("bytes=").partition("-")
+        return 206, self.store.objects[key][int(first) : int(last) + 1 if last else None]
+
+    def _list(self) -> Answer:
+        prefix, delimiter = self._query("prefix"), self._query("delimiter")
+        after = self._query("continuation-token")
+        keys = sorted(key for key in list(self.store.objects) if key.startswith(prefix) and key > after)
+        page = keys[: self.store.page]
+        own = [key for key in page if not delimiter or delimiter not in key.removeprefix(prefix)]
+        folders = {prefix + key.removeprefix(prefix).partition(delimiter)[0] + delimiter for key in page if delimiter}
+        contents = (
             f"<Contents><Key>{escape(key)}</Key><Size>{len(self.store.objects[key])}</Size>"
             f"<LastModified>{DATE}</LastModified></Contents>"
             for key in own
         )
-        common = "".join(
-            f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in sorted(folders)
-        )
-        listing = f"<ListBucketResult><IsTruncated>false</IsTruncated>{contents}{common}</ListBucketResult>"
+        common = (f"<CommonPrefixes><Prefix>{escape(folder)}</Prefix></CommonPrefixes>" for folder in sorted(folders))
+        more = f"<NextContinuationToken>{escape(page[-1])}</NextContinuationToken>" if page != keys else ""
+        truncated = f"<IsTruncated>{str(page != keys).lower()}</IsTruncated>{more}"
+        listing = "".join(itertools.chain(["<ListBucketResult>", truncated], contents, common, ["</ListBucketResult>"]))
         return 200, listing.encode()
 
-    def _delete(self, _key: str, body: bytes) -> tuple[int, bytes]:
+    def _delete(self, _key: str, body: bytes) -> Answer:
         for element in ET.fromstring(body).iter():  # noqa: S314 - the test's own client wrote it
             if element.tag.endswith("Key"):
                 self.store.objects.pop(element.text or "", None)

@@ -1,26 +1,37 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from spark.bucket_files import BucketFiles
 from spark.compact import compact
-from spark.files import File, Files, HadoopFiles, LocalFiles, files_at
+from spark.files import File, Files, HadoopFiles, LocalFiles
+from spark.locations import files_at
 from spark.problems import Unusable
+from tests.fake_store import FakeStore
 from tests.written_history import read, sample, write
 
 Made = Callable[[Path], Files]
 
 
-@pytest.fixture(params=["local", "hadoop"])
+@pytest.fixture(params=["local", "bucket", "hadoop"])
 def made(request: pytest.FixtureRequest) -> Made:
-    """Both must do the same; Hadoop's is shown on this machine's files."""
+    """All must do the same; Hadoop's is shown on this machine's files, a bucket has a copy of them."""
     if request.param == "local":
         return LocalFiles
+    if request.param == "bucket":
+        return partial(in_bucket, request.getfixturevalue("store"))
     session: SparkSession = request.getfixturevalue("spark_session")
     return lambda root: HadoopFiles(f"file://{root}", session)
+
+
+def in_bucket(store: FakeStore, root: Path) -> Files:
+    store.lay(root)
+    return BucketFiles("s3", "lag/history")
 
 
 def test_only_what_is_not_hidden_is_listed_at_its_depth(made: Made, tmp_path: Path) -> None:
@@ -38,6 +49,7 @@ def test_a_table_that_is_not_there_lists_nothing(made: Made, tmp_path: Path) -> 
 def test_hidden_names_are_found_where_they_are_asked_for(made: Made, tmp_path: Path) -> None:
     for name in (".one", "_two", "three"):
         (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("1")
 
     assert made(tmp_path).hidden() == [".one", "_two"]
 
@@ -147,6 +159,6 @@ def test_s3_is_what_hadoop_calls_s3a(spark_session: SparkSession, monkeypatch: p
     seen: list[str] = []
     monkeypatch.setattr(HadoopFiles, "__init__", lambda _self, location, _session: seen.append(location))
 
-    files_at("s3://bucket/history", lambda: spark_session)
+    files_at("s3://bucket/history", lambda: spark_session, by_spark=True)
 
     assert seen == ["s3a://bucket/history"]

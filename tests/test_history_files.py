@@ -13,12 +13,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from adapter import buckets
 from adapter import history_files as module
 from adapter.history_files import Bucket, Folder, files_at
 from adapter.history_parquet import encoded
 from adapter.history_rows import rows_of
 from adapter.history_trouble import HistoryUnwritable
-from tests.fake_store import FakeStore, fake_store
+from tests.fake_store import FakeStore
 from tests.histories import sample
 
 PATH = "samples/date=2026-11-18/hour=11/pod-1-20261118T115640.000000Z.parquet"
@@ -213,17 +214,6 @@ def test_a_writer_that_is_killed_leaves_only_what_readers_do_not_see(tmp_path: P
     assert [Path(name).name[0] for name in everything_in(tmp_path)] == ["."]
 
 
-@pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeStore]:
-    with fake_store("lag") as running:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", running.url)
-        monkeypatch.setenv("AWS_REGION", "eu-central-1")
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "alice")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wonderland")
-        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-        yield running
-
-
 def test_in_a_bucket_a_file_is_one_put_of_the_whole(store: FakeStore) -> None:
     expected = content()
     files_at("s3://lag/history").write(PATH, expected)
@@ -253,7 +243,7 @@ def test_a_bucket_that_is_gone_is_told(store: FakeStore) -> None:
 
 
 def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch, store: FakeStore) -> None:
-    monkeypatch.setattr(module, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.3)
     store.is_silent = True
     started = time.monotonic()
     error = refusal(Bucket("s3", "lag/history"))

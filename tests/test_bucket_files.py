@@ -1,0 +1,187 @@
+import gc
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import fs
+
+from adapter import buckets
+from spark import bucket_files as module
+from spark.bucket_files import BucketFiles
+from spark.files import File, Files
+from spark.locations import files_at
+from spark.problems import Unreachable, Unusable
+from tests.compacting import no_session
+from tests.fake_store import FakeStore
+
+LOCATION = "s3://lag/history"
+
+
+@pytest.fixture
+def files(store: FakeStore) -> BucketFiles:
+    store.objects["history/there/already"] = b"1"
+    return BucketFiles("s3", "lag/history")
+
+
+def trouble(files: Files, error: type[Exception]) -> str:
+    with pytest.raises(error) as raised:
+        files.exists()
+    return str(raised.value)
+
+
+def test_a_listing_is_a_request_for_each_page_whatever_the_folders(store: FakeStore, files: BucketFiles) -> None:
+    names = [f"samples/date=2026-11-{day:02d}/hour=07/a.parquet" for day in range(1, 8)]
+    store.objects.update({f"history/{name}": b"12" for name in names})
+    store.page = 3
+
+    assert files.listed("samples", 2) == [File(name, 2) for name in names]
+    assert [method for method, _ in store.requests] == ["GET"] * 3
+
+
+def test_what_is_staged_makes_no_request(store: FakeStore, files: BucketFiles) -> None:
+    files.write(".run/deltas/_inputs.json", "{}")
+    with files.created(".run/deltas/part-0.parquet") as target:
+        Path(str(target)).write_bytes(b"1234")
+
+    assert files.listed(".run/deltas", 0) == [File(".run/deltas/part-0.parquet", 4)]
+    assert files.read(".run/deltas/_inputs.json") == "{}"
+    files.delete(".run")
+    assert store.requests == []
+
+
+def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_first(
+    store: FakeStore, files: BucketFiles
+) -> None:
+    store.objects.update({"history/deltas/hour/part-9.parquet": b"1", "history/deltas/hour/_inputs.json": b"old"})
+    for name in ("_inputs.json", "part-0.parquet", "_skipped.json", "part-1.parquet"):
+        files.write(f".run/deltas/{name}", "new")
+
+    files.swap(".run/deltas", "deltas/hour", ".run/old")
+
+    names = ["part-0.parquet", "part-1.parquet", "_skipped.json", "_inputs.json"]
+    assert store.changes() == [
+        ("DELETE", "history/deltas/hour/part-9.parquet"),
+        *(("PUT", f"history/deltas/hour/{name}") for name in names),
+    ]
+    assert store.below("history/deltas/hour/") == dict.fromkeys(names, b"new")
+
+
+def test_a_folder_of_which_nothing_is_staged_goes(store: FakeStore, files: BucketFiles) -> None:
+    store.objects["history/totals/hour/part-0.parquet"] = b"1"
+
+    files.swap(".run/totals", "totals/hour", ".run/old")
+
+    assert store.below("history/") == {"there/already": b"1"}
+
+
+def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) -> None:
+    """The store's clients put more than 10 MB in parts."""
+    content = bytes(range(256)) * 50_000
+    with files.created(".run/deltas/part-0.parquet") as target:
+        Path(str(target)).write_bytes(content)
+
+    files.swap(".run/deltas", "deltas/hour", ".run/old")
+
+    assert store.below("history/deltas/hour/") == {"part-0.parquet": content}
+    assert pa.input_stream(files.source("deltas/hour/part-0.parquet")).read() == content
+
+
+def test_of_a_large_file_no_more_than_the_end_is_read_for_its_footer(store: FakeStore, files: BucketFiles) -> None:
+    store.objects["history/large"] = b"0" * 300_000 + b"1" * 100_000
+    with files.opened(File("large", 400_000)) as opened:
+        opened.seek(-100_001, 2)
+        assert opened.read() == b"0" + b"1" * 100_000
+        opened.seek(0)
+        with pytest.raises(OSError, match="larger than what was read"):
+            opened.read(1)
+
+
+def test_what_retention_deleted_meanwhile_is_no_trouble_of_the_store(files: BucketFiles) -> None:
+    with pytest.raises(FileNotFoundError, match=f"^{LOCATION}/gone is gone$"):
+        files.opened(File("gone", 5))
+    files.delete("gone")
+    assert files.read("gone") is None
+
+
+def test_a_store_that_breaks_off_is_never_an_error_for_which_a_file_would_be_skipped(
+    store: FakeStore, files: BucketFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.objects["history/file"] = b"12345"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    files = BucketFiles("s3", "lag/history")
+
+    with pytest.raises(Unreachable, match=f"^{LOCATION}: .*NETWORK_CONNECTION"):
+        files.opened(File("file", 5))
+    assert not issubclass(Unreachable, OSError)
+
+
+def test_without_credentials_the_store_s_refusal_is_told(
+    store: FakeStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name)
+
+    told = trouble(BucketFiles("s3", "lag/history"), Unusable)
+    assert told.startswith(f"{LOCATION}: ")
+    assert "ACCESS_DENIED" in told
+    assert store.requests
+
+
+def test_a_store_that_does_not_answer_is_given_up(store: FakeStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(module, "ATTEMPTS", 1)
+    store.is_silent = True
+
+    assert trouble(BucketFiles("s3", "lag/history"), Unreachable).startswith(f"{LOCATION}: ")
+
+
+def test_spark_is_given_copies_until_the_next_table_is_in_its_place(store: FakeStore, files: BucketFiles) -> None:
+    store.objects.update({"history/_carry/hour/part-0.parquet": b"12", "history/_carry/hour/_inputs.json": b"{}"})
+    folder, file = files.uri("_carry/hour"), files.uri("there/already")
+    copy = Path(folder.removeprefix("file://"))
+
+    assert (copy / "part-0.parquet").read_bytes() == b"12"
+    assert Path(file.removeprefix("file://")).read_bytes() == b"1"
+    assert files.local_path(File("there/already", 1)) == Path(file.removeprefix("file://"))
+
+    files.write(".run/deltas/_inputs.json", "{}")
+    files.swap(".run/deltas", "deltas/hour", ".run/old")
+    assert not copy.exists()
+
+
+def test_nothing_of_a_run_is_left_on_this_machine(store: FakeStore) -> None:
+    files = BucketFiles("s3", "lag/history")
+    folder = Path(files.uri(".run").removeprefix("file://")).parent
+    files.write(".run/one", "1")
+    assert folder.is_dir()
+
+    del files
+    gc.collect()
+    assert not folder.exists()
+    assert store.objects == {}
+
+
+@pytest.mark.parametrize("location", ["s3://lag/history", "gs://lag/history/"])
+def test_the_adapter_s_buckets_are_opened_as_the_adapter_opens_them(
+    location: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seen: list[str] = []
+
+    def opened(scheme: str, _attempts: int) -> fs.FileSystem:
+        seen.append(scheme)
+        return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+
+    monkeypatch.setattr(module, "opened", opened)
+    (tmp_path / "lag/history").mkdir(parents=True)
+    (tmp_path / "lag/history/file").write_text("here")
+
+    files = files_at(location, no_session)
+    assert (files.read("file"), seen) == ("here", [location[:2]])
+    assert files.shown("samples") == f"{location.rstrip('/')}/samples"
+
+
+@pytest.mark.parametrize("location", ["s3://", "gs:///history", "s3://lag//history"])
+def test_what_names_no_bucket_is_refused(location: str) -> None:
+    with pytest.raises(Unusable, match=r"^--history \S+ is no (s3|gs)://BUCKET/PREFIX$"):
+        files_at(location, no_session)
