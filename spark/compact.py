@@ -7,72 +7,32 @@ ended anywhere leaves nothing that the next one would not make good.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from spark.batches import Batch, Engine, Staged, at_of
+from spark.compact_days import summarised
 from spark.compact_in_memory import InMemory
 from spark.files import Files, each_of
 from spark.plan import Found, Hour, found_in
 from spark.problems import Damaged, Spoilt
-from spark.publish import Staging, reserved, staging_of, swap, swap_file
+from spark.publish import Staging, reserved, staging_of, swap
 from spark.read_history import MISPLACED, Skipped, Sound, examined
-from spark.read_in_memory import rows_in
-from spark.records import Record, Summed, read_record, read_summed, used_in, write_record, write_summed
+from spark.records import Record, write_record
+from spark.runs import DEFAULT_LIMITS, Limits, Run, Say
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BATCH_ROWS = 8_000_000
-"""Of neighbouring hours that Spark compacts together: what two cores sort within a heap of a gigabyte."""
-IN_MEMORY_ROWS = 4_000_000
-"""Of an hour that the driver computes by itself; more are Spark's. A row takes about 400 bytes."""
+__all__ = ["DEFAULT_LIMITS", "LOST", "Limits", "Outcome", "compact"]
+
 ROWS_OF_A_SECOND = 1_000_000
 """What is compacted in memory in about a second."""
-LAGS_OF_A_ROW = 8
-"""Lags of a day's totals that take as much memory as a row of an hour."""
 
 LOST = "is missing or cannot be read, and cannot be made again: differences to the hour before are missing"
-BEGUN_TO_GO = "was made from hours whose tables are gone; with another hour it stays as it was"
-
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Rows at once."""
-
-    in_memory: int = IN_MEMORY_ROWS
-    """0: all is left to Spark."""
-    of_spark: int = BATCH_ROWS
-
-
-DEFAULT_LIMITS = Limits()
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What one call works with."""
-
-    files: Files
-    staging: Staging
-    say: Say
-    check: Callable[[], None]
-    """Raises Interrupted when the run is to end."""
-    limits: Limits
-    by_spark: Callable[[], Engine]
-    in_memory: Engine | None
-    """None: all is left to Spark."""
-
-    def fits(self, rows: int) -> bool:
-        """Into the driver's memory."""
-        return self.in_memory is not None and rows <= self.limits.in_memory
-
-    def engine(self, rows: int) -> Engine:
-        return self.in_memory if self.in_memory is not None and self.fits(rows) else self.by_spark()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +40,6 @@ class Outcome:
     hours: tuple[datetime, ...]
     days: tuple[str, ...]
     skipped: tuple[Skipped, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Days:
-    """What came of summarising them."""
-
-    done: tuple[str, ...]
-    skipped: tuple[Skipped, ...]
-    spoilt: frozenset[str]
-    """Folders of the hours whose tables are missing or cannot be read."""
-
-    def followed_by(self, later: Days) -> Days:
-        """What was skipped before may not be any more."""
-        return replace(later, done=(*self.done, *later.done))
 
 
 def compact(
@@ -126,14 +72,15 @@ def compact(
 
 def _compacted(run: Run, found: Found, find_again: Callable[[], Found]) -> Outcome:
     hours, skipped = _compact_hours(run, found.hours)
-    days = _summarise_days(run, found)
+    days = summarised(run, found.hours)
     tried: set[str] = set()
     while again := days.spoilt - tried:
         tried |= again
         there = [hour.spoilt() if hour.folder in again else hour for hour in find_again().hours]
         more_hours, more_skipped = _compact_hours(run, there)
         hours, skipped = hours + more_hours, skipped + more_skipped
-        days = days.followed_by(_summarise_days(run, found))
+        more_days = summarised(run, found.hours)  # what was skipped before may not be any more
+        days = replace(more_days, done=(*days.done, *more_days.done))
     _forget(run.files, found)
     return Outcome(tuple(hours), days.done, (*found.skipped, *skipped, *days.skipped))
 
@@ -256,66 +203,8 @@ def _publish(staging: Staging, batch: Batch, records: Sequence[Record]) -> None:
             swap(staging, f"{staged}/{folder}", f"{table}/{hour.folder}")
 
 
-def _summarise_days(run: Run, found: Found) -> Days:
-    """A day has all its compacted hours, also those that this run was not asked for."""
-    done, skipped, spoilt = [], [], set()
-    days: dict[str, set[str]] = {}
-    for hour in found.hours:
-        days.setdefault(f"{hour.start:%Y-%m-%d}", set()).add(hour.folder)
-    for day, asked in days.items():
-        with_rows = _hours_in(run.files, "deltas", day)
-        folders = sorted(asked | with_rows)
-        records = dict(zip(folders, each_of(run.files, partial(read_record, run.files), folders), strict=True))
-        made_from = {folder: record for folder, record in records.items() if record}
-        before = read_summed(run.files, day)
-        if all(folder in before and before[folder].identity == each.identity for folder, each in made_from.items()):
-            continue
-        if before.keys() - made_from.keys():
-            skipped.append(Skipped(f"hourly/date={day}", BEGUN_TO_GO))
-            continue
-        run.check()
-        try:
-            _summarise(run, day, made_from, with_rows)
-        except Spoilt as each:
-            spoilt.add(each.folder)
-            skipped.append(Skipped(f"hourly/date={day}", f"stays as it was, for {each}"))
-        else:
-            done.append(day)
-    return Days(tuple(done), tuple(skipped), frozenset(spoilt))
-
-
-def _hours_in(files: Files, table: str, day: str) -> set[str]:
-    """Folders of the hours of which a table has rows."""
-    return {file.folder.removeprefix(f"{table}/") for file in files.listed(f"{table}/date={day}", 1)}
-
-
 def _forget(files: Files, found: Found) -> None:
     """What an hour carries is of no use once retention has taken its deltas."""
     oldest = f"_carry/{found.hours[0].folder}" if found.hours else ""
     for folder in {file.folder for file in files.listed("_carry", 2) if file.folder < oldest}:
         files.delete(folder)
-
-
-def _summarise(run: Run, day: str, made_from: Mapping[str, Record], with_rows: Collection[str]) -> None:
-    for table in ("totals", "partitions"):
-        if lacking := {*with_rows} & made_from.keys() - _hours_in(run.files, table, day):
-            raise Spoilt(table, min(lacking))
-    run.say(f"summarising {day}: {len(made_from)} hours")
-    run.engine(_rows_of_day(run, made_from)).stage_day(day, sorted(made_from))
-    folder, staging = f"hourly/date={day}", run.staging
-    summed = {
-        hour: Summed(record.identity, tuple(sorted(used_in(run.files, hour, record))))
-        for hour, record in made_from.items()
-    }
-    write_summed(run.files, staging.path(folder), summed)
-    swap_file(staging, f"daily/{day}", f"daily/{day}.parquet")
-    swap(staging, folder, folder)
-
-
-def _rows_of_day(run: Run, folders: Collection[str]) -> int:
-    """That are in memory at once: an hour's totals, and of all others the lags."""
-    direct = run.files.direct
-    if direct is None:
-        return 0
-    hours = each_of(direct, partial(rows_in, direct), [f"totals/{folder}" for folder in folders])
-    return max(*hours, sum(hours) // LAGS_OF_A_ROW, 0)
