@@ -59,7 +59,9 @@ def compact_command(
 @app.command("report")
 def report_command(
     history: History,
-    output: Annotated[str, typer.Option(help="Folder for report.html, .json, .md, groups.csv and hpa/.")],
+    output: Annotated[
+        str, typer.Option(help="For report.html, .json, .md, groups.csv and hpa/: a folder, s3://… or gs://….")
+    ],
     since: Annotated[str | None, typer.Option("--from", help="First hour: 2026-11-20T07:00, in --timezone.")] = None,
     to: Annotated[str | None, typer.Option(help="End of the last hour.")] = None,
     timezone: Annotated[str, typer.Option(help="Of hours and weekdays: Europe/Berlin.")] = "UTC",

@@ -23,12 +23,20 @@ from adapter.history_trouble import HistoryUnwritable, translated
 from spark.files import FOOTER_BYTES, DirectFiles, File, LocalFiles, Tail, is_below_hidden, is_hidden
 from spark.problems import Unreachable, Unusable
 
-AT_ONCE = 16
+AT_ONCE = 24
 """Objects that are read side by side: a small one is hardly more than its way there and back."""
 ATTEMPTS = 3
 COPIES = "copies"
 RECORD = "_inputs.json"
 """Says that all of a folder is there, so it comes last."""
+KINDS = {
+    "html": "text/html; charset=utf-8",
+    "md": "text/markdown; charset=utf-8",
+    "csv": "text/csv; charset=utf-8",
+    "yaml": "text/plain; charset=utf-8",
+    "json": "application/json",
+}
+"""By the ends of names: a browser shows such objects instead of saving them."""
 REFUSALS = {"not_found", "denied"}
 """What trying again does not help against."""
 
@@ -154,7 +162,9 @@ class BucketFiles:
         raise FileNotFoundError(f"{self.shown(path)} is gone")
 
     def _put(self, path: str, content: pa.Buffer) -> None:
-        with self._told(), self._store.open_output_stream(self._at(path)) as stream:
+        kind = KINDS.get(path.rpartition(".")[2])
+        metadata = {"Content-Type": kind} if kind else None
+        with self._told(), self._store.open_output_stream(self._at(path), metadata=metadata) as stream:
             stream.write(content)
 
     def _put_staged(self, staged: str, target: str) -> None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -18,6 +15,7 @@ from spark import figures
 from spark.documents import csv_of, json_of, markdown_of
 from spark.figures import Findings, Periods
 from spark.files import Files, each_of
+from spark.outputs import output_at
 from spark.page import at_a_glance, page_of
 from spark.plan import found_in
 from spark.problems import Unusable
@@ -33,7 +31,7 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Request:
     location: str
-    output: Path
+    output: str
     wanted: Wanted
     timezone: str
     now: datetime
@@ -44,13 +42,14 @@ def report(
 ) -> Report:
     """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
     refuse_without_tables(request, files)
-    writable(request.output)
+    output = output_at(request.output)
+    output.prepare()
     findings = gathered(request, Tables(session, files), say, check)
     say("deciding")
     report = decided(findings)
     check()
     say(f"writing {request.output}")
-    publish(documents_of(report), request.output)
+    output.publish(documents_of(report))
     say(at_a_glance(report))
     return report
 
@@ -70,7 +69,7 @@ def requested(
         raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
     if threshold is not None and threshold < 0:
         raise Unusable(f"--threshold {threshold} is below 0")
-    return Request(location, Path(output), Wanted(since, until, threshold), timezone, now)
+    return Request(location, output, Wanted(since, until, threshold), timezone, now)
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -144,35 +143,6 @@ def documents_of(report: Report) -> dict[str, str]:
         "groups.csv": csv_of(report),
         **{f"hpa/{standing.file}.yaml": standing.yaml for standing in report.standings},
     }
-
-
-def writable(output: Path) -> None:
-    """Raises Unusable before anything is computed for nothing."""
-    try:
-        output.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".report-", dir=output):
-            pass
-    except OSError as error:
-        raise Unusable(f"{output} cannot be written: {error.strerror or error}") from error
-
-
-def publish(documents: Mapping[str, str], output: Path) -> None:
-    """All files are written under hidden names before the first takes its place; `hpa` is replaced as a whole."""
-    staged = Path(tempfile.mkdtemp(prefix=".report-", dir=output))
-    try:
-        (staged / "hpa").mkdir()
-        for path, text in documents.items():
-            (staged / path).write_text(text, encoding="utf-8", newline="")
-        if (output / "hpa").exists():
-            (output / "hpa").rename(staged / "old")
-        (staged / "hpa").rename(output / "hpa")
-        for path in documents:
-            if "/" not in path:
-                (staged / path).replace(output / path)
-    except OSError as error:
-        raise Unusable(f"{output} cannot be written: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
 
 
 def _range(request: Request, hours: Mapping[Key, Periods]) -> tuple[datetime, datetime]:

@@ -24,6 +24,8 @@ class FakeStore:
     bucket: str
     url: str = ""
     objects: dict[str, bytes] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    """Key -> Content-Type of an object that was put as a whole."""
     requests: list[tuple[str, str]] = field(default_factory=list)
     """(method, path with query), in order."""
     on_request: Callable[[str, str], None] = lambda _method, _path: None
@@ -127,6 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.parts[key, int(number)] = body
         else:
             self.store.objects[key] = body
+            self.store.kinds[key] = self.headers.get("Content-Type", "")
         return 200, b""
 
     def _upload(self, key: str, _body: bytes) -> Answer:

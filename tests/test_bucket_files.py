@@ -183,5 +183,5 @@ def test_the_adapter_s_buckets_are_opened_as_the_adapter_opens_them(
 
 @pytest.mark.parametrize("location", ["s3://", "gs:///history", "s3://lag//history"])
 def test_what_names_no_bucket_is_refused(location: str) -> None:
-    with pytest.raises(Unusable, match=r"^--history \S+ is no (s3|gs)://BUCKET/PREFIX$"):
+    with pytest.raises(Unusable, match=r"^\S+ is no (s3|gs)://BUCKET/PREFIX$"):
         files_at(location, no_session)

@@ -118,13 +118,18 @@ def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
     assert json.loads(found[0]["report.json"])["groups"]
 
 
-def test_both_commands_need_nothing_but_the_environment(store: FakeStore, small: Path, tmp_path: Path) -> None:
+def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: FakeStore, small: Path) -> None:
     store.lay(small)
+    store.objects |= {"reports/hpa/of-a-group-that-is-gone.yaml": b"1", "reports/mine": b"2"}
 
     assert asked("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 days, skipped 0")
-    status, _ = asked("report", "--history", LOCATION, "--output", str(tmp_path / "report"))
-    assert status == 0
-    assert (tmp_path / "report/report.html").exists()
+    status, told = asked("report", "--history", LOCATION, "--output", "s3://lag/reports")
+
+    assert status == 0, told
+    documents = store.below("reports/")
+    assert sorted(documents) == ["groups.csv", "hpa/billing.yaml", "mine", "report.html", "report.json", "report.md"]
+    assert b"</html>" in documents["report.html"]
+    assert store.kinds["reports/report.html"] == "text/html; charset=utf-8"
 
 
 def test_a_run_that_ends_before_any_of_its_changes_is_made_good_by_the_next(

@@ -11,8 +11,9 @@ from pyspark.sql import SparkSession
 from spark.compact import compact
 from spark.documents import SCHEMA
 from spark.files import LocalFiles
+from spark.outputs import output_at
 from spark.problems import Interrupted, Unusable
-from spark.report import publish, report, requested, time_of, writable, zone_of
+from spark.report import report, requested, time_of, zone_of
 from tests.written_history import START, sample, write
 
 NOW = START + timedelta(days=2)
@@ -166,12 +167,12 @@ def test_an_output_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     with pytest.raises(Unusable, match="cannot be written"):
-        writable(tmp_path / "file")
+        output_at(str(tmp_path / "file")).prepare()
 
 
 def test_a_new_report_takes_the_place_of_the_old_one_as_a_whole(tmp_path: Path) -> None:
-    publish({"report.md": "old", "hpa/gone.yaml": "old"}, tmp_path)
-    publish({"report.md": "new", "hpa/kept.yaml": "new"}, tmp_path)
+    output_at(str(tmp_path)).publish({"report.md": "old", "hpa/gone.yaml": "old"})
+    output_at(str(tmp_path)).publish({"report.md": "new", "hpa/kept.yaml": "new"})
 
     assert (tmp_path / "report.md").read_text() == "new"
     assert [path.name for path in (tmp_path / "hpa").iterdir()] == ["kept.yaml"]
@@ -181,7 +182,7 @@ def test_a_new_report_takes_the_place_of_the_old_one_as_a_whole(tmp_path: Path) 
 def test_a_report_that_is_interrupted_leaves_the_old_one(
     spark_session: SparkSession, history: Path, tmp_path: Path
 ) -> None:
-    publish({"report.md": "old"}, tmp_path)
+    output_at(str(tmp_path)).publish({"report.md": "old"})
     request = requested(str(history), str(tmp_path), (None, None), "UTC", None, NOW)
 
     def interrupt() -> None:
@@ -192,3 +193,8 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
 
     assert (tmp_path / "report.md").read_text() == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["hpa", "report.md"]
+
+
+def test_an_output_that_is_no_place_of_ours_is_refused() -> None:
+    with pytest.raises(Unusable, match=r"^--output s3a://lag/reports is neither a path nor s3://"):
+        output_at("s3a://lag/reports")
