@@ -7,6 +7,7 @@ its place, an object at a time; and where Spark is needed after all it reads cop
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import shutil
 import tempfile
@@ -159,7 +160,7 @@ class BucketFiles:
         with self._told(), contextlib.suppress(FileNotFoundError), self._store.open_input_file(self._at(path)) as file:
             file.seek(start)
             return file.read_buffer()
-        raise FileNotFoundError(f"{self.shown(path)} is gone")
+        raise FileNotFoundError(errno.ENOENT, "is not there any more", self.shown(path))
 
     def _put(self, path: str, content: pa.Buffer) -> None:
         kind = KINDS.get(path.rpartition(".")[2])

@@ -10,7 +10,7 @@ from spark import bucket_files as module
 from spark.bucket_files import BucketFiles
 from spark.files import File, Files
 from spark.locations import files_at
-from spark.problems import Unreachable, Unusable
+from spark.problems import Unreachable, Unusable, is_of_system
 from tests.compacting import no_session
 from tests.fake_store import FakeStore
 
@@ -97,8 +97,9 @@ def test_of_a_large_file_no_more_than_the_end_is_read_for_its_footer(store: Fake
 
 
 def test_what_retention_deleted_meanwhile_is_no_trouble_of_the_store(files: BucketFiles) -> None:
-    with pytest.raises(FileNotFoundError, match=f"^{LOCATION}/gone is gone$"):
+    with pytest.raises(FileNotFoundError, match=f"is not there any more: '{LOCATION}/gone'$") as raised:
         files.opened(File("gone", 5))
+    assert is_of_system(raised.value), "so that no file is taken for torn"
     files.delete("gone")
     assert files.read("gone") is None
 
