@@ -16,7 +16,7 @@ NAMESPACE = "namespace.yaml"
 API_SERVICE = "api-service-external.yaml"
 SETTINGS = "config-map-settings.yaml"
 HPA = "example-hpa.yaml"
-JOB = "report/cron-job-report.yaml"
+JOB, BUCKET_JOB = "report/cron-job-report.yaml", "report-bucket/cron-job-report.yaml"
 COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
 SERVING = "cert-manager/certificate-serving.yaml"
 PRODUCT_LABEL = "app.kubernetes.io/name: kafka-lag-adapter"
@@ -237,6 +237,25 @@ BREACHES = {
     ),
     "a report that a Service takes for an adapter": Breach(
         JOB, "name: kafka-lag-report # not", "name: kafka-lag-adapter # not", "would be chosen by service.yaml"
+    ),
+    "a report of a bucket that is of another version": Breach(
+        BUCKET_JOB, "report:0.1.0", "report:latest", "as in pyproject.toml"
+    ),
+    "a report of a bucket whose tag is of another version": Breach(
+        "report-bucket/kustomization.yaml", "newTag: 0.1.0", "newTag: 0.2.0", "as in pyproject.toml"
+    ),
+    "a report that the bucket's provider takes for somebody else": Breach(
+        BUCKET_JOB, "serviceAccountName: kafka-lag-adapter", "serviceAccountName: default", "as the adapter's"
+    ),
+    "a report without the adapter's keys": Breach(
+        BUCKET_JOB, "name: kafka-lag-adapter-bucket", "name: x", "must be what the adapter gets"
+    ),
+    "an adapter in another region than its report": Breach(
+        "report-bucket/kustomization.yaml",
+        "value: eu-central-1",
+        "value: x",
+        "must be what the adapter gets",
+        blamed=BUCKET_JOB,
     ),
     "a report on another volume": Breach(
         JOB, "claimName: kafka-lag-adapter-history", "claimName: x", "no volume is of"

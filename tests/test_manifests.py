@@ -19,7 +19,7 @@ from spark.__main__ import app as reports
 ROOT = MANIFESTS.parent
 DEPLOYMENT = "deployment.yaml"
 API_SERVICE = "api-service-external.yaml"
-JOB = "report/cron-job-report.yaml"
+JOB, BUCKET_JOB = "report/cron-job-report.yaml", "report-bucket/cron-job-report.yaml"
 COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
 
 
@@ -67,8 +67,9 @@ def test_the_check_says_one_line_and_ends_with_0() -> None:
     assert re.fullmatch(r"\d+ manifests agree .*\n", run.stdout)
 
 
-def test_the_command_line_takes_the_arguments_of_the_report() -> None:
-    pod = read(MANIFESTS / JOB)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+@pytest.mark.parametrize("file", [JOB, BUCKET_JOB])
+def test_the_command_line_takes_the_arguments_of_the_report(file: str) -> None:
+    pod = read(MANIFESTS / file)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     for container in (*pod["initContainers"], *pod["containers"]):
         command, *flags = container["args"]
         get_group(reports).commands[command].make_context(command, flags)  # raises on a flag it does not know

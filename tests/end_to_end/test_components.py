@@ -140,19 +140,20 @@ def test_kube_apiserver_takes_what_the_reports_component_makes_of_the_deployment
 
 
 @pytest.mark.skipif(shutil.which("kubectl") is None, reason="no kubectl on PATH")
+@pytest.mark.parametrize("report", ["report", "report-bucket"])
 def test_kube_apiserver_takes_what_kustomize_makes_of_both_components(
-    control_plane: ControlPlane, namespace: str, tmp_path: Path
+    control_plane: ControlPlane, namespace: str, tmp_path: Path, report: str
 ) -> None:
     folder = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
     with (folder / "kustomization.yaml").open("a") as kustomization:
-        kustomization.write("components: [report, spark-operator]\n")
+        kustomization.write(f"components: [{report}, spark-operator]\n")
     ended = subprocess.run(["kubectl", "kustomize", str(folder)], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
 
     made = [each for each in yaml.safe_load_all(ended.stdout) if each["metadata"].get("namespace") == NAME]
-    assert {"Deployment", "CronJob", "PersistentVolumeClaim", "ScheduledSparkApplication"} <= {
-        each["kind"] for each in made
-    }
+    claims = {each["metadata"]["name"] for each in made if each["kind"] == "PersistentVolumeClaim"}
+    assert {"Deployment", "CronJob", "ScheduledSparkApplication"} <= {each["kind"] for each in made}
+    assert ("kafka-lag-adapter-history" in claims) == (report == "report")
     refusals = {(each["kind"], each["metadata"]["name"]): refusal(control_plane, each, namespace) for each in made}
     assert len(refusals) == len(made)
     assert {what: said for what, said in refusals.items() if said} == {}
