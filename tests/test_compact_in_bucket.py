@@ -20,8 +20,11 @@ from spark import bucket_files
 from spark.__main__ import app
 from spark.bucket_files import BucketFiles
 from spark.compact import Outcome, compact
+from spark.documents import json_of
 from spark.files import LocalFiles
-from spark.report import report, requested
+from spark.report import gathered, report, requested
+from spark.standing import decided
+from spark.tables import Tables
 from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, no_session
 from tests.fake_store import FakeStore
 from tests.random_histories import Written, history, lay
@@ -116,6 +119,23 @@ def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
 
     assert found[0] == found[1]
     assert json.loads(found[0]["report.json"])["groups"]
+
+
+def test_a_report_that_is_too_large_for_memory_is_spark_s_with_copies(
+    store: FakeStore, spark_session: SparkSession, small: Path
+) -> None:
+    compacted(small, MEMORY)
+    store.lay(small)
+    request = requested(LOCATION, "nowhere", (None, None), "UTC", None, NOW)
+    places = (
+        Tables(no_session, LocalFiles(small)),
+        Tables(lambda: spark_session, BucketFiles("s3", "lag/history"), by_spark=True),
+    )
+
+    here, there = (json_of(decided(gathered(request, each, lambda _: None, lambda: None))) for each in places)
+
+    assert there == here
+    assert json.loads(here)["groups"]
 
 
 def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: FakeStore, small: Path) -> None:
