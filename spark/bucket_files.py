@@ -26,7 +26,8 @@ from spark.problems import Unreachable, Unusable
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one is hardly more than its way there and back."""
-ATTEMPTS = 3
+ATTEMPTS = 2
+"""So that a run which is to end while a store is silent ends within the 30 s that a pod has."""
 COPIES = "copies"
 RECORD = "_inputs.json"
 """Says that all of a folder is there, so it comes last."""
