@@ -5,15 +5,22 @@ The tables keep hours in UTC; an hour belongs to the local hour in which it begi
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spark.figures import Floats, Periods, Times, between
 from spark.load import well_covered
 
+Hours = NDArray[np.int64]
+"""Of the day, 0 to 23."""
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STANDS_OUT = 1.5
 """A peak hour has at least this many times the median hour's rate."""
@@ -25,17 +32,19 @@ class Week:
     """7 x 24, Monday first: mean production in messages per second, or another column's mean; NaN: not known."""
     hours_seen: Floats
     """7 x 24: how many hours each mean is of."""
+    typical: Floats
+    """24: the median hour of each hour of the day, which a single burst does not move; NaN: not known."""
     explained: float
     """Share of the hours' variance that the hour of the day accounts for, corrected for chance; at most 1."""
     days_seen: int
+    """Dates with an hour, never more than the time from the first to the last is long."""
 
     def peak_hours(self) -> tuple[int, ...]:
-        """Hours of the day (0 to 23) that stand out over all days of the week."""
-        by_hour = self._by_hour()
-        if np.isnan(by_hour).all():
+        """Hours of the day (0 to 23) that stand out on most days."""
+        if np.isnan(self.typical).all():
             return ()
-        usual = float(np.nanmedian(by_hour))
-        return tuple(int(hour) for hour in np.flatnonzero(by_hour > STANDS_OUT * usual)) if by_hour.size else ()
+        usual = float(np.nanmedian(self.typical))
+        return tuple(int(hour) for hour in np.flatnonzero(self.typical > STANDS_OUT * usual))
 
     def rate_of(self, hours: tuple[int, ...]) -> float:
         """The largest mean rate of any weekday in these hours; 0 without hours."""
@@ -58,12 +67,6 @@ class Week:
                 stretches.append([hour, hour + 1])
         return " and ".join(f"{first:02}:00-{until:02}:00" for first, until in stretches)
 
-    def _by_hour(self) -> Floats:
-        seen = self.hours_seen.sum(axis=0)
-        total = np.nansum(self.rates * self.hours_seen, axis=0)
-        means: Floats = np.divide(total, seen, out=np.full(24, np.nan), where=seen > 0)
-        return means
-
 
 def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> Week:
     counted = well_covered(hours)
@@ -77,8 +80,9 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
     return Week(
         rates=np.divide(total, seen, out=np.full((7, 24), np.nan), where=seen > 0),
         hours_seen=seen,
+        typical=_typical(rates, np.asarray(of_day, np.int64)),
         explained=_explained(rates, np.asarray(of_day, np.int64)),
-        days_seen=len({time.date() for time in local}),
+        days_seen=_days_in(local),
     )
 
 
@@ -87,7 +91,24 @@ def local_times(start: Times, zone: ZoneInfo) -> list[datetime]:
     return [datetime.fromtimestamp(int(second), UTC).astimezone(zone) for second in seconds]
 
 
-def _explained(rates: Floats, of_day: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+def _days_in(local: Sequence[datetime]) -> int:
+    """`local` in order. A week whose first and last hour lie on the same weekday is of seven days."""
+    if not local:
+        return 0
+    return min(
+        len({time.date() for time in local}),
+        math.ceil((local[-1].astimezone(UTC) - local[0].astimezone(UTC) + HOUR) / DAY),
+    )
+
+
+def _typical(rates: Floats, of_day: Hours) -> Floats:
+    typical: Floats = np.full(24, np.nan)
+    for hour in np.unique(of_day):
+        typical[hour] = np.median(rates[of_day == hour])
+    return typical
+
+
+def _explained(rates: Floats, of_day: Hours) -> float:
     """Adjusted R squared of the mean of each hour of the day: hours by chance explain nothing."""
     classes = len(np.unique(of_day))
     if len(rates) - classes < classes or len(rates) < 2:

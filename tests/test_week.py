@@ -61,3 +61,16 @@ def test_stretches_of_hours_are_told_as_one() -> None:
 
 def test_hours_that_are_not_covered_have_no_rate() -> None:
     assert np.isnan(week_of(hours(48, covered_seconds=60), BERLIN).rates).all()
+
+
+def test_a_peak_hour_is_one_on_most_days() -> None:
+    """Every night at 01:00 UTC, and once, on the Thursday, at 15:00, with ten times as much."""
+    nightly_and_once = hours(7 * 24, lambda hour: 1000 if hour == 3 * 24 + 15 else 100 if hour % 24 == 1 else 10)
+
+    assert week_of(nightly_and_once, BERLIN).peak_hours() == (3,)
+
+
+def test_a_week_is_seven_days_wherever_its_midnight_lies() -> None:
+    """From Monday 02:00 to the next Monday 02:00 in Berlin the calendar shows eight."""
+    assert week_of(hours(7 * 24), BERLIN).days_seen == 7
+    assert week_of(hours(7 * 24), ZoneInfo("UTC")).days_seen == 7
