@@ -207,7 +207,7 @@ class LocalFiles:
         return f"file://{self.root / path}"  # Hadoop takes a path as it is written, without escapes
 
     def shown(self, path: str = "") -> str:
-        return self.uri(path)
+        return str(self.root / path)
 
     def source(self, path: str) -> str:
         return str(self.root / path)

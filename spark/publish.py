@@ -47,7 +47,7 @@ def reserved(files: Files) -> Iterator[None]:
         return
     folder = os.open(files.root, os.O_RDONLY)
     try:
-        _lock(folder, files.uri())
+        _lock(folder, files.shown())
         yield
     finally:
         os.close(folder)

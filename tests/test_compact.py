@@ -281,7 +281,7 @@ def test_the_command_ends_with_status_2_and_one_sentence(tmp_path: Path) -> None
     result = CliRunner().invoke(app, ["compact", "--history", str(tmp_path / "nowhere")])
 
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert result.stderr.endswith("nowhere does not exist\n")
+    assert result.stderr == f"kafka-lag-report: {tmp_path}/nowhere does not exist\n"
 
 
 def test_a_time_that_is_none_ends_the_command_with_status_2(tmp_path: Path) -> None:
