@@ -189,11 +189,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch of hours in which fewer samples came than were due."""
+    """A stretch of hours that have no row of any group."""
 
     first: datetime
     until: datetime
-    missing: int
 
 
 @dataclass(frozen=True, slots=True)

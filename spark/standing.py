@@ -95,7 +95,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     hours = [topic.hours for group in groups for topic in group.topics if len(topic.hours)]
     starts = np.unique(np.concatenate([part.start for part in hours])) if hours else np.empty(0, "datetime64[us]")
     holes = np.flatnonzero(np.diff(starts) > np.timedelta64(1, "h"))
-    gaps = [Gap(_time(starts[at]) + timedelta(hours=1), _time(starts[at + 1]), 0) for at in holes]
+    gaps = [Gap(_time(starts[at]) + timedelta(hours=1), _time(starts[at + 1])) for at in holes]
     lost = round(float(sum((gap.until - gap.first).total_seconds() for gap in gaps)) / 3600)
     return Coverage(
         samples=_sum(hours, "samples"),
