@@ -17,7 +17,15 @@ from spark.charts import lag_chart, members_chart, messages, rates_chart, shares
 from spark.doubts import Severity
 from spark.figures import Topic
 from spark.load import production_of
-from spark.page_tables import MOST_SECTIONS, advice_table, attention_table, coverage_table, days_table, presets_table
+from spark.page_tables import (
+    MOST_SECTIONS,
+    advice_table,
+    attention_table,
+    class_of,
+    coverage_table,
+    days_table,
+    presets_table,
+)
 from spark.standing import Report, Standing, drain_seconds
 from spark.svg import escaped
 from spark.week import week_of
@@ -80,14 +88,14 @@ def _listed(names: list[str]) -> str:
 def _section(standing: Standing, number: int, zone: ZoneInfo) -> str:
     group, advice = standing.group, standing.advice
     findings = "".join(
-        f'<li><span class="badge {_class(finding.severity)}">{finding.severity.word}</span>'
+        f'<li><span class="badge {class_of(finding.severity)}">{finding.severity.word}</span>'
         f"<span>{escaped(finding.words)}</span></li>"
         for finding in advice.findings
     )
     parts = [
         (
             f'<section id="group-{number}"><div class="head"><h2>{escaped(words.name(group.name))}</h2>'
-            f'<span class="badge {_class(standing.severity)}">{standing.severity.word}</span>'
+            f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>'
             f'<span class="soft">cluster {escaped(group.cluster)}</span></div>'
         ),
         f'<ul class="findings">{findings}</ul>' if findings else "",
@@ -125,7 +133,7 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
             f"{words.plural(above.episodes, 'time')}, the longest {words.duration(above.longest_seconds)}"
             + (f" from {words.moment(above.longest_from, zone)}" if above.longest_from else ""),
         ),
-        ("Production", words.rate(float(np.median(rates))), f"busiest hour {words.rate(float(rates.max()))}"),
+        ("Production, usual", words.rate(float(np.median(rates))), f"busiest hour {words.rate(float(rates.max()))}"),
         ("Drain time", words.duration(drain_seconds(topic, load)), "of the largest lag"),
         (
             "One member does",
@@ -151,10 +159,6 @@ def _more(number: int) -> str:
         f"{'stands' if number == 1 else 'stand'} in the table above, in report.json and in hpa/ without "
         "charts.</p></section>"
     )
-
-
-def _class(severity: Severity) -> str:
-    return ("fine", "note", "watch", "act")[severity]
 
 
 @cache

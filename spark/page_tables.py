@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spark import words
-from spark.advice import Recommendation
+from spark.advice import Behavior, Recommendation
 from spark.doubts import Severity
 from spark.figures import Topic
 from spark.standing import Report, Standing
@@ -57,7 +57,7 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
     why = escaped(f"{top.brief}." if top else "Nothing that needs attention.")
     to_do = f'<br/><span class="soft">{escaped(top.to_do)}</span>' if top and top.to_do else ""
     return (
-        f'<span class="badge {("fine", "note", "watch", "act")[standing.severity]}">{standing.severity.word}</span>',
+        f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>',
         (
             f"{name}"
             f'<br/><span class="soft">{escaped(", ".join(topic.name for topic in group.topics[:3]))}'
@@ -71,6 +71,11 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
         f"{words.count(advice.load.members_max)} / {advice.load.partitions}",
         f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
     )
+
+
+def class_of(severity: Severity) -> str:
+    """The CSS class of its badge."""
+    return ("fine", "note", "watch", "act")[severity]
 
 
 def advice_table(standing: Standing) -> str:
@@ -93,11 +98,17 @@ def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
     ]
     for name, behavior in (("scaleUp", hpa.up), ("scaleDown", hpa.down)):
         rows.append((f"{name} window", f"{behavior.window_seconds.value} s", behavior.window_seconds.reason))
-        for number, unit in ((behavior.pods, " pods"), (behavior.percent, " %")):
-            if number.value:
-                one = " pod" if unit == " pods" and number.value == 1 else unit
-                rows.append((f"{name} step", f"{number.value}{one} / {behavior.period_seconds} s", number.reason))
+        rows += [
+            (f"{name} step", f"{step} / {behavior.period_seconds} s", reason) for step, reason in _steps_of(behavior)
+        ]
     return rows
+
+
+def _steps_of(behavior: Behavior) -> list[tuple[str, str]]:
+    """Each policy's step, as `4 pods` or `100 %`, and its reason; a policy of 0 is left out."""
+    pods, percent = behavior.pods, behavior.percent
+    steps = [(words.plural(pods.value, "pod"), pods), (f"{percent.value} %", percent)]
+    return [(step, number.reason) for step, number in steps if number.value]
 
 
 def presets_table(standing: Standing) -> str:
@@ -137,6 +148,7 @@ def days_table(topic: Topic) -> str:
             words.count(float(days.consumed[at])),
             words.rate(float(days.production_rate[at])),
             words.rate(float(days.consumption_rate[at])),
+            words.count(float(np.sum(topic.hours.start.astype("datetime64[D]") == days.start[at]))),
             words.share(_share(float(days.samples[at]), float(days.expected_samples[at]))),
         )
         for at in shown
@@ -151,9 +163,10 @@ def days_table(topic: Topic) -> str:
         "Consumed",
         "Produced/s",
         "Consumed/s",
+        "Hours",
         "Samples seen",
     )
-    return table(heads, rows, set(range(1, 10)))
+    return table(heads, rows, set(range(1, 11)))
 
 
 def coverage_table(report: Report) -> str:
@@ -192,12 +205,10 @@ def coverage_table(report: Report) -> str:
 
 
 def _steps(hpa: Recommendation) -> str:
-    said = []
-    for behavior in (hpa.up, hpa.down):
-        steps = [
-            f"{number.value}{unit}" for number, unit in ((behavior.pods, ""), (behavior.percent, " %")) if number.value
-        ]
-        said.append(f"{' or '.join(steps)} / {behavior.period_seconds} s")
+    said = (
+        f"{' or '.join(step for step, _ in _steps_of(behavior))} / {behavior.period_seconds} s"
+        for behavior in (hpa.up, hpa.down)
+    )
     return escaped(", ".join(said))
 
 

@@ -2,11 +2,12 @@ import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.figures import Group, Skipped, together
+from spark.figures import Group, Skipped, between, together
 from spark.page import page_of
 from spark.page_tables import MOST_SECTIONS
 from spark.standing import decided
@@ -96,9 +97,22 @@ def test_groups_of_several_clusters_are_told_apart_at_first_glance() -> None:
 def test_each_topic_shows_its_own_production() -> None:
     loud, quiet = hours(production=lambda _: 30), hours(production=lambda hour: 10 + hour % 2)
     both = replace(group("a", topic("loud", loud), topic("quiet", quiet)), hours=together([loud, quiet]))
-    shown = re.findall(r"Production</dt><dd>(.*?)<small>busiest hour (.*?)</small>", page(both))
+    shown = re.findall(r"Production, usual</dt><dd>(.*?)<small>busiest hour (.*?)</small>", page(both))
 
     assert shown == [("30\u202f/s", "30\u202f/s"), ("10.5\u202f/s", "11\u202f/s")]
+
+
+def test_a_day_tells_how_many_of_its_hours_are_there() -> None:
+    """All samples of 23 hours are all that these hours promise, and yet not the whole day."""
+    whole = hours(48)
+    one_missing = between(whole, np.arange(48) != 30)
+    days = hours(2, samples=360 * 24, expected_samples=360 * 24)
+    days = replace(days, start=whole.start[[0, 24]])
+    rows = re.findall(
+        r"<tr>(<td class=\"name\">2026-06-0[12].*?)</tr>", page(group("a", replace(topic(of=one_missing), days=days)))
+    )
+
+    assert [re.findall(r">([^<]*)</td>", row)[-2:] for row in rows] == [["24", "100\u202f%"], ["23", "100\u202f%"]]
 
 
 def test_groups_that_all_do_well_are_told_so() -> None:
