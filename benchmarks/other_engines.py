@@ -116,8 +116,8 @@ def spark(question: str, location: Path, output: Path) -> None:
 def memory(question: str, location: Path, output: Path) -> None:
     """compact's own transforms in the driver's memory, all their columns; its window is measured as `compact`."""
     from spark.compact_in_memory import write  # noqa: PLC0415 -- as above
-    from spark.files import LocalFiles  # noqa: PLC0415 -- as above
     from spark.hourly_in_memory import summaries_of  # noqa: PLC0415 -- as above
+    from spark.local_files import LocalFiles  # noqa: PLC0415 -- as above
     from spark.read_in_memory import table_in  # noqa: PLC0415 -- as above
     from spark.tables_contract import DELTAS, HOURLY  # noqa: PLC0415 -- as above
     from spark.totals_in_memory import partitions_of, totals_of  # noqa: PLC0415 -- as above

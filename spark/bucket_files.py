@@ -21,8 +21,10 @@ from pyarrow import fs
 
 from adapter.buckets import opened
 from adapter.history_trouble import HistoryUnwritable, translated
-from spark.files import FOOTER_BYTES, DirectFiles, File, LocalFiles, Tail, is_below_hidden, is_hidden
+from spark.files import FOOTER_BYTES, DirectFiles, File, is_below_hidden, is_hidden
+from spark.local_files import LocalFiles
 from spark.problems import Unreachable, Unusable
+from spark.tails import Tail
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one is hardly more than its way there and back."""

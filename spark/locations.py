@@ -7,7 +7,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from spark.files import Files, HadoopFiles, LocalFiles, pattern_sign
+from spark.files import Files, pattern_sign
+from spark.hadoop_files import HadoopFiles
+from spark.local_files import LocalFiles
 from spark.problems import Unusable
 
 IN_BUCKETS = ("s3", "gs")

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 
-from spark.files import Files, LocalFiles
+from spark.files import Files
+from spark.local_files import LocalFiles
 
 PREFIX = ".compacting-"
 STAMP = "%Y%m%dT%H%M%S"

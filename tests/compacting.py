@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

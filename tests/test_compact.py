@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from adapter.history_contract import Type
 from spark.__main__ import app
 from spark.compact import Limits, compact
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 from spark.plan import found_in
 from spark.problems import Unusable
 from spark.records import read_skipped

@@ -21,7 +21,7 @@ from spark.__main__ import app
 from spark.bucket_files import BucketFiles
 from spark.compact import Outcome, compact
 from spark.documents import json_of
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 from spark.report import gathered, report, requested
 from spark.standing import decided
 from spark.tables import Tables

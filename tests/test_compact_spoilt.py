@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark.compact import LOST, compact
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 from tests.compacting import IN_MEMORY, NOW, Way, compacted, hours_of, no_session
 from tests.written_history import Row, keyed, read, sample, write
 

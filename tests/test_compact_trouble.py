@@ -13,7 +13,8 @@ import pytest
 
 import spark.read_history
 from spark.compact import compact
-from spark.files import File, LocalFiles
+from spark.files import File
+from spark.local_files import LocalFiles
 from spark.publish import reserved
 from tests.compacting import IN_MEMORY, NOW, Way, compacted, no_session
 from tests.written_history import read, sample, write

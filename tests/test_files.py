@@ -9,7 +9,9 @@ from pyspark.sql import SparkSession
 
 from spark.bucket_files import BucketFiles
 from spark.compact import compact
-from spark.files import File, Files, HadoopFiles, LocalFiles
+from spark.files import File, Files
+from spark.hadoop_files import HadoopFiles
+from spark.local_files import LocalFiles
 from spark.locations import files_at
 from spark.problems import Unusable
 from tests.fake_store import FakeStore

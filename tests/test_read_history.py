@@ -7,7 +7,8 @@ import pytest
 
 from adapter.history_contract import SAMPLES
 from spark.faults import fault_of
-from spark.files import File, LocalFiles
+from spark.files import File
+from spark.local_files import LocalFiles
 from spark.read_history import Skipped, Sound, examined, hour_of, writer_of
 from tests.written_history import SCHEMA, START, sample, write_file
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from spark.compact import compact
 from spark.documents import SCHEMA
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 from spark.outputs import output_at
 from spark.problems import Interrupted, Unusable
 from spark.report import report, requested, time_of, zone_of

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from spark.compact import compact
 from spark.documents import json_of
 from spark.figures import Windows
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 from spark.problems import Unusable
 from spark.report import gathered, requested
 from spark.standing import decided

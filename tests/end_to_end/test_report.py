@@ -12,7 +12,7 @@ from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import wait_until
 from spark.compact import compact
-from spark.files import LocalFiles
+from spark.local_files import LocalFiles
 from spark.report import report, requested
 from tests.end_to_end.test_history import counted
 from tests.fake_cluster import kubeconfig_text
