@@ -9,9 +9,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from adapter.history_contract import Column
-from spark.tables_contract import DAILY, HOURLY
+from spark.tables_contract import DAILY, HOURLY, NAMES
 
-NAMES = ("cluster", "group", "topic")
 HOUR_SECONDS = 3600
 PERCENTILES = {"lag_p50": 0.5, "lag_p95": 0.95, "lag_p99": 0.99}
 

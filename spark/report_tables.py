@@ -33,7 +33,8 @@ from spark.figures import (
 )
 from spark.load import well_covered
 from spark.tables import Tables
-from spark.told import NAMES, Episodes, Key, Measured, Pair, Told, runs, series_of, time_of_micros
+from spark.tables_contract import NAMES
+from spark.told import Episodes, Key, Measured, Pair, Told, runs, series_of, time_of_micros
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 THRESHOLD_SECONDS = 60

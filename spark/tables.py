@@ -22,8 +22,8 @@ from spark.problems import Unusable
 from spark.read_by_spark import schema_of
 from spark.read_history import folder_of
 from spark.rows import ARROW_TYPES
-from spark.tables_contract import DAILY, HOURLY, PARTITIONS, TOTALS
-from spark.told import COLUMNS, NAMES, Key, Told, series_of
+from spark.tables_contract import DAILY, HOURLY, NAMES, PARTITIONS, TOTALS
+from spark.told import COLUMNS, Key, Told, series_of
 from spark.told_by_spark import small, told_by_spark
 from spark.told_in_memory import told_in_memory
 

@@ -1,6 +1,6 @@
 """What only samples can tell of a topic, as values: `told_in_memory` and `told_by_spark` find the same.
 
-Also the names that rows of every table have, and how to sort a table's rows by them.
+Also how to sort a table's rows by their names.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from adapter.arrow_arrays import array_of
 from spark.figures import Jumps, Lag, Pace, Windows
+from spark.tables_contract import NAMES
 
-NAMES = ("cluster", "group", "topic")
 EVENTS = ("resets", "rewinds", "skips", "recreations")
 """After any of them a sample's rates say nothing about a capacity."""
 COLUMNS = (

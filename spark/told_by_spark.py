@@ -17,13 +17,13 @@ from pyspark.sql import functions as F
 
 from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
 from spark.figures import Jumps, Lag, Pace, Windows
+from spark.tables_contract import NAMES
 from spark.told import (
     COLUMNS,
     COVERED,
     END_OF_EPISODE,
     EVENTS,
     HOUR_MICROS,
-    NAMES,
     WINDOW_INTERVALS,
     Episodes,
     Key,
