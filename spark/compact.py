@@ -13,6 +13,7 @@ from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from spark import words
 from spark.batches import Batch, Engine, Staged, at_of
 from spark.compact_days import summarised
 from spark.compact_in_memory import InMemory
@@ -151,7 +152,7 @@ def _announce(run: Run, batch: Batch, hours: Sequence[Hour], told: set[date]) ->
     elif first.date() not in told:
         told.add(first.date())
         sizes = [sum(file.size for file in hour.files) for hour in hours if hour.start.date() == first.date()]
-        run.say(f"compacting {first:%Y-%m-%d}: {len(sizes)} hours, {sum(sizes) / 1e6:,.1f} MB")
+        run.say(f"compacting {first:%Y-%m-%d}: {words.plural(len(sizes), 'hour')}, {sum(sizes) / 1e6:,.1f} MB")
 
 
 def _compact_readable(run: Run, batch: Batch) -> tuple[Batch, list[Record]]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from spark import words
 from spark.files import Files, each_of
 from spark.plan import Hour
 from spark.problems import Spoilt
@@ -75,7 +76,7 @@ def _summarise(run: Run, day: str, made_from: Mapping[str, Record], with_rows: C
     for table in ("totals", "partitions"):
         if lacking := {*with_rows} & made_from.keys() - _hours_in(run.files, table, day):
             raise Spoilt(table, min(lacking))
-    run.say(f"summarising {day}: {len(made_from)} hours")
+    run.say(f"summarising {day}: {words.plural(len(made_from), 'hour')}")
     run.engine(_rows_of_day(run, made_from)).stage_day(day, sorted(made_from))
     folder, staging = f"hourly/date={day}", run.staging
     summed = {

@@ -154,7 +154,7 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
         "above_threshold",
         Severity.WATCH,
         f"Lag above its threshold {words.share(worst.seconds / worst.known_seconds)} of the time",
-        f"The lag was above {words.count(worst.threshold)} messages for "
+        f"The lag was above {words.plural(worst.threshold, 'message')} for "
         f"{words.share(worst.seconds / worst.known_seconds)} "
         f"of the time; the longest time on end was {words.duration(worst.longest_seconds)}.",
     )

@@ -140,7 +140,8 @@ def initial_load(group: Group, advice: Advice) -> Preset:
     waited = lag is not None and lag.first > 10 * max(topic.above.threshold, lag.p50, 1) and lag.first >= 0.5 * lag.max
     whole = max(1, load.partitions)
     extra = ""
-    if lag is not None and load.capacity is not None and lag.first > 0 and not np.isnan(load.usual):
+    is_backlog = lag is not None and lag.first > topic.above.threshold
+    if lag is not None and is_backlog and load.capacity is not None and not np.isnan(load.usual):
         spare = whole * load.capacity.p50 - load.usual
         extra = (
             f"{whole} members work off {words.count(lag.first)} messages in about {words.duration(lag.first / spare)}."

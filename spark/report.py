@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 from pyspark.sql import SparkSession
 
-from spark import figures
+from spark import figures, words
 from spark.documents import csv_of, json_of, markdown_of
 from spark.figures import Findings, Periods
 from spark.files import Files, each_of
@@ -104,7 +104,7 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
     say("reading the hourly tables")
     hours, days = periods_of(tables, request.wanted)
     check()
-    say(f"reading what lies behind {len(hours)} topics")
+    say(f"reading what lies behind {words.plural(len(hours), 'topic')}")
     groups = groups_of(tables, request.wanted, hours, days, check) if hours else ()
     since, until = _range(request, hours)
     return Findings(

@@ -223,6 +223,17 @@ def test_less_than_a_day_is_not_called_one() -> None:
     assert "messages of the last 6 hours were" in found.words
 
 
+def test_a_threshold_of_one_message_is_said_as_one() -> None:
+    above = dataclasses.replace(ABOVE, threshold=1)
+    (said,) = (
+        finding.words
+        for finding in advice_for(group("billing", dataclasses.replace(topic(), above=above))).findings
+        if finding.code == "above_threshold"
+    )
+
+    assert said.startswith("The lag was above 1 message for ")
+
+
 def test_the_worst_comes_first() -> None:
     severities = [it.severity for it in advice_for(read(changed(STUCK, rewinds=1.0))).findings]
 

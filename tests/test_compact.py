@@ -257,6 +257,15 @@ def test_quick_hours_are_told_of_once_a_day(tmp_path: Path) -> None:
     ]
 
 
+def test_a_single_hour_is_told_as_one(tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 2)])
+    said: list[str] = []
+
+    compact(LocalFiles(tmp_path), no_session, NOW, NOW, said.append)
+
+    assert said == ["compacting 2026-11-20: 1 hour, 0.0 MB", "summarising 2026-11-20: 1 hour"]
+
+
 def test_no_sample_is_touched_and_nothing_hidden_is_left(way: Way, tmp_path: Path) -> None:
     (path,) = write(tmp_path, [sample(0, 1, 2)])
     content = path.read_bytes()

@@ -63,6 +63,12 @@ def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> Non
     assert "12 members work off" in preset.extra
 
 
+def test_what_is_no_backlog_is_not_worked_off() -> None:
+    quiet = dataclasses.replace(topic(of=hours(48, partitions=12)), lag=Lag(48, 300, 310, 320, 330, 300, 310))
+
+    assert of(group("billing", quiet, windows=saturated(60, 50)))["initial load"].extra == ""
+
+
 def test_short_spikes_ask_for_low_inertia_that_still_settles() -> None:
     spikes = dataclasses.replace(topic(), above=Above(600, False, 1200, 48 * 3600, 5, 600, None))
     it = group("billing", spikes, windows=saturated(60, 50))
