@@ -273,6 +273,7 @@ def _periods(of: Periods, name: str) -> dict[str, Any]:
         "expected_samples",
         "resets",
         "rewinds",
+        "skips",
         "recreations",
         "partitions",
         "members_max",

@@ -65,6 +65,7 @@ TO_DO = {
     "above_threshold": "Apply the recommended HPA.",
     "idle_members": "Ask for no more replicas than partitions.",
     "rewinds": "If nobody meant it, look for what sets its offsets.",
+    "skips": "Keep messages until they are read; where nothing was deleted, look for what sets its offsets.",
     "recreations": "If nobody meant it, find out who deletes topics.",
     "incomplete": "See the coverage below.",
 }
@@ -213,6 +214,19 @@ def rewinds(group: Group, _: Load) -> Finding | None:
     )
 
 
+def skips(group: Group, _: Load) -> Finding | None:
+    number = int(np.nansum(group.hours.skips))
+    if not number:
+        return None
+    return Finding(
+        "skips",
+        Severity.WATCH,
+        "Messages were skipped",
+        f"Commits skipped messages {words.plural(number, 'time')}: from before the start of the log, where "
+        "messages were deleted unread, or to behind its end. What was skipped is not counted as consumed.",
+    )
+
+
 def recreations(group: Group, _: Load) -> Finding | None:
     made = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
     if not made:
@@ -323,6 +337,7 @@ RULES: tuple[Rule, ...] = (
     above_threshold,
     idle_members,
     rewinds,
+    skips,
     recreations,
     incomplete,
     never_saturated,

@@ -28,6 +28,7 @@ NUMBERS = (
     "expected_samples",
     "resets",
     "rewinds",
+    "skips",
     "recreations",
     "partitions",
     "members_max",
@@ -55,6 +56,8 @@ class Periods:
     expected_samples: Floats
     resets: Floats
     rewinds: Floats
+    skips: Floats
+    """Commits that went up past what nobody can have read."""
     recreations: Floats
     """Partitions that began anew because their topic was made again."""
     partitions: Floats
@@ -243,7 +246,17 @@ def last_hours(hours: Periods, number: int) -> Periods:
     return between(hours, hours.start > hours.start[-1:] - np.timedelta64(number, "h"))
 
 
-_ADDED = {"produced", "consumed", "resets", "rewinds", "recreations", "partitions", "samples", "expected_samples"}
+_ADDED = {
+    "produced",
+    "consumed",
+    "resets",
+    "rewinds",
+    "skips",
+    "recreations",
+    "partitions",
+    "samples",
+    "expected_samples",
+}
 
 
 def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:

@@ -133,6 +133,7 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
         ("hot_partition", read(hours(skew=0.9), windows=saturated(60, per_member=5)), Severity.URGENT),
         ("idle_members", read(hours(members_max=5)), Severity.WATCH),
         ("rewinds", read(hours(rewinds=1)), Severity.WATCH),
+        ("skips", read(hours(skips=1)), Severity.WATCH),
         ("recreations", read(hours(recreations=1)), Severity.WATCH),
         ("resets", read(hours(resets=1)), Severity.NOTE),
         ("never_saturated", read(hours()), Severity.NOTE),
