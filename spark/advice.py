@@ -10,8 +10,9 @@ import math
 from dataclasses import dataclass
 
 from spark import words
-from spark.doubts import DAY, Finding, findings_of
+from spark.doubts import DAY, findings_of
 from spark.figures import Group
+from spark.finding import Finding
 from spark.load import HEADROOM, USED_AT_MOST, Load, load_of, members_needed
 
 HPA_PERIOD_SECONDS = 15

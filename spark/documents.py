@@ -15,8 +15,8 @@ import numpy as np
 
 from spark import words
 from spark.advice import Behavior, Number, Recommendation
-from spark.doubts import Severity
 from spark.figures import Floats, Periods, Topic
+from spark.finding import Severity
 from spark.load import production_of
 from spark.page import at_a_glance
 from spark.standing import Report, Standing, drain_seconds

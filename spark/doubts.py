@@ -1,75 +1,22 @@
 """Pure: what a person should know about a group, worst first: trouble in the group, and what the data does not support.
 
-One rule a function; each gives a `Finding` or nothing.
+One rule a function; each gives a `Finding` or nothing. Those for trouble are in `spark.trouble`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
-from spark import words
+from spark import trouble, words
 from spark.capacity import ENOUGH_WINDOWS, IN_FLIGHT_SECONDS
-from spark.figures import Group, Periods, last_hours
-from spark.load import Load, well_covered
+from spark.figures import Group
+from spark.finding import Finding, Severity
+from spark.load import Load
 
 DAY = 86400.0
-MUCH_OF_THE_TIME = 0.05
-HOT = 2.0
-"""A partition with this many times its fair share is hot."""
-RECENT_HOURS = 24
-MOST_NAMES = 3
-FEW_MESSAGES = 100
-"""Below this, shares of partitions are chance."""
-
-
-class Severity(IntEnum):
-    """In the order in which a person should look."""
-
-    URGENT = 3
-    WATCH = 2
-    NOTE = 1
-    FINE = 0
-
-    @property
-    def word(self) -> str:
-        return ("fine", "note", "watch", "act now")[self]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    code: str
-    severity: Severity
-    brief: str
-    """A few words, for a table."""
-    words: str
-    asks: str = ""
-    """What a person does about this one, where it is not what TO_DO says of all with its code."""
-
-    @property
-    def to_do(self) -> str:
-        """What a person does about it; empty: nothing, or it depends."""
-        return self.asks or TO_DO.get(self.code, "")
-
-
-TO_DO = {
-    "no_lag": "See the coverage below, and what the adapter says of this group.",
-    "stuck": "Look for a message that cannot be processed; more replicas do not help.",
-    "lag_without_members": "Start its consumers, or delete the group.",
-    "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
-    "hot_partition": "Spread the keys; more replicas bring little.",
-    "above_threshold": "Apply the recommended HPA.",
-    "idle_members": "Ask for no more replicas than partitions.",
-    "rewinds": "If nobody meant it, look for what sets its offsets.",
-    "skips": "Keep messages until they are read; where nothing was deleted, look for what sets its offsets.",
-    "recreations": "If nobody meant it, find out who deletes topics.",
-    "incomplete": "See the coverage below.",
-}
-"""Of each finding that asks for something, by its code."""
 
 
 def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
@@ -77,167 +24,11 @@ def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: -finding.severity))
 
 
-def severity_of(findings: tuple[Finding, ...]) -> Severity:
-    return max((finding.severity for finding in findings), default=Severity.FINE)
-
-
 def nothing_known(group: Group, _: Load) -> Finding | None:
     if any(topic.lag for topic in group.topics):
         return None
     return Finding(
         "no_lag", Severity.URGENT, "Lag not known", "The lag was not known in a single sample of this range."
-    )
-
-
-def stuck(group: Group, _: Load) -> Finding | None:
-    hours = well_covered(group.hours)
-    still = (hours.consumed == 0) & (hours.lag_p50 > 0) & (hours.members_max > 0)
-    number = int(still.sum())
-    if not number:
-        return None
-    return Finding(
-        "stuck",
-        Severity.URGENT if still[-1] else Severity.WATCH,
-        f"Commits stood still for {words.plural(number, 'hour')} while messages waited",
-        f"Stuck: in {words.plural(number, 'hour')} members were there and messages waited, but no commit moved. "
-        "More replicas do not help: look for a message that cannot be processed, or work that takes longer than "
-        "max.poll.interval.ms." + ("" if still[-1] else " At the end it was over."),
-    )
-
-
-def lag_without_members(group: Group, _: Load) -> Finding | None:
-    hours = group.hours
-    alone = (hours.lag_p50 > 0) & (hours.members_max == 0)
-    number = int(alone.sum())
-    if not number:
-        return None
-    had_members = np.nanmax(hours.members_max) > 0
-    return Finding(
-        "lag_without_members",
-        Severity.URGENT if alone[-1] else Severity.WATCH,
-        f"Messages waited for {words.plural(number, 'hour')} without a member",
-        f"Messages waited through {words.plural(number, 'hour')} in which the group had no member at all."
-        + ("" if alone[-1] else " At the end it was over."),
-        "Start its consumers, or let an HPA on their lag do it." if had_members else "",
-    )
-
-
-def falling_behind(group: Group, _: Load) -> Finding | None:
-    hours = well_covered(last_hours(group.hours, RECENT_HOURS))
-    produced, consumed = np.nansum(hours.produced), np.nansum(hours.consumed)
-    behind = [
-        topic for topic in group.topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)
-    ]
-    if not behind or len(hours) < 2 or consumed >= 0.98 * produced:
-        return None
-    return Finding(
-        "falling_behind",
-        Severity.URGENT,
-        "Falling behind",
-        f"Falling behind: {words.share(1 - consumed / produced)} of the {words.count(produced)} messages of the last "
-        f"{_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
-        "above its threshold.",
-    )
-
-
-def _how_many(hours: Periods, seen: int) -> str:
-    """Hours by the clock, and how many of them the figures are of: `24 hours (10 of them seen)`."""
-    number = min(RECENT_HOURS, int((hours.start[-1] - hours.start[0]) / np.timedelta64(1, "h")) + 1)
-    return words.plural(number, "hour") + (f" ({seen} of them seen)" if seen < number else "")
-
-
-def above_threshold(group: Group, _: Load) -> Finding | None:
-    above = [topic.above for topic in group.topics if topic.above.known_seconds > 0]
-    worst = max(above, key=lambda it: it.seconds / it.known_seconds, default=None)
-    if worst is None or worst.seconds / worst.known_seconds <= MUCH_OF_THE_TIME:
-        return None
-    return Finding(
-        "above_threshold",
-        Severity.WATCH,
-        f"Lag above its threshold {words.share(worst.seconds / worst.known_seconds)} of the time",
-        f"The lag was above {words.plural(worst.threshold, 'message')} for "
-        f"{words.share(worst.seconds / worst.known_seconds)} "
-        f"of the time; the longest time on end was {words.duration(worst.longest_seconds)}.",
-    )
-
-
-def hot_partition(group: Group, load: Load) -> Finding | None:
-    hottest, times = None, HOT
-    for topic in group.topics:
-        hours = well_covered(topic.hours)
-        told = (hours.produced >= FEW_MESSAGES) & (hours.partitions > 1) & ~np.isnan(hours.skew)
-        if told.any():
-            larger = float(np.median(hours.skew[told] * hours.partitions[told]))
-            if larger > times:
-                hottest, times = (topic, float(np.median(hours.skew[told])), hours.production_rate[told].max()), larger
-    if hottest is None:
-        return None
-    topic, largest, peak = hottest
-    beyond = load.capacity is not None and largest * peak > load.capacity.p95
-    return Finding(
-        "hot_partition",
-        Severity.URGENT if beyond else Severity.WATCH,
-        f"One partition of {topic.name} gets {words.share(largest)}",
-        f"Hot partition: one partition of {topic.name} gets {words.share(largest)} of its messages, "
-        f"{words.decimal(times)} times its fair share. Members carry whole partitions: "
-        + (
-            "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
-            "do), so more replicas are unlikely to help; spread the keys."
-            if beyond
-            else "replicas beyond what that partition needs bring little; spread the keys."
-        ),
-    )
-
-
-def idle_members(_: Group, load: Load) -> Finding | None:
-    if load.members_max is None or load.members_max <= load.partitions:
-        return None
-    return Finding(
-        "idle_members",
-        Severity.WATCH,
-        "More members than partitions",
-        f"More members than partitions: {load.members_max} members for {words.plural(load.partitions, 'partition')}; "
-        "the rest had nothing to read.",
-    )
-
-
-def rewinds(group: Group, _: Load) -> Finding | None:
-    number = int(np.nansum(group.hours.rewinds))
-    if not number:
-        return None
-    return Finding(
-        "rewinds",
-        Severity.WATCH,
-        "Commits went backward",
-        f"Commits went backward {words.plural(number, 'time')}: messages were read again. What was read again is "
-        "not counted as consumed.",
-    )
-
-
-def skips(group: Group, _: Load) -> Finding | None:
-    number = int(np.nansum(group.hours.skips))
-    if not number:
-        return None
-    return Finding(
-        "skips",
-        Severity.WATCH,
-        "Messages were skipped",
-        f"Commits skipped messages {words.plural(number, 'time')}: from before the start of the log, where "
-        "messages were deleted unread, or to behind its end. What was skipped is not counted as consumed.",
-    )
-
-
-def recreations(group: Group, _: Load) -> Finding | None:
-    made = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
-    if not made:
-        return None
-    named = ", ".join(topic.name for topic in made[:MOST_NAMES]) + (" and others" if len(made) > MOST_NAMES else "")
-    return Finding(
-        "recreations",
-        Severity.WATCH,
-        f"{words.plural(len(made), 'topic')} deleted and made again",
-        f"Deleted and made again: {named}. What was not read of the old one is lost, and commits made for it mean "
-        "nothing to the new one. Differences across the step are not counted.",
     )
 
 
@@ -280,7 +71,7 @@ def rare_commits(group: Group, _: Load) -> Finding | None:
     pace = group.pace
     if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging:
         return None
-    if stuck(group, _) or lag_without_members(group, _):
+    if trouble.stuck(group, _) or trouble.lag_without_members(group, _):
         return None
     every = group.interval_seconds * pace.lagging / pace.moving
     return Finding(
@@ -330,15 +121,15 @@ def nothing_produced(_: Group, load: Load) -> Finding | None:
 Rule = Callable[[Group, Load], Finding | None]
 RULES: tuple[Rule, ...] = (
     nothing_known,
-    stuck,
-    lag_without_members,
-    falling_behind,
-    hot_partition,
-    above_threshold,
-    idle_members,
-    rewinds,
-    skips,
-    recreations,
+    trouble.stuck,
+    trouble.lag_without_members,
+    trouble.falling_behind,
+    trouble.hot_partition,
+    trouble.above_threshold,
+    trouble.idle_members,
+    trouble.rewinds,
+    trouble.skips,
+    trouble.recreations,
     incomplete,
     never_saturated,
     rare_commits,

@@ -14,8 +14,8 @@ import numpy as np
 
 from spark import words
 from spark.charts import lag_chart, members_chart, messages, rates_chart, shares_chart, week_chart
-from spark.doubts import Severity
 from spark.figures import Topic
+from spark.finding import Severity
 from spark.load import production_of
 from spark.page_tables import (
     MOST_SECTIONS,

@@ -8,8 +8,8 @@ import numpy as np
 
 from spark import words
 from spark.advice import Behavior, Recommendation
-from spark.doubts import Severity
 from spark.figures import Topic
+from spark.finding import Severity
 from spark.standing import Report, Standing
 from spark.svg import escaped
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from spark import words
 from spark.advice import Advice, advice_for
-from spark.doubts import Severity, severity_of
 from spark.figures import Findings, Gap, Group, Periods, Topic
+from spark.finding import Severity, severity_of
 from spark.hpa_yaml import file_names, hpa_yaml
 from spark.load import Load
 from spark.presets import Preset, best_of, presets_for

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from spark.advice import advice_for, loop_delay, rounded
-from spark.doubts import Finding, Severity
 from spark.figures import Above, Group, Pace, Periods, Windows, between, together
+from spark.finding import Finding, Severity
 from spark.presets import presets_for
 from spark.standing import drain_seconds
 from tests.report_groups import MONDAY, NO_WINDOWS, STEADY, group, hours, saturated, topic
