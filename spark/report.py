@@ -12,7 +12,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 
 from spark import figures, words
-from spark.documents import csv_of, json_of, markdown_of
+from spark.documents import csv_of, markdown_of
 from spark.figures import Findings, Periods
 from spark.files import Files, each_of
 from spark.outputs import output_at
@@ -20,6 +20,7 @@ from spark.page import at_a_glance, page_of
 from spark.plan import found_in
 from spark.problems import Unusable
 from spark.records import read_skipped
+from spark.report_json import json_of
 from spark.report_tables import HOUR, Wanted, groups_of, periods_of
 from spark.standing import Report, decided
 from spark.tables import Tables

@@ -20,9 +20,9 @@ from spark import bucket_files
 from spark.__main__ import app
 from spark.bucket_files import BucketFiles
 from spark.compact import Outcome, compact
-from spark.documents import json_of
 from spark.local_files import LocalFiles
 from spark.report import gathered, report, requested
+from spark.report_json import json_of
 from spark.standing import decided
 from spark.tables import Tables
 from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, no_session

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark import words
-from spark.documents import COLUMNS, SCHEMA, csv_of, json_of, markdown, markdown_of
+from spark.documents import COLUMNS, csv_of, markdown, markdown_of
 from spark.figures import Group, Lag, together
+from spark.report_json import SCHEMA, json_of
 from spark.standing import Report, decided
 from tests.report_groups import findings, group, hours, saturated, topic
 

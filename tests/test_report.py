@@ -9,11 +9,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.compact import compact
-from spark.documents import SCHEMA
 from spark.local_files import LocalFiles
 from spark.outputs import output_at
 from spark.problems import Interrupted, Unusable
 from spark.report import report, requested, time_of, zone_of
+from spark.report_json import SCHEMA
 from tests.written_history import START, sample, write
 
 NOW = START + timedelta(days=2)

@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark.compact import compact
-from spark.documents import json_of
 from spark.figures import Windows
 from spark.local_files import LocalFiles
 from spark.problems import Unusable
 from spark.report import gathered, requested
+from spark.report_json import json_of
 from spark.standing import decided
 from spark.tables import Tables
 from spark.told import Key, Measured, Told
