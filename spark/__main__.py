@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 
+from spark import words
 from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.ending import Ending
 from spark.locations import files_at
@@ -82,12 +83,11 @@ def report_command(
 def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
     for each in outcome.skipped:
         say(f"skipped {each.path}: {each.reason}")
-    hours, days = len(outcome.hours), len(outcome.days)
-    say(
-        f"compacted {hours} hours, summarised {days} days, skipped {len(outcome.skipped)}"
-        if hours or days
-        else "nothing to do"
-    )
+    if not outcome.hours and not outcome.days:
+        say("nothing to do")
+        return
+    hours, days = words.plural(len(outcome.hours), "hour"), words.plural(len(outcome.days), "day")
+    say(f"compacted {hours}, summarised {days}, skipped {len(outcome.skipped)}")
 
 
 def _time(text: str | None) -> datetime | None:

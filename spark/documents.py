@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from spark import words
-from spark.figures import Floats, Periods, Topic
+from spark.figures import Floats, Periods, Skipped, Topic
 from spark.finding import Severity
 from spark.load import production_of
 from spark.page import at_a_glance
+from spark.page_tables import MOST_SKIPPED
 from spark.report_json import known
 from spark.standing import Report, Standing, drain_seconds
 
@@ -110,11 +112,20 @@ def markdown_of(report: Report) -> str:
             f"({words.share(coverage.share)}); {words.plural(coverage.missing_hours, 'hour')} without any; "
             f"{words.plural(coverage.resets, 'reset')}, {words.plural(coverage.rewinds, 'rewind')}, "
             f"{words.plural(coverage.recreations, 'partition')} made again; "
-            f"{words.plural(len(findings.skipped), 'file')} skipped."
+            f"{words.plural(len(findings.skipped), 'file')} skipped{':' if findings.skipped else '.'}"
         ),
         "",
+        *_skipped(findings.skipped),
     ]
     return "\n".join(lines)
+
+
+def _skipped(skipped: Sequence[Skipped]) -> list[str]:
+    if not skipped:
+        return []
+    more = len(skipped) - MOST_SKIPPED
+    lines = [f"- {markdown(it.file)}: {markdown(it.reason)}" for it in skipped[:MOST_SKIPPED]]
+    return [*lines, *([f"- {words.plural(more, 'file')} more in report.json"] if more > 0 else []), ""]
 
 
 def markdown(text: str) -> str:

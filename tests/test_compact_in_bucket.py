@@ -142,7 +142,7 @@ def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: Fak
     store.lay(small)
     store.objects |= {"reports/hpa/of-a-group-that-is-gone.yaml": b"1", "reports/mine": b"2"}
 
-    assert asked("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 days, skipped 0")
+    assert asked("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 day, skipped 0")
     status, told = asked("report", "--history", LOCATION, "--output", "s3://lag/reports")
 
     assert status == 0, told

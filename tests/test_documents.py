@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from spark import words
 from spark.documents import COLUMNS, csv_of, markdown, markdown_of
-from spark.figures import Group, Lag, together
+from spark.figures import Group, Lag, Skipped, together
 from spark.report_json import SCHEMA, json_of
 from spark.standing import Report, decided
 from tests.report_groups import findings, group, hours, saturated, topic
@@ -137,3 +137,11 @@ def test_a_name_stays_in_its_cell_of_the_markdown(name: str) -> None:
     assert line.replace("\\|", "").count("|") == 10
     assert "<script>" not in line
     assert markdown(name) in line
+
+
+def test_markdown_names_what_was_skipped() -> None:
+    gathered = replace(findings(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn"),))
+    text = markdown_of(decided(gathered))
+
+    assert "1 file skipped:" in text
+    assert "- samples/date=2026-06-01/hour=00/a\\*.parquet: is torn\n" in text
