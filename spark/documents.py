@@ -110,6 +110,7 @@ def markdown_of(report: Report) -> str:
         (
             f"{words.count(coverage.samples)} of {words.count(coverage.expected)} expected samples "
             f"({words.share(coverage.share)}); {words.plural(coverage.missing_hours, 'hour')} without any; "
+            f"{words.plural(coverage.late_samples, 'sample')} after a gap; "
             f"{words.plural(coverage.resets, 'reset')}, {words.plural(coverage.rewinds, 'rewind')}, "
             f"{words.plural(coverage.recreations, 'partition')} made again; "
             f"{words.plural(len(findings.skipped), 'file')} skipped{':' if findings.skipped else '.'}"

@@ -96,7 +96,8 @@ def little_data(_: Group, load: Load) -> Finding | None:
 
 
 def incomplete(group: Group, _: Load) -> Finding | None:
-    seen, due = np.nansum(group.hours.samples), np.nansum(group.hours.expected_samples)
+    silent = group.silent_hours * len(group.topics) * 3600 / group.interval_seconds
+    seen, due = np.nansum(group.hours.samples), np.nansum(group.hours.expected_samples) + silent
     if not due or seen >= 0.95 * due:
         return None
     return Finding(

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -29,6 +28,7 @@ NUMBERS = (
     "resets",
     "rewinds",
     "skips",
+    "gaps",
     "recreations",
     "partitions",
     "members_max",
@@ -58,6 +58,8 @@ class Periods:
     rewinds: Floats
     skips: Floats
     """Commits that went up past what nobody can have read."""
+    gaps: Floats
+    """Samples that came more than half an interval late, or after a longer silence."""
     recreations: Floats
     """Partitions that began anew because their topic was made again."""
     partitions: Floats
@@ -183,6 +185,8 @@ class Group:
     pace: Pace
     jumped: Floats
     """Of what is consumed in each of `hours`, what no member need have read."""
+    silent_hours: int = 0
+    """Between its first hour and its last, those in which the history has no row of any group."""
 
     @property
     def partitions(self) -> int:
@@ -219,54 +223,6 @@ class Findings:
     timezone: str
     groups: tuple[Group, ...]
     skipped: tuple[Skipped, ...] = ()
-
-
-def periods(start: Times, **columns: Floats) -> Periods:
-    """Sort by time, and fill what is not given with NaN."""
-    order = np.argsort(start)
-    nothing = np.full(len(start), np.nan)
-    return Periods(start[order], *(np.asarray(columns.get(name, nothing), np.float64)[order] for name in NUMBERS))
-
-
-def together(parts: Sequence[Periods]) -> Periods:
-    """Several topics of one group as one: counts are added, covered time and members are the largest of any topic."""
-    if len(parts) == 1:
-        return parts[0]
-    start = np.unique(np.concatenate([part.start for part in parts]))
-    columns = {name: _folded(start, parts, name) for name in NUMBERS}
-    return periods(start, **columns)
-
-
-def between(hours: Periods, keep: NDArray[np.bool_]) -> Periods:
-    return Periods(*(getattr(hours, field.name)[keep] for field in fields(Periods)))
-
-
-def last_hours(hours: Periods, number: int) -> Periods:
-    """Those of the last so many hours by the clock: fewer where rows are missing."""
-    return between(hours, hours.start > hours.start[-1:] - np.timedelta64(number, "h"))
-
-
-_ADDED = {
-    "produced",
-    "consumed",
-    "resets",
-    "rewinds",
-    "skips",
-    "recreations",
-    "partitions",
-    "samples",
-    "expected_samples",
-}
-
-
-def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
-    fold: Callable[[Floats, Floats], Floats] = np.add if name in _ADDED else np.fmax
-    whole = np.full(len(start), np.nan)
-    for part in parts:
-        at = np.searchsorted(start, part.start)
-        known, new = whole[at], getattr(part, name)
-        whole[at] = np.where(np.isnan(known), new, np.where(np.isnan(new), known, fold(known, new)))
-    return whole
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

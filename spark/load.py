@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spark.capacity import Capacity, capacity_of
-from spark.figures import Floats, Group, Periods, between
+from spark.figures import Floats, Group, Periods
+from spark.periods import between
 
 COVERED_ENOUGH = 0.5
 """An hour with less of its time covered says too little about its rate."""

@@ -179,7 +179,8 @@ def coverage_table(report: Report) -> str:
         ),
         (
             f"{words.plural(coverage.missing_hours, 'hour')} between the first and the last sample "
-            f"{'has' if coverage.missing_hours == 1 else 'have'} no sample of any group."
+            f"{'has' if coverage.missing_hours == 1 else 'have'} no sample of any group; "
+            f"{words.plural(coverage.late_samples, 'sample')} came after a gap of any length."
         ),
         (
             f"{words.plural(coverage.resets, 'reset')} of log ends, "

@@ -31,6 +31,7 @@ def json_of(report: Report) -> str:
             "expected_samples": coverage.expected,
             "missing_hours": coverage.missing_hours,
             "gaps": [{"from": _time(gap.first), "to": _time(gap.until)} for gap in coverage.gaps],
+            "late_samples": coverage.late_samples,
             "resets": coverage.resets,
             "rewinds": coverage.rewinds,
             "recreations": coverage.recreations,

@@ -15,23 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from adapter.arrow_arrays import flags_of
-from spark.figures import (
-    NUMBERS,
-    Above,
-    Floats,
-    Group,
-    Jumps,
-    Lag,
-    Pace,
-    Periods,
-    Share,
-    Shares,
-    Topic,
-    Windows,
-    periods,
-    together,
-)
+from spark.figures import NUMBERS, Above, Floats, Group, Jumps, Lag, Pace, Periods, Share, Shares, Times, Topic, Windows
 from spark.load import well_covered
+from spark.periods import periods, silent_between, together
 from spark.tables import Tables
 from spark.tables_contract import NAMES
 from spark.told import Episodes, Key, Measured, Pair, Told, runs, series_of, time_of_micros
@@ -90,7 +76,8 @@ def groups_of(
         for key, of in hours.items()
     }
     by_group = itertools.groupby(sorted(topics), key=lambda key: key[:2])
-    return tuple(_group(pair, {key: topics[key] for key in keys}, told) for pair, keys in by_group)
+    silent = silent_between(list(hours.values()))
+    return tuple(_group(pair, {key: topics[key] for key in keys}, told, silent) for pair, keys in by_group)
 
 
 def threshold_of(hours: Periods) -> int:
@@ -105,8 +92,8 @@ def interval_of(hours: Periods) -> float:
     return 3600 / float(expected[-1]) if len(expected) else 3600.0
 
 
-def _group(pair: Pair, topics: Mapping[Key, Topic], told: Told) -> Group:
-    """`topics` in their order."""
+def _group(pair: Pair, topics: Mapping[Key, Topic], told: Told, silent: Times) -> Group:
+    """`topics` in their order; `silent`: hours without a row of any group."""
     paces = [told.measured[key].pace for key in topics if key in told.measured]
     hours = together([topic.hours for topic in topics.values()])
     return Group(
@@ -118,6 +105,7 @@ def _group(pair: Pair, topics: Mapping[Key, Topic], told: Told) -> Group:
         windows=told.windows.get(pair, Windows(np.empty(0), np.empty(0), np.empty(0))),
         pace=Pace(sum(pace.lagging for pace in paces), sum(pace.moving for pace in paces)),
         jumped=jumped_in(hours, told.jumps.get(pair)) + caught_up_in(hours, [topic.hours for topic in topics.values()]),
+        silent_hours=int(((silent > hours.start[0]) & (silent < hours.start[-1])).sum()),
     )
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -14,6 +15,7 @@ from spark.figures import Findings, Gap, Group, Periods, Topic
 from spark.finding import Severity, severity_of
 from spark.hpa_yaml import file_names, hpa_yaml
 from spark.load import Load
+from spark.periods import HOUR, silent_between
 from spark.presets import Preset, best_of, presets_for
 
 
@@ -43,6 +45,8 @@ class Coverage:
     missing_hours: int
     """Hours between the first and the last that have no row of any group."""
     gaps: tuple[Gap, ...]
+    late_samples: int
+    """Samples that came after a gap of any length."""
     resets: int
     rewinds: int
     recreations: int
@@ -93,15 +97,18 @@ def drain_seconds(topic: Topic, load: Load) -> float | None:
 
 def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     hours = [topic.hours for group in groups for topic in group.topics if len(topic.hours)]
-    starts = np.unique(np.concatenate([part.start for part in hours])) if hours else np.empty(0, "datetime64[us]")
-    holes = np.flatnonzero(np.diff(starts) > np.timedelta64(1, "h"))
-    gaps = [Gap(_time(starts[at]) + timedelta(hours=1), _time(starts[at + 1])) for at in holes]
-    lost = round(float(sum((gap.until - gap.first).total_seconds() for gap in gaps)) / 3600)
+    silent = silent_between(hours)
+    begins = np.flatnonzero(np.diff(silent, prepend=silent[:1] - 2 * HOUR) > HOUR)
+    gaps = [
+        Gap(_time(silent[begin]), _time(silent[end - 1] + HOUR))
+        for begin, end in itertools.pairwise([*begins, len(silent)])
+    ]
     return Coverage(
         samples=_sum(hours, "samples"),
         expected=_sum(hours, "expected_samples"),
-        missing_hours=lost,
+        missing_hours=len(silent),
         gaps=tuple(gaps),
+        late_samples=_sum(hours, "gaps"),
         resets=_sum(hours, "resets"),
         rewinds=_sum(hours, "rewinds"),
         recreations=_sum(hours, "recreations"),

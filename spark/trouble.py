@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from spark import words
-from spark.figures import Group, Periods, last_hours
+from spark.figures import Group, Periods, Topic
 from spark.finding import Finding, Severity
 from spark.load import Load, well_covered
+from spark.periods import last_hours
 
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
@@ -76,7 +77,7 @@ def _how_many(hours: Periods, seen: int) -> str:
 
 
 def above_threshold(group: Group, _: Load) -> Finding | None:
-    above = [topic.above for topic in group.topics if topic.above.known_seconds > 0]
+    above = [topic.above for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
     worst = max(above, key=lambda it: it.seconds / it.known_seconds, default=None)
     if worst is None or worst.seconds / worst.known_seconds <= MUCH_OF_THE_TIME:
         return None
@@ -88,6 +89,11 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
         f"{words.share(worst.seconds / worst.known_seconds)} "
         f"of the time; the longest time on end was {words.duration(worst.longest_seconds)}.",
     )
+
+
+def _has_threshold(topic: Topic) -> bool:
+    """One that was given, or derived from a production that is known."""
+    return topic.above.is_given or float(np.nansum(topic.hours.covered_seconds)) > 0
 
 
 def hot_partition(group: Group, load: Load) -> Finding | None:

@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from spark.figures import Floats, Periods, Times, between
+from spark.figures import Floats, Periods, Times
 from spark.load import well_covered
+from spark.periods import between
 
 Hours = NDArray[np.int64]
 """Of the day, 0 to 23."""

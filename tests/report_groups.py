@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from spark.figures import Above, Findings, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows, periods
+from spark.figures import Above, Findings, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows
+from spark.periods import periods
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)
 STEADY = Pace(0, 0)
@@ -39,6 +40,7 @@ def hours(
         "expected_samples": 360,
         "resets": 0,
         "rewinds": 0,
+        "gaps": 0,
         "recreations": 0,
         "partitions": 4,
         "members_max": 2,

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from spark.advice import advice_for, loop_delay, rounded
-from spark.figures import Above, Group, Pace, Periods, Windows, between, together
+from spark.figures import Above, Group, Pace, Periods, Windows
 from spark.finding import Finding, Severity
+from spark.periods import between, together
 from spark.presets import presets_for
 from spark.standing import drain_seconds
 from tests.report_groups import MONDAY, NO_WINDOWS, STEADY, group, hours, saturated, topic
@@ -142,6 +143,8 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
         ("little_data", read(hours(number=12)), Severity.NOTE),
         ("incomplete", read(hours(samples=300)), Severity.NOTE),
         ("incomplete", read(hours(samples=100)), Severity.WATCH),
+        ("incomplete", read(hours(), silent_hours=10), Severity.NOTE),
+        ("incomplete", read(hours(), silent_hours=60), Severity.WATCH),
         ("nothing_produced", read(hours(production=lambda _: 0)), Severity.NOTE),
     ],
 )
@@ -163,6 +166,8 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
         ("hot_partition", read(hours(skew=1.0, partitions=1))),
         ("hot_partition", read(hours(production=lambda _: 0.001, skew=1.0))),
         ("rare_commits", read(STUCK, pace=Pace(lagging=300, moving=1))),
+        ("above_threshold", group("billing", dataclasses.replace(topic(of=hours(covered_seconds=0)), above=ABOVE))),
+        ("incomplete", read(hours(), silent_hours=2)),
         ("rare_commits", read(hours(), pace=STEADY)),
         ("idle_members", read(hours(members_max=math.nan))),
     ],

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spark import charts, words
-from spark.figures import Shares, between
+from spark.figures import Shares
+from spark.periods import between
 from spark.svg import HEIGHT, WIDTH, escaped, nice_top
 from spark.week import week_of
 from tests.report_groups import MONDAY, hours, topic

@@ -3,6 +3,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ from hypothesis import strategies as st
 
 from spark import words
 from spark.documents import COLUMNS, csv_of, markdown, markdown_of
-from spark.figures import Group, Lag, Skipped, together
+from spark.figures import Group, Lag, Skipped
+from spark.periods import together
 from spark.report_json import SCHEMA, json_of
 from spark.standing import Report, decided
-from tests.report_groups import findings, group, hours, saturated, topic
+from tests.report_groups import MONDAY, findings, group, hours, saturated, topic
 
 
 def report(*groups: Group) -> Report:
@@ -145,3 +147,14 @@ def test_markdown_names_what_was_skipped() -> None:
 
     assert "1 file skipped:" in text
     assert "- samples/date=2026-06-01/hour=00/a\\*.parquet: is torn\n" in text
+
+
+def test_hours_without_any_group_and_samples_after_a_gap_are_told_as_such() -> None:
+    early = topic("orders", hours(number=3, gaps=2))
+    late = topic("orders", hours(number=3, gaps=1, since=MONDAY + timedelta(hours=7)))
+    of = report(group("billing", early), group("shop", late))
+    coverage = json.loads(json_of(of))["coverage"]
+
+    assert (coverage["missing_hours"], coverage["late_samples"]) == (4, 9)
+    assert coverage["gaps"] == [{"from": "2026-06-01T03:00:00Z", "to": "2026-06-01T07:00:00Z"}]
+    assert "4 hours without any; 9 samples after a gap" in markdown_of(of)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.figures import Group, Skipped, between, together
+from spark.figures import Group, Skipped
 from spark.page import page_of
 from spark.page_tables import MOST_SECTIONS
+from spark.periods import between, together
 from spark.standing import decided
 from tests.report_groups import findings, group, hours, saturated, topic
 

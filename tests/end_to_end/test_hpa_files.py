@@ -9,8 +9,9 @@ import yaml
 
 from local.control_plane import ControlPlane
 from spark.advice import advice_for
-from spark.figures import Group, Lag, periods
+from spark.figures import Group, Lag
 from spark.hpa_yaml import file_names, hpa_yaml
+from spark.periods import periods
 from spark.presets import presets_for
 from tests.report_groups import group, hours, saturated, topic
 
