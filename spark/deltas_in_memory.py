@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark.rows import UNKNOWN, Flags, Ints, Rows, Values, aligned_texts, begins_of, numbered
-from spark.tables_contract import CARRIED, DELTAS, NAMES, SERIES
+from spark.tables_contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, SERIES
 
-HOUR = 3_600_000_000
 LATEST = np.iinfo(np.int64).max
 
 
@@ -47,13 +46,13 @@ def hour_of(samples: Rows, carried: Rows, start: int) -> Hour:
     number = numbered(place, keys["topic_id"])
     before = _by_number(samples, carried, number, place)
     own = number[: len(samples)]
-    moment = own * HOUR + (samples["sampled_at"] - start)
+    moment = own * HOUR_MICROS + (samples["sampled_at"] - start)
     order = np.argsort(moment, kind="stable")
     ordered, moment = samples.taken(order), moment[order]
     is_kept = _is_best(ordered, moment)
     if not is_kept.all():
         ordered, moment = ordered.taken(is_kept), moment[is_kept]
-    return Hour(start, ordered, moment // HOUR, before)
+    return Hour(start, ordered, moment // HOUR_MICROS, before)
 
 
 def deltas_of(hour: Hour) -> Rows:
@@ -107,7 +106,7 @@ def carried_of(hour: Hour, remembered: int) -> Rows:
         "committed": now(committed, last_commit, "committed"),
         "log_start": now(samples["log_start"], last_commit, "log_start"),
     }
-    return known.extended(values).taken(values["seen_at"] >= max(0, hour.start + HOUR - remembered))
+    return known.extended(values).taken(values["seen_at"] >= max(0, hour.start + HOUR_MICROS - remembered))
 
 
 def is_known(samples: Rows) -> Flags:

@@ -14,11 +14,10 @@ import numpy as np
 
 from adapter.history_contract import Column
 from spark.rows import UNKNOWN, Ints, Rows, Values, aligned_texts, begins_of, joined, none_of, numbered
-from spark.tables_contract import DAILY, HOURLY, NAMES
+from spark.tables_contract import DAILY, HOUR_MICROS, HOURLY, NAMES
 from spark.totals_in_memory import counts, greatest, least, seconds_of, sums
 
-HOUR = 3_600_000_000
-DAY = 24 * HOUR
+DAY = 24 * HOUR_MICROS
 HOUR_SECONDS = 3600
 SHARES = (0.5, 0.95, 0.99)
 SUMMED = (
@@ -75,7 +74,7 @@ def _hour_of(totals: Rows, parts: Rows) -> _Hour:
     members = np.where(totals["members"] >= 0, totals["members"], np.nan)
     rows = {
         **{name: totals[name][begins] for name in NAMES},
-        "hour": totals["sampled_at"][begins] // HOUR * HOUR,
+        "hour": totals["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
         "samples": samples,
         "cycles": cycles,
         "lag_sum": lag_sum,

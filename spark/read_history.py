@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 from spark.faults import fault_in_footer, statistics_of
 from spark.files import File, Files, pattern_sign
 from spark.problems import is_of_system
+from spark.tables_contract import HOUR_MICROS
 
 HOUR = timedelta(hours=1)
-HOUR_MICROS = 3_600_000_000
 MISPLACED = "holds rows of another hour than its folder's; they are left out"
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -14,6 +14,8 @@ from spark.standing import Report, Standing, drain_seconds
 from spark.week import week_of
 
 SCHEMA = "kafka-lag-report/1"
+DIGITS = 12
+"""Of a number that is told; those after them are what computing adds."""
 
 
 def json_of(report: Report) -> str:
@@ -146,7 +148,7 @@ def _plain(text: str) -> str:
 
 
 def known(value: object) -> object:
-    """NaN and infinity are null in the documents; whole floats are whole numbers."""
+    """NaN and infinity are null in the documents; whole floats, but for what computing adds, are whole numbers."""
     if isinstance(value, dict):
         return {key: known(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -154,7 +156,8 @@ def known(value: object) -> object:
     if isinstance(value, float):
         if not math.isfinite(value):
             return None
-        return int(value) if value.is_integer() else value
+        rounded = float(f"{value:.{DIGITS}g}")
+        return int(rounded) if rounded.is_integer() else rounded
     return value
 
 

@@ -92,6 +92,9 @@ NAMES = ("cluster", "group", "topic")
 PLACE = (*NAMES, "partition")
 SERIES = (*NAMES, "topic_id", "partition")
 
+HOUR_MICROS = 3_600_000_000
+"""Microseconds of an hour."""
+
 GAP = 1.5
 """Intervals without a sample that make a gap."""
 

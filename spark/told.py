@@ -34,7 +34,6 @@ COLUMNS = (
     *EVENTS,
 )
 """Of `totals`, those that are read."""
-HOUR_MICROS = 3_600_000_000
 END_OF_EPISODE = 5
 """Intervals without a known lag, after which nobody can say that an episode went on."""
 WINDOW_INTERVALS = 4

@@ -17,13 +17,12 @@ from pyspark.sql import functions as F
 
 from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
 from spark.figures import Jumps, Lag, Pace, Windows
-from spark.tables_contract import NAMES
+from spark.tables_contract import HOUR_MICROS, NAMES
 from spark.told import (
     COLUMNS,
     COVERED,
     END_OF_EPISODE,
     EVENTS,
-    HOUR_MICROS,
     WINDOW_INTERVALS,
     Episodes,
     Key,

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from spark.capacity import IN_FLIGHT_SECONDS, WINDOW_SECONDS
 from spark.figures import Floats, Jumps, Lag, Pace, Windows
+from spark.tables_contract import HOUR_MICROS
 from spark.told import (
     COVERED,
     END_OF_EPISODE,
     EVENTS,
-    HOUR_MICROS,
     WINDOW_INTERVALS,
     Episodes,
     Ints,

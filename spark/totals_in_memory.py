@@ -6,9 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from spark.rows import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
-from spark.tables_contract import GAP, NAMES, PARTITIONS, TOTALS
+from spark.tables_contract import GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
 
-HOUR = 3_600_000_000
 LARGEST = np.iinfo(np.int64).max
 EVENTS = {"resets": "is_reset", "rewinds": "is_rewind", "skips": "is_skip", "recreations": "is_recreation"}
 
@@ -16,7 +15,7 @@ EVENTS = {"resets": "is_reset", "rewinds": "is_rewind", "skips": "is_skip", "rec
 def totals_of(deltas: Rows) -> Rows:
     """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, in any order."""
     topic = numbered(*(deltas[name] for name in NAMES))
-    moment = topic * HOUR + deltas["sampled_at"] % HOUR
+    moment = topic * HOUR_MICROS + deltas["sampled_at"] % HOUR_MICROS
     order = np.argsort(moment, kind="stable")
     begins = begins_of(moment[order])
     state = deltas["state"]
@@ -55,7 +54,7 @@ def partitions_of(deltas: Rows) -> Rows:
     seconds = np.where(deltas["produced"] >= 0, deltas["seconds"], np.nan)
     columns = {
         **{name: deltas[name][begins] for name in (*NAMES, "partition")},
-        "starts_at": deltas["sampled_at"][begins] // HOUR * HOUR,
+        "starts_at": deltas["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
         "samples": np.diff(begins, append=len(deltas)),
         "seconds": seconds_of(seconds, begins),
         **{name: sums(deltas[name], begins)[0] for name in ("produced", "consumed")},

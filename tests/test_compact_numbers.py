@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark.deltas_in_memory import HOUR
 from spark.rows import numbered
+from spark.tables_contract import HOUR_MICROS
 from tests.compacting import Way, compacted
 from tests.random_histories import LAST_OFFSET, LAST_PARTITION
 from tests.written_history import read, sample, write
@@ -50,4 +50,4 @@ def test_rows_are_told_apart_where_names_and_partitions_are_many_and_large() -> 
     place = numbered(numbered(names, names, names), partitions)
 
     assert np.array_equal(place, names)
-    assert int(place.max()) * HOUR + HOUR < 2**63
+    assert int(place.max()) * HOUR_MICROS + HOUR_MICROS < 2**63
