@@ -127,6 +127,12 @@ def aligned_texts(parts: Sequence[Rows]) -> list[Rows]:
 
 def numbered(*columns: Values) -> Ints:
     """A number for each combination that occurs, 0, 1, …, in the order of the columns' values."""
+    begins = begins_of(*columns)
+    lengths = np.diff(begins, append=len(columns[0]))
+    return np.repeat(_numbered([column[begins] for column in columns]), lengths)
+
+
+def _numbered(columns: Sequence[Values]) -> Ints:
     number = np.zeros(len(columns[0]), np.int64)
     for column in columns:
         least = int(column.min(initial=0))
@@ -134,11 +140,11 @@ def numbered(*columns: Values) -> Ints:
     return number
 
 
-def begins_of(*sorted_columns: Values) -> Ints:
+def begins_of(*columns: Values) -> Ints:
     """Where any of them has another value than in the row before; of the first row, too."""
-    if not len(sorted_columns[0]):
+    if not len(columns[0]):
         return np.empty(0, np.int64)
-    differs: Flags = np.logical_or.reduce([column[1:] != column[:-1] for column in sorted_columns])
+    differs: Flags = np.logical_or.reduce([column[1:] != column[:-1] for column in columns])
     return np.concatenate((np.zeros(1, np.int64), np.flatnonzero(differs) + 1))
 
 
