@@ -98,11 +98,11 @@ def polars(question: str, location: Path, output: Path) -> None:
 
 def spark(question: str, location: Path, output: Path) -> None:
     """The pipeline's own transforms and all their columns; its window is measured as `compact`."""
-    from spark.deltas_by_spark import partitions_of, series_hours_of, totals_of  # noqa: PLC0415 -- as above
-    from spark.hourly_by_spark import hourly_of  # noqa: PLC0415 -- as above
-    from spark.read_by_spark import schema_of  # noqa: PLC0415 -- as above
-    from spark.session import Machine, started  # noqa: PLC0415 -- as above
-    from spark.tables_contract import DELTAS  # noqa: PLC0415 -- as above
+    from spark.engine.session import Machine, started  # noqa: PLC0415 -- as above
+    from spark.pipeline.deltas_by_spark import partitions_of, series_hours_of, totals_of  # noqa: PLC0415 -- as above
+    from spark.pipeline.hourly_by_spark import hourly_of  # noqa: PLC0415 -- as above
+    from spark.pipeline.read_by_spark import schema_of  # noqa: PLC0415 -- as above
+    from spark.tables.contract import DELTAS  # noqa: PLC0415 -- as above
 
     assert question == "hourly", question
     with started(Machine(memory="4g")) as session:
@@ -117,12 +117,12 @@ def spark(question: str, location: Path, output: Path) -> None:
 
 def memory(question: str, location: Path, output: Path) -> None:
     """compact's own transforms in the driver's memory, all that they make; its window is measured as `compact`."""
-    from spark.compact_in_memory import write  # noqa: PLC0415 -- as above
-    from spark.hourly_in_memory import summaries_of  # noqa: PLC0415 -- as above
-    from spark.local_files import LocalFiles  # noqa: PLC0415 -- as above
-    from spark.read_in_memory import table_in  # noqa: PLC0415 -- as above
-    from spark.tables_contract import DELTAS, HOURLY  # noqa: PLC0415 -- as above
-    from spark.totals_in_memory import partitions_of, totals_of  # noqa: PLC0415 -- as above
+    from spark.pipeline.compact_in_memory import write  # noqa: PLC0415 -- as above
+    from spark.rules.hourly import summaries_of  # noqa: PLC0415 -- as above
+    from spark.rules.totals import partitions_of, totals_of  # noqa: PLC0415 -- as above
+    from spark.storage.local import LocalFiles  # noqa: PLC0415 -- as above
+    from spark.tables.contract import DELTAS, HOURLY  # noqa: PLC0415 -- as above
+    from spark.tables.parquet_reader import table_in  # noqa: PLC0415 -- as above
 
     assert question == "hourly", question
     files = LocalFiles(location)

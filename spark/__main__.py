@@ -17,13 +17,13 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 
-from spark import words
-from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
-from spark.ending import Ending
-from spark.locations import files_at
-from spark.problems import Interrupted, Unreachable, Unusable, said_by
-from spark.report import report, requested
-from spark.session import Machine, is_submitted, started
+from spark.engine.session import Machine, is_submitted, started
+from spark.errors import Interrupted, Unreachable, Unusable, said_by
+from spark.figures import formatting
+from spark.pipeline.compact import DEFAULT_LIMITS, Limits, Outcome, compact
+from spark.report.build import report, requested
+from spark.shutdown import Ending
+from spark.storage.location import files_at
 
 BRIEF_BYTES = 8_000_000
 """About a million rows: what is done before a second compiler of the JVM would pay for itself."""
@@ -86,7 +86,7 @@ def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
     if not outcome.hours and not outcome.days:
         say("nothing to do")
         return
-    hours, days = words.plural(len(outcome.hours), "hour"), words.plural(len(outcome.days), "day")
+    hours, days = formatting.plural(len(outcome.hours), "hour"), formatting.plural(len(outcome.days), "day")
     say(f"compacted {hours}, summarised {days}, skipped {len(outcome.skipped)}")
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.compact import DEFAULT_LIMITS, Limits, Outcome, compact
-from spark.local_files import LocalFiles
+from spark.pipeline.compact import DEFAULT_LIMITS, Limits, Outcome, compact
+from spark.storage.local import LocalFiles
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 

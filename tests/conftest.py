@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.session import Machine, started
+from spark.engine.session import Machine, started
 from tests.compacting import Way, way_of
 from tests.fake_store import FakeStore, fake_store
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from spark.figures import Above, Findings, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows
-from spark.periods import periods
+from spark.figures.model import Above, Findings, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows
+from spark.figures.periods import periods
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)
 STEADY = Pace(0, 0)

@@ -6,12 +6,12 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from spark.advice import advice_for, loop_delay, rounded
-from spark.figures import Above, Group, Pace, Periods, Windows
-from spark.finding import Finding, Severity
-from spark.periods import between, together
-from spark.presets import presets_for
-from spark.standing import drain_seconds
+from spark.advice.assessment import drain_seconds
+from spark.advice.finding import Finding, Severity
+from spark.advice.hpa import advice_for, loop_delay, rounded
+from spark.advice.presets import presets_for
+from spark.figures.model import Above, Group, Pace, Periods, Windows
+from spark.figures.periods import between, together
 from tests.report_groups import MONDAY, NO_WINDOWS, STEADY, group, hours, saturated, topic
 
 

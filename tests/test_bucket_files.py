@@ -6,11 +6,11 @@ import pytest
 from pyarrow import fs
 
 from adapter import buckets
-from spark import bucket_files as module
-from spark.bucket_files import BucketFiles
-from spark.files import File, Files
-from spark.locations import files_at
-from spark.problems import Unreachable, Unusable, is_of_system
+from spark.errors import Unreachable, Unusable, is_of_system
+from spark.storage import bucket as module
+from spark.storage.bucket import BucketFiles
+from spark.storage.location import files_at
+from spark.storage.protocol import File, Files
 from tests.compacting import no_session
 from tests.fake_store import FakeStore
 

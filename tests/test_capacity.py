@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from spark.capacity import Capacity, capacity_of
-from spark.figures import Windows
+from spark.advice.capacity import Capacity, capacity_of
+from spark.figures.model import Windows
 from tests.report_groups import NO_WINDOWS, saturated
 
 

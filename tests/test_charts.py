@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark import charts, words
-from spark.figures import Shares
-from spark.periods import between
-from spark.svg import HEIGHT, WIDTH, escaped, nice_top
-from spark.week import week_of
+from spark.advice.weekly_pattern import week_of
+from spark.figures import formatting
+from spark.figures.model import Shares
+from spark.figures.periods import between
+from spark.report import charts
+from spark.report.svg_parts import HEIGHT, WIDTH, escaped, nice_top
 from tests.report_groups import MONDAY, hours, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -33,7 +34,7 @@ def all_charts(number: int = 48) -> list[str]:
         charts.lag_chart(of, topic().above, BERLIN),
         charts.rates_chart(of, BERLIN),
         charts.members_chart(of, 4, BERLIN),
-        charts.week_chart("Busy hours", week_of(of, BERLIN), words.rate, "heat", BERLIN),
+        charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN),
         charts.shares_chart(topic().shares, BERLIN),
     ]
 

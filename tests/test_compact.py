@@ -17,12 +17,12 @@ from typer.testing import CliRunner
 
 from adapter.history_contract import Type
 from spark.__main__ import app
-from spark.compact import Limits, compact
-from spark.local_files import LocalFiles
-from spark.plan import found_in
-from spark.problems import Unusable
-from spark.records import read_skipped
-from spark.tables_contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS
+from spark.errors import Unusable
+from spark.pipeline.compact import Limits, compact
+from spark.pipeline.lineage import read_skipped
+from spark.pipeline.plan import found_in
+from spark.storage.local import LocalFiles
+from spark.tables.contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS
 from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, hours_of, no_session
 from tests.history_oracle import tables_of
 from tests.random_histories import history, lay

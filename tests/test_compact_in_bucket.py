@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from adapter import buckets
-from spark import bucket_files
 from spark.__main__ import app
-from spark.bucket_files import BucketFiles
-from spark.compact import Outcome, compact
-from spark.local_files import LocalFiles
-from spark.report import gathered, report, requested
-from spark.report_json import json_of
-from spark.standing import decided
-from spark.tables import Tables
+from spark.advice.assessment import decided
+from spark.pipeline.compact import Outcome, compact
+from spark.report.build import gathered, report, requested
+from spark.report.json_export import json_of
+from spark.report.tables import Tables
+from spark.storage import bucket
+from spark.storage.bucket import BucketFiles
+from spark.storage.local import LocalFiles
 from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, no_session
 from tests.fake_store import FakeStore
 from tests.random_histories import Written, history, lay
@@ -242,7 +242,7 @@ def test_trouble_with_a_bucket_is_one_sentence_that_names_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setattr(bucket_files, "ATTEMPTS", 1)
+    monkeypatch.setattr(bucket, "ATTEMPTS", 1)
     monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.3)
     nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     store.objects["history/samples/unknown"] = b"1"

@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spark.rows import numbered
-from spark.tables_contract import HOUR_MICROS
+from spark.tables.columns import numbered
+from spark.tables.contract import HOUR_MICROS
 from tests.compacting import Way, compacted
 from tests.random_histories import LAST_OFFSET, LAST_PARTITION
 from tests.written_history import read, sample, write

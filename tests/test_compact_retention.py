@@ -4,8 +4,8 @@ import shutil
 from datetime import timedelta
 from pathlib import Path
 
-from spark.compact_days import BEGUN_TO_GO
-from spark.plan import LATE
+from spark.pipeline.days import BEGUN_TO_GO
+from spark.pipeline.plan import LATE
 from tests.compacting import IN_MEMORY, Way, compacted, hours_of, no_session
 from tests.written_history import START, Row, read, sample, write
 

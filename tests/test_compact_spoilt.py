@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from spark.compact import LOST, compact
-from spark.local_files import LocalFiles
+from spark.pipeline.compact import LOST, compact
+from spark.storage.local import LocalFiles
 from tests.compacting import IN_MEMORY, NOW, Way, compacted, hours_of, no_session
 from tests.written_history import Row, keyed, read, sample, write
 

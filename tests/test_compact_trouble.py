@@ -11,11 +11,11 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-import spark.read_history
-from spark.compact import compact
-from spark.files import File
-from spark.local_files import LocalFiles
-from spark.publish import reserved
+import spark.tables.sample_files
+from spark.pipeline.compact import compact
+from spark.pipeline.publish import reserved
+from spark.storage.local import LocalFiles
+from spark.storage.protocol import File
 from tests.compacting import IN_MEMORY, NOW, Way, compacted, no_session
 from tests.written_history import read, sample, write
 
@@ -80,14 +80,14 @@ def test_a_file_that_is_gone_between_its_footer_and_its_rows_ends_the_run(
     """Retention deletes while compaction reads; what is left is done by the next run."""
     write(tmp_path, [sample(0, 1, 10)])
     (leaves,) = write(tmp_path, [sample(10, 1, 10)], "b")
-    looked = spark.read_history._lies_within
+    looked = spark.tables.sample_files._lies_within
 
     def looked_and_gone(metadata: pq.FileMetaData, hour: datetime) -> bool:
         leaves.unlink(missing_ok=True)
         return looked(metadata, hour)
 
     with monkeypatch.context() as patched:
-        patched.setattr(spark.read_history, "_lies_within", looked_and_gone)
+        patched.setattr(spark.tables.sample_files, "_lies_within", looked_and_gone)
         with pytest.raises(Exception, match=r"(?i)no such file|not[ _]exist") as raised:
             compacted(tmp_path, way)
     outcome = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark import words
-from spark.documents import COLUMNS, csv_of, markdown, markdown_of
-from spark.figures import Group, Lag, Skipped
-from spark.periods import together
-from spark.report_json import SCHEMA, json_of
-from spark.standing import Report, decided
+from spark.advice.assessment import Report, decided
+from spark.figures import formatting
+from spark.figures.model import Group, Lag, Skipped
+from spark.figures.periods import together
+from spark.report.json_export import SCHEMA, json_of
+from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
 from tests.report_groups import MONDAY, findings, group, hours, saturated, topic
 
 
@@ -101,7 +101,7 @@ def test_names_come_back_whole(name: str, of_topic: str) -> None:
     row = next(csv.DictReader(io.StringIO(csv_of(report(it)), newline="")))
 
     assert (found["group"], found["topics"][0]["topic"]) == (name, of_topic)
-    assert (unquoted(row["group"]), unquoted(row["topic"])) == (words.name(name), of_topic)
+    assert (unquoted(row["group"]), unquoted(row["topic"])) == (formatting.name(name), of_topic)
 
 
 def unquoted(cell: str) -> str:

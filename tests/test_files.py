@@ -7,13 +7,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.bucket_files import BucketFiles
-from spark.compact import compact
-from spark.files import File, Files
-from spark.hadoop_files import HadoopFiles
-from spark.local_files import LocalFiles
-from spark.locations import files_at
-from spark.problems import Unusable
+from spark.errors import Unusable
+from spark.pipeline.compact import compact
+from spark.storage.bucket import BucketFiles
+from spark.storage.hadoop_files import HadoopFiles
+from spark.storage.local import LocalFiles
+from spark.storage.location import files_at
+from spark.storage.protocol import File, Files
 from tests.fake_store import FakeStore
 from tests.written_history import read, sample, write
 

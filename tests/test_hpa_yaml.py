@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from adapter.settings_file import parse
 from apiservice.label_selector import parse as parse_selector
-from spark.advice import advice_for
-from spark.figures import Group
-from spark.hpa_yaml import file_names, hpa_yaml, is_label_value, quoted
-from spark.presets import best_of, presets_for
+from spark.advice.hpa import advice_for
+from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value, quoted
+from spark.advice.presets import best_of, presets_for
+from spark.figures.model import Group
 from tests.report_groups import group, hours, saturated, topic
 
 NAMES = st.text(max_size=80)

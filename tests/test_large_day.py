@@ -13,8 +13,8 @@ from adapter.history import FileNames
 from adapter.history_files import Folder
 from adapter.history_parquet import encoded
 from local.large_day import flushes
-from spark.compact import Limits, compact
-from spark.local_files import LocalFiles
+from spark.pipeline.compact import Limits, compact
+from spark.storage.local import LocalFiles
 from tests.written_history import Row, keyed
 
 PARTITIONS, INTERVAL, FLUSHES_OF_AN_HOUR = 1000, 15, 12

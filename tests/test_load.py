@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.load import load_of, members_needed
-from spark.periods import between
+from spark.advice.demand import load_of, members_needed
+from spark.figures.periods import between
 from tests.report_groups import group, hours, saturated, topic
 
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spark.figures import Group, Skipped
-from spark.page import page_of
-from spark.page_tables import MOST_SECTIONS
-from spark.periods import between, together
-from spark.standing import decided
+from spark.advice.assessment import decided
+from spark.figures.model import Group, Skipped
+from spark.figures.periods import between, together
+from spark.report.html_page import page_of
+from spark.report.html_tables import MOST_SECTIONS
 from tests.report_groups import findings, group, hours, saturated, topic
 
 ANYTHING = st.text(max_size=40) | st.sampled_from(

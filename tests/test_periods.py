@@ -1,7 +1,7 @@
 import numpy as np
 
-from spark.periods import between as cut
-from spark.periods import silent_between
+from spark.figures.periods import between as cut
+from spark.figures.periods import silent_between
 from tests.report_groups import MONDAY, hours
 
 

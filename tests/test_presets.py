@@ -4,9 +4,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from spark.advice import advice_for
-from spark.figures import Above, Group, Lag
-from spark.presets import Preset, best_of, presets_for
+from spark.advice.hpa import advice_for
+from spark.advice.presets import Preset, best_of, presets_for
+from spark.figures.model import Above, Group, Lag
 from tests.report_groups import group, hours, saturated, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")

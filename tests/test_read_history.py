@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from adapter.history_contract import SAMPLES
-from spark.faults import fault_of
-from spark.files import File
-from spark.local_files import LocalFiles
-from spark.read_history import Skipped, Sound, examined, hour_of, writer_of
+from spark.storage.local import LocalFiles
+from spark.storage.protocol import File
+from spark.tables.sample_files import Skipped, Sound, examined, hour_of, writer_of
+from spark.tables.sample_validation import fault_of
 from tests.written_history import SCHEMA, START, sample, write_file
 
 FOLDER = "samples/date=2026-11-20/hour=06"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.compact import compact
-from spark.local_files import LocalFiles
-from spark.outputs import output_at
-from spark.problems import Interrupted, Unusable
-from spark.report import report, requested, time_of, zone_of
-from spark.report_json import SCHEMA
+from spark.errors import Interrupted, Unusable
+from spark.pipeline.compact import compact
+from spark.report.build import report, requested, time_of, zone_of
+from spark.report.json_export import SCHEMA
+from spark.storage.local import LocalFiles
+from spark.storage.report_output import output_at
 from tests.written_history import START, sample, write
 
 NOW = START + timedelta(days=2)

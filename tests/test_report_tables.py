@@ -3,9 +3,9 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
-from spark.figures import Jumps
-from spark.periods import between
-from spark.report_tables import busiest_hour, caught_up_in, jumped_in
+from spark.figures.model import Jumps
+from spark.figures.periods import between
+from spark.report.gather import busiest_hour, caught_up_in, jumped_in
 from tests.report_groups import MONDAY, hours
 
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from spark.read_by_spark import schema_of
-from spark.tables_contract import TOTALS
-from spark.told import END_OF_EPISODE
-from spark.told_by_spark import episodes_of, lag_figures_of, saturated_windows_of
+from spark.pipeline.read_by_spark import schema_of
+from spark.report.told_by_spark import episodes_of, lag_figures_of, saturated_windows_of
+from spark.rules.told import END_OF_EPISODE
+from spark.tables.contract import TOTALS
 
 START = datetime(2026, 6, 1, tzinfo=UTC)
 THRESHOLD = 50

@@ -10,17 +10,17 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from spark.compact import compact
-from spark.figures import Windows
-from spark.local_files import LocalFiles
-from spark.problems import Unusable
-from spark.report import gathered, requested
-from spark.report_json import json_of
-from spark.standing import decided
-from spark.tables import Tables
-from spark.told import Key, Measured, Told
-from spark.told_by_spark import told_by_spark
-from spark.told_in_memory import told_in_memory
+from spark.advice.assessment import decided
+from spark.errors import Unusable
+from spark.figures.model import Windows
+from spark.pipeline.compact import compact
+from spark.report.build import gathered, requested
+from spark.report.json_export import json_of
+from spark.report.tables import Tables
+from spark.report.told_by_spark import told_by_spark
+from spark.rules.lag_statistics import told_in_memory
+from spark.rules.told import Key, Measured, Told
+from spark.storage.local import LocalFiles
 from tests.test_told_by_spark import START as BEGINS
 from tests.test_told_by_spark import THRESHOLD, Row, random_rows, sample, totals
 from tests.written_history import START, write

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
-from spark.week import week_of
+from spark.advice.weekly_pattern import week_of
 from tests.report_groups import MONDAY, hours
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from local.control_plane import ControlPlane
-from spark.advice import advice_for
-from spark.figures import Group, Lag
-from spark.hpa_yaml import file_names, hpa_yaml
-from spark.periods import periods
-from spark.presets import presets_for
+from spark.advice.hpa import advice_for
+from spark.advice.hpa_manifest import file_names, hpa_yaml
+from spark.advice.presets import presets_for
+from spark.figures.model import Group, Lag
+from spark.figures.periods import periods
 from tests.report_groups import group, hours, saturated, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")

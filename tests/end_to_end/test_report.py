@@ -11,9 +11,9 @@ from local import adapter
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import wait_until
-from spark.compact import compact
-from spark.local_files import LocalFiles
-from spark.report import report, requested
+from spark.pipeline.compact import compact
+from spark.report.build import report, requested
+from spark.storage.local import LocalFiles
 from tests.end_to_end.test_history import counted
 from tests.fake_cluster import kubeconfig_text
 

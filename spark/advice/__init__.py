@@ -1,0 +1,1 @@
+"""What the figures of a group mean: capacity, findings and the recommended HPA."""

@@ -1,0 +1,142 @@
+"""Pure: what was decided about each group, in the order in which a person should look; and how whole the data is."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from spark.advice.demand import Load
+from spark.advice.finding import Severity, severity_of
+from spark.advice.hpa import Advice, advice_for
+from spark.advice.hpa_manifest import file_names, hpa_yaml
+from spark.advice.presets import Preset, best_of, presets_for
+from spark.figures import formatting
+from spark.figures.model import Findings, Gap, Group, Periods, Topic
+from spark.figures.periods import HOUR, silent_between
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One group with all that was decided about it."""
+
+    group: Group
+    called: str
+    """Its name, with its cluster where there are several."""
+    advice: Advice
+    presets: tuple[Preset, ...]
+    fitting: Preset | None
+    file: str
+    """The name of its HPA's file, without folder and ending."""
+    yaml: str
+
+    @property
+    def severity(self) -> Severity:
+        return severity_of(self.advice.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    samples: int
+    expected: int
+    missing_hours: int
+    """Hours between the first and the last that have no row of any group."""
+    gaps: tuple[Gap, ...]
+    late_samples: int
+    """Samples that came after a gap of any length."""
+    resets: int
+    rewinds: int
+    recreations: int
+
+    @property
+    def share(self) -> float | None:
+        return self.samples / self.expected if self.expected else None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    findings: Findings
+    standings: tuple[Standing, ...]
+    coverage: Coverage
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.findings.timezone)
+
+
+def decided(findings: Findings) -> Report:
+    zone = ZoneInfo(findings.timezone)
+    names = file_names(findings.groups)
+    clusters = {group.cluster for group in findings.groups}
+    standings = [
+        _standing(group, called(group, len(clusters)), name, zone)
+        for group, name in zip(findings.groups, names, strict=True)
+    ]
+    standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
+    return Report(findings=findings, standings=tuple(standings), coverage=coverage_of(findings.groups))
+
+
+def called(group: Group, clusters: int) -> str:
+    """As a person tells it from all others of so many clusters."""
+    return formatting.name(group.name) + (f" ({group.cluster})" if clusters > 1 else "")
+
+
+def drain_seconds(topic: Topic, load: Load) -> float | None:
+    """How long the largest lag takes with the most members seen, beside the usual production; inf: for ever."""
+    if topic.lag is None or load.capacity is None or np.isnan(load.usual):
+        return None
+    members = min(load.members_max or load.partitions, max(load.partitions, 1))
+    spare = members * load.capacity.p50 - load.usual
+    if topic.lag.max == 0:
+        return 0.0
+    return topic.lag.max / spare if spare > 0 else float("inf")
+
+
+def coverage_of(groups: tuple[Group, ...]) -> Coverage:
+    hours = [topic.hours for group in groups for topic in group.topics if len(topic.hours)]
+    silent = silent_between(hours)
+    begins = np.flatnonzero(np.diff(silent, prepend=silent[:1] - 2 * HOUR) > HOUR)
+    gaps = [
+        Gap(_time(silent[begin]), _time(silent[end - 1] + HOUR))
+        for begin, end in itertools.pairwise([*begins, len(silent)])
+    ]
+    return Coverage(
+        samples=_sum(hours, "samples"),
+        expected=_sum(hours, "expected_samples"),
+        missing_hours=len(silent),
+        gaps=tuple(gaps),
+        late_samples=_sum(hours, "gaps"),
+        resets=_sum(hours, "resets"),
+        rewinds=_sum(hours, "rewinds"),
+        recreations=_sum(hours, "recreations"),
+    )
+
+
+def _standing(group: Group, called: str, file: str, zone: ZoneInfo) -> Standing:
+    advice = advice_for(group)
+    presets = presets_for(group, advice, zone)
+    fitting = best_of(presets)
+    return Standing(
+        group=group,
+        called=called,
+        advice=advice,
+        presets=presets,
+        fitting=fitting,
+        file=file,
+        yaml=hpa_yaml(group, advice, fitting, file),
+    )
+
+
+def _waiting(group: Group) -> float:
+    return sum(topic.lag.p95 for topic in group.topics if topic.lag)
+
+
+def _sum(hours: list[Periods], column: str) -> int:
+    return int(sum(np.nansum(getattr(part, column)) for part in hours))
+
+
+def _time(value: np.datetime64) -> datetime:
+    return datetime.fromtimestamp(int(value.astype("datetime64[s]").astype(np.int64)), UTC)

@@ -1,0 +1,141 @@
+"""Pure: what a person should know about a group, worst first: trouble in the group, and what the data does not support.
+
+One rule a function; each gives a `Finding` or nothing. Those for trouble are in `spark.advice.group_findings`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from spark.advice import group_findings
+from spark.advice.capacity import ENOUGH_WINDOWS, IN_FLIGHT_SECONDS
+from spark.advice.demand import Load
+from spark.advice.finding import Finding, Severity
+from spark.figures import formatting
+from spark.figures.model import Group
+
+DAY = 86400.0
+
+
+def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
+    found = [finding for rule in RULES if (finding := rule(group, load)) is not None]
+    return tuple(sorted(found, key=lambda finding: -finding.severity))
+
+
+def nothing_known(group: Group, _: Load) -> Finding | None:
+    if any(topic.lag for topic in group.topics):
+        return None
+    return Finding(
+        "no_lag", Severity.URGENT, "Lag not known", "The lag was not known in a single sample of this range."
+    )
+
+
+def resets(group: Group, _: Load) -> Finding | None:
+    number = int(np.nansum(group.hours.resets))
+    if not number:
+        return None
+    return Finding(
+        "resets",
+        Severity.NOTE,
+        "Log ends went backward",
+        f"Log ends went backward {formatting.plural(number, 'time')} (messages lost in an election, or a topic "
+        "made again that has no id); "
+        "what was produced across such a step is not counted.",
+    )
+
+
+def never_saturated(_: Group, load: Load) -> Finding | None:
+    if load.capacity is None:
+        return Finding(
+            "never_saturated",
+            Severity.NOTE,
+            "Never seen saturated",
+            "Never seen saturated: in no whole minute did a backlog outlast "
+            f"{IN_FLIGHT_SECONDS} s of production while members were counted. What a member can do is not known, "
+            "only what it did.",
+        )
+    if not load.capacity.is_firm:
+        return Finding(
+            "barely_saturated",
+            Severity.NOTE,
+            "Hardly ever saturated",
+            f"Capacity per member rests on {formatting.plural(load.capacity.windows, 'window')}; {ENOUGH_WINDOWS} "
+            "would make it firm.",
+        )
+    return None
+
+
+def rare_commits(group: Group, _: Load) -> Finding | None:
+    pace = group.pace
+    if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging:
+        return None
+    if group_findings.stuck(group, _) or group_findings.lag_without_members(group, _):
+        return None
+    every = group.interval_seconds * pace.lagging / pace.moving
+    return Finding(
+        "rare_commits",
+        Severity.NOTE,
+        "Commits are rarer than samples",
+        f"Commits are rarer than samples: about one in {formatting.duration(every)}, sampled every "
+        f"{formatting.duration(group.interval_seconds)}. The lag includes what is processed but not committed, and "
+        "moves in steps.",
+    )
+
+
+def little_data(_: Group, load: Load) -> Finding | None:
+    if load.covered_seconds >= DAY:
+        return None
+    return Finding(
+        "little_data",
+        Severity.NOTE,
+        "Less than a day of data",
+        f"Less than a day of data ({formatting.duration(load.covered_seconds)}): daily peaks may not have been seen.",
+    )
+
+
+def incomplete(group: Group, _: Load) -> Finding | None:
+    silent = group.silent_hours * len(group.topics) * 3600 / group.interval_seconds
+    seen, due = np.nansum(group.hours.samples), np.nansum(group.hours.expected_samples) + silent
+    if not due or seen >= 0.95 * due:
+        return None
+    return Finding(
+        "incomplete",
+        Severity.WATCH if seen < 0.5 * due else Severity.NOTE,
+        f"Only {formatting.share(seen / due)} of the samples are there",
+        f"Incomplete: {formatting.share(seen / due)} of the expected samples are there.",
+    )
+
+
+def nothing_produced(_: Group, load: Load) -> Finding | None:
+    if load.peak > 0 or math.isnan(load.peak):
+        return None
+    return Finding(
+        "nothing_produced",
+        Severity.NOTE,
+        "Nothing was produced",
+        "Nothing was produced in this range: there is no load to size for.",
+    )
+
+
+Rule = Callable[[Group, Load], Finding | None]
+RULES: tuple[Rule, ...] = (
+    nothing_known,
+    group_findings.stuck,
+    group_findings.lag_without_members,
+    group_findings.falling_behind,
+    group_findings.hot_partition,
+    group_findings.above_threshold,
+    group_findings.idle_members,
+    group_findings.rewinds,
+    group_findings.skips,
+    group_findings.recreations,
+    incomplete,
+    never_saturated,
+    rare_commits,
+    little_data,
+    resets,
+    nothing_produced,
+)

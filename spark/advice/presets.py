@@ -1,0 +1,205 @@
+"""Pure: the five situations that people tune Kafka autoscalers for, each as concrete values for one group.
+
+A preset is the recommended HPA with the numbers that its situation asks for; `fits`: the data looks like it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from spark.advice.demand import USED_AT_MOST, members_needed
+from spark.advice.hpa import Advice, Number, Recommendation, loop_delay, rounded
+from spark.advice.weekly_pattern import Week, week_of
+from spark.figures import formatting
+from spark.figures.model import Group
+
+OFTEN = 0.6
+"""Of what is there to explain: from here on a pattern is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    name: str
+    fits: bool
+    why: str
+    """What the data says for or against it."""
+    hpa: Recommendation
+    extra: str = ""
+    """What an HPA alone cannot say."""
+
+
+def presets_for(group: Group, advice: Advice, zone: ZoneInfo) -> tuple[Preset, ...]:
+    """All five, in the order of the names that operators know them by."""
+    return (
+        low_inertia(group, advice),
+        high_inertia(advice),
+        known_peaks(group, advice, zone),
+        initial_load(group, advice),
+        constantly_high(advice),
+    )
+
+
+def low_inertia(group: Group, advice: Advice) -> Preset:
+    """Short spikes that must be followed at once; replicas may come and go."""
+    load, hpa = advice.load, advice.hpa
+    above = max((topic.above for topic in group.topics), key=lambda it: it.longest_seconds)
+    short = above.episodes >= 3 and above.longest_seconds <= 1800
+    seconds = 1.5 * loop_delay(group.interval_seconds)
+    target = hpa.target
+    if load.per_member > 0:
+        target = Number(
+            rounded(load.per_member * seconds),
+            f"{formatting.duration(seconds)} of a member's work, 1.5 times the loop's delay: it overshoots a little, "
+            "and still settles.",
+        )
+    most = hpa.max_replicas.value
+    return Preset(
+        "low inertia",
+        short,
+        f"{formatting.plural(above.episodes, 'episode')} above the threshold, the longest "
+        f"{formatting.duration(above.longest_seconds)}: "
+        + ("spikes come and go within half an hour." if short else "that is not a series of short spikes."),
+        replace(
+            hpa,
+            target=target,
+            up=replace(hpa.up, pods=Number(most, "All at once: the spike is over before a second step.")),
+            down=replace(
+                hpa.down,
+                window_seconds=Number(60, "One minute of lower need is enough, since a step back costs little."),
+                percent=Number(100, "Down in one step: one rebalance instead of several."),
+            ),
+        ),
+    )
+
+
+def high_inertia(advice: Advice) -> Preset:
+    """Load that comes and goes while a rebalance is dear: hold what is there."""
+    dips = advice.load.dips
+    hpa = advice.hpa
+    return Preset(
+        "high inertia",
+        dips >= 2,
+        f"Production fell by half for an hour or two and came back {formatting.plural(dips, 'time')}"
+        + (": scaling down for that would be undone." if dips >= 2 else "; there is no such to and fro to sit out."),
+        replace(
+            hpa,
+            up=replace(hpa.up, window_seconds=Number(60, "A need that is gone within a minute is not followed.")),
+            down=replace(
+                hpa.down,
+                window_seconds=Number(900, "A quarter of an hour of lower need comes first."),
+                pods=Number(1, "One at a time."),
+                percent=Number(0, ""),
+                period_seconds=120,
+            ),
+        ),
+    )
+
+
+def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
+    """Peaks that come by the clock: be there before them."""
+    load, hpa = advice.load, advice.hpa
+    week = week_of(group.hours, zone)
+    regular = week.explained >= OFTEN and week.days_seen >= 3
+    peaks = week.peak_hours() if regular else ()
+    peak_rate = week.rate_of(peaks)
+    known = load.capacity is not None
+    needed = (
+        members_needed(peak_rate / USED_AT_MOST, load.per_member, load.partitions) if known else hpa.min_replicas.value
+    )
+    floor = max(hpa.min_replicas.value, min(needed, hpa.max_replicas.value))
+    return Preset(
+        "known peaks",
+        regular and bool(peaks),
+        f"The hour of the day explains {formatting.share(max(0.0, week.explained))} of how hourly production differs"
+        + (f", over {formatting.plural(week.days_seen, 'day')}." if week.days_seen else "."),
+        hpa,
+        extra=_schedule(week, peaks, floor, hpa.min_replicas.value, zone),
+    )
+
+
+def _schedule(week: Week, peaks: tuple[int, ...], floor: int, otherwise: int, zone: ZoneInfo) -> str:
+    if not peaks:
+        return "No hours stand out by the clock; there is no schedule to give."
+    if floor <= otherwise:
+        return f"Peak hours are {week.in_words(peaks)} ({zone.key}); minReplicas {otherwise} carries them already."
+    return (
+        f"Peak hours are {week.in_words(peaks)} ({zone.key}). Ten minutes before, let a CronJob set minReplicas "
+        f"to {floor}; "
+        f"afterwards back to {otherwise}. The HPA goes on scaling above that floor."
+    )
+
+
+def initial_load(group: Group, advice: Advice) -> Preset:
+    """A backlog waits at the start, and is worked off once."""
+    hpa, load = advice.hpa, advice.load
+    topic = max(group.topics, key=lambda it: it.lag.first if it.lag else 0.0)
+    lag = topic.lag
+    waited = lag is not None and lag.first > 10 * max(topic.above.threshold, lag.p50, 1) and lag.first >= 0.5 * lag.max
+    whole = max(1, load.partitions)
+    extra = ""
+    is_backlog = lag is not None and lag.first > topic.above.threshold
+    if lag is not None and is_backlog and load.capacity is not None and not np.isnan(load.usual):
+        spare = whole * load.capacity.p50 - load.usual
+        extra = (
+            f"{whole} members work off {formatting.count(lag.first)} messages in about "
+            f"{formatting.duration(lag.first / spare)}."
+            if spare > 0
+            else "Even one member for each partition does not do more than is produced: the backlog would stay."
+        )
+    return Preset(
+        "initial load",
+        waited,
+        f"At the start of the range {formatting.count(lag.first) if lag else 'an unknown number of'} messages waited"
+        + (", far more than later." if waited else "; that is no backlog of its own."),
+        replace(
+            hpa,
+            max_replicas=Number(whole, "Every partition is worth a member until the backlog is gone."),
+            min_replicas=Number(
+                whole,
+                f"Start with all; once the lag is below {formatting.count(topic.above.threshold)}, set "
+                f"{hpa.min_replicas.value}.",
+            ),
+            down=replace(
+                hpa.down,
+                window_seconds=Number(600, "Ramp down slowly: the end of a backlog looks like the end of the load."),
+                percent=Number(25, "A quarter at a time."),
+            ),
+        ),
+        extra,
+    )
+
+
+def constantly_high(advice: Advice) -> Preset:
+    """A load that hardly changes: keep what it needs, and let the HPA handle the rest."""
+    load, hpa = advice.load, advice.hpa
+    high = float(np.percentile(load.production, 95))
+    steady = len(load.production) >= 12 and high > 0 and load.off_peak >= OFTEN * high
+    least = hpa.min_replicas
+    if load.capacity is not None:
+        needed = members_needed(load.usual / USED_AT_MOST, load.capacity.p50, load.partitions)
+        least = Number(
+            max(1, min(needed, hpa.max_replicas.value)),
+            f"What the median hour needs: {formatting.rate(load.usual)} at {formatting.share(USED_AT_MOST)} of "
+            f"{formatting.rate(load.capacity.p50)} each.",
+        )
+    return Preset(
+        "constantly high",
+        steady,
+        f"Off-peak {formatting.rate(load.off_peak)}, in the busier hours {formatting.rate(high)}: "
+        + ("the load hardly changes." if steady else "the load changes too much to call it constant."),
+        replace(
+            hpa,
+            min_replicas=least,
+            down=replace(hpa.down, window_seconds=Number(900, "There is little to gain from going down for a while.")),
+        ),
+    )
+
+
+def best_of(presets: tuple[Preset, ...]) -> Preset | None:
+    """Where several fit: what happened once before what repeats, what repeats before what is quick."""
+    order = ("initial load", "constantly high", "known peaks", "high inertia", "low inertia")
+    fitting = {preset.name: preset for preset in presets if preset.fits}
+    return next((fitting[name] for name in order if name in fitting), None)

@@ -1,0 +1,1 @@
+"""The Spark session, and tasks that run on it."""

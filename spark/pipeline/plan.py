@@ -1,0 +1,112 @@
+"""Pure, but for listing: which hours there are, and which of them need to be compacted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import cache, partial
+
+from spark.errors import Unusable
+from spark.pipeline.lineage import Record, Summed, read_record, read_summed, used_in
+from spark.storage.protocol import File, Files, each_of
+from spark.tables.sample_files import HOUR, Skipped, folder_of, hour_of
+
+LATE = "came when other files that its hour was made from were gone; the hour stays as it was"
+
+
+@dataclass(frozen=True, slots=True)
+class Hour:
+    """One finished hour: what lies there, and how it was compacted, if it was."""
+
+    start: datetime
+    files: tuple[File, ...]
+    record: Record | None
+    gone: frozenset[str] = frozenset()
+    """Names of files that it was made from and that are there no more, though others are: made again, it would lose
+    their rows."""
+    is_lost: bool = False
+    """Whether a table of it is missing or cannot be read, and it cannot be made again either."""
+
+    @property
+    def folder(self) -> str:
+        return folder_of(self.start)
+
+    @property
+    def has_changed(self) -> bool:
+        """Retention may have taken all its files: then it stays as it was compacted."""
+        return self._can_be_made and (self.record is None or not self.record.covers(self.files))
+
+    def needs(self, before: Hour | None) -> bool:
+        """Whether it has changed, or what the hour before ends with has; what retention took is no reason."""
+        has_other_start = bool(
+            before and before.record and self.record and before.record.ends_with != self.record.started_from
+        )
+        return self.has_changed or (self._can_be_made and has_other_start)
+
+    def spoilt(self) -> Hour:
+        """As one to be made again, if that can be."""
+        return replace(self, record=None) if self._can_be_made and self.record else replace(self, is_lost=True)
+
+    @property
+    def late(self) -> tuple[File, ...]:
+        """Files that came when others were gone, and so too late."""
+        known = self.record.files if self.record else {}
+        return tuple(file for file in self.files if self.gone and known.get(file.name) != file.size)
+
+    @property
+    def _can_be_made(self) -> bool:
+        return bool(self.files) and not self.gone
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All finished hours in order; what lies where no finished hour lies."""
+
+    hours: tuple[Hour, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def found_in(files: Files, until: datetime, now: datetime) -> Found:
+    """Raises Unusable where there is no history."""
+    if not files.exists():
+        raise Unusable(f"{files.shown()} does not exist")
+    by_folder = _by_folder(files.listed("samples", 2))
+    known = set(by_folder) | {f"samples/{file.folder.removeprefix('deltas/')}" for file in files.listed("deltas", 2)}
+    if not known:
+        raise Unusable(f"{files.shown()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
+    starts = {folder: hour_of(folder) for folder in known}
+    finished = sorted(
+        (start, folder) for folder, start in starts.items() if start and start < until and start + HOUR <= until
+    )
+    summed_of = cache(partial(read_summed, files))
+    hours = each_of(files, lambda of: _hour_of(files, of[0], by_folder.get(of[1], ()), summed_of), finished)
+    strange = [Skipped(folder, "is no folder of an hour") for folder, start in starts.items() if start is None]
+    future = [Skipped(folder, "lies in the future") for folder, start in starts.items() if start and start > now]
+    late = [Skipped(file.path, LATE) for hour in hours for file in hour.late]
+    return Found(
+        tuple(hour for hour in hours if hour.record or (hour.files and not hour.gone)),
+        tuple(sorted(strange + future + late, key=lambda each: each.path)),
+    )
+
+
+def _hour_of(
+    files: Files, start: datetime, there: Sequence[File], summed_of: Callable[[str], Mapping[str, Summed]]
+) -> Hour:
+    """`summed_of`: of a day, what its tables were made from: they outlive their hours' records."""
+    folder, names = folder_of(start), {file.name for file in there}
+    record = read_record(files, folder)
+    gone: Collection[str] = ()
+    if there and record and record.files.keys() - names:
+        gone = used_in(files, folder, record) - names
+    elif there and not record:
+        summed = summed_of(f"{start:%Y-%m-%d}").get(folder)
+        gone = {*summed.files} - names if summed else ()
+    return Hour(start, tuple(there), record, frozenset(gone))
+
+
+def _by_folder(files: Sequence[File]) -> Mapping[str, list[File]]:
+    found: dict[str, list[File]] = {}
+    for file in files:
+        found.setdefault(file.folder, []).append(file)
+    return found

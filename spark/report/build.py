@@ -1,0 +1,155 @@
+"""`report`: gather the figures, decide what they say, publish them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import numpy as np
+from pyspark.sql import SparkSession
+
+from spark.advice.assessment import Report, decided
+from spark.errors import Unusable
+from spark.figures import formatting, model
+from spark.figures.model import Findings, Periods
+from spark.pipeline.lineage import read_skipped
+from spark.pipeline.plan import found_in
+from spark.report.gather import HOUR, Wanted, groups_of, periods_of
+from spark.report.html_page import at_a_glance, page_of
+from spark.report.json_export import json_of
+from spark.report.tables import Tables
+from spark.report.text_exports import csv_of, markdown_of
+from spark.rules.told import Key
+from spark.storage.protocol import Files, each_of
+from spark.storage.report_output import output_at
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    location: str
+    output: str
+    wanted: Wanted
+    timezone: str
+    now: datetime
+
+
+def report(
+    request: Request, files: Files, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
+) -> Report:
+    """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
+    refuse_without_tables(request, files)
+    output = output_at(request.output)
+    output.prepare()
+    findings = gathered(request, Tables(session, files), say, check)
+    say("deciding")
+    report = decided(findings)
+    check()
+    say(f"writing {request.output}")
+    output.publish(documents_of(report))
+    say(at_a_glance(report))
+    return report
+
+
+def requested(
+    location: str,
+    output: str,
+    times: tuple[str | None, str | None],
+    timezone: str,
+    threshold: int | None,
+    now: datetime,
+) -> Request:
+    """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
+    zone = zone_of(timezone)
+    since, until = (time_of(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
+    if since is not None and until is not None and since >= until:
+        raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
+    if threshold is not None and threshold < 0:
+        raise Unusable(f"--threshold {threshold} is below 0")
+    return Request(location, output, Wanted(since, until, threshold), timezone, now)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Unusable(f"{name!r} is no time zone like Europe/Berlin") from error
+
+
+def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
+    """In UTC; also what is a time in one of both zones alone is refused, for it is shown in `zone`."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Unusable(f"{option} {text!r} is no time like 2026-11-20T07:00") from error
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
+    except OverflowError as error:
+        raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error
+
+
+def refuse_without_tables(request: Request, files: Files) -> None:
+    if not files.exists():
+        raise Unusable(f"{request.location} does not exist")
+    if not files.listed("hourly", 1):
+        raise Unusable(f"{request.location} holds no tables: run `compact` first, once an hour of samples is finished")
+
+
+def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:
+    say("reading the hourly tables")
+    hours, days = periods_of(tables, request.wanted)
+    check()
+    say(f"reading what lies behind {formatting.plural(len(hours), 'topic')}")
+    groups = groups_of(tables, request.wanted, hours, days, check) if hours else ()
+    since, until = _range(request, hours)
+    return Findings(
+        location=request.location,
+        made_at=request.now,
+        since=since,
+        until=until,
+        timezone=request.timezone,
+        groups=groups,
+        skipped=skipped_in(tables.files, request),
+    )
+
+
+def skipped_in(files: Files, request: Request) -> tuple[model.Skipped, ...]:
+    """Everything that no figure contains: files that compaction left out, folders of no hour, hours not compacted."""
+    if not files.listed("samples", 2) and not files.listed("deltas", 2):
+        return ()  # retention took all samples; the tables are what is left
+    found = found_in(files, request.now, request.now)
+    wanted = [hour for hour in found.hours if request.wanted.has(hour.start, HOUR)]
+    of_hours = each_of(files, lambda hour: read_skipped(files, hour.folder), wanted)
+    left_out = [*found.skipped, *itertools.chain.from_iterable(of_hours)]
+    late = [
+        model.Skipped(f"samples/{hour.folder}", "has samples that are not compacted: run `compact`")
+        for hour in wanted
+        if hour.has_changed
+    ]
+    return (*(model.Skipped(each.path, each.reason) for each in left_out), *late)
+
+
+def documents_of(report: Report) -> dict[str, str]:
+    """Path below the output -> text."""
+    return {
+        "report.html": page_of(report),
+        "report.json": json_of(report),
+        "report.md": markdown_of(report),
+        "groups.csv": csv_of(report),
+        **{f"hpa/{standing.file}.yaml": standing.yaml for standing in report.standings},
+    }
+
+
+def _range(request: Request, hours: Mapping[Key, Periods]) -> tuple[datetime, datetime]:
+    """From the first hour with data to the end of the last, or what was asked for where there is none."""
+    starts = np.concatenate([of.start for of in hours.values()]).astype(np.int64) if hours else np.empty(0, np.int64)
+    if len(starts):
+        first, last = (datetime.fromtimestamp(int(start) / 1e6, UTC) for start in (starts.min(), starts.max()))
+        return request.wanted.since or first, request.wanted.until or last + timedelta(hours=1)
+    return request.wanted.since or request.now, request.wanted.until or request.now

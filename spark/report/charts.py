@@ -1,0 +1,267 @@
+"""Pure: the six charts of a group and topic as inline SVG, without script, with a tooltip at every point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from spark.advice.weekly_pattern import DAYS, Week, local_times
+from spark.figures import formatting
+from spark.figures.model import Above, Floats, Periods, Shares
+from spark.report.svg_parts import (
+    LEFT,
+    RIGHT,
+    WIDTH,
+    Frame,
+    axis_word,
+    band,
+    escaped,
+    figure,
+    grid,
+    line,
+    nice_top,
+    nothing,
+    tooltips,
+)
+
+MOST_POINTS = 170
+MOST_BARS = 40
+NO_HOURS = "No hour of this range has data."
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Hours on the way from 0 to 1 across a chart, thinned where there are too many to see."""
+
+    across: Floats
+    breaks: Floats
+    """1 where hours are missing before a point."""
+    width: float
+    """Of one point, of 1."""
+    times: tuple[str, ...]
+    labels: tuple[tuple[float, str], ...]
+    each: int
+    """Hours that one point stands for."""
+
+    def thin(self, column: Floats, how: str = "max") -> Floats:
+        return _thinned(column, self.each, how)
+
+
+def axis_of(hours: Periods, zone: ZoneInfo) -> Axis:
+    each = max(1, -(-len(hours) // MOST_POINTS))
+    first = hours.start[::each]
+    since, until = hours.start[0], hours.start[-1] + np.timedelta64(1, "h")
+    span = (until - since) / np.timedelta64(1, "s")
+    middle = (first - since) / np.timedelta64(1, "s") + 1800 * each
+    jumps = np.diff(first, prepend=first[:1] - np.timedelta64(each, "h")) > np.timedelta64(each, "h")
+    local = local_times(first, zone)
+    ends = local_times(np.array([since]), zone)
+    return Axis(
+        across=np.minimum(middle / span, 1.0),
+        breaks=jumps.astype(np.float64),
+        width=3600 * each / span,
+        times=tuple(f"{time:%a %d %b %H:%M}" + (f" and {each} hours on" if each > 1 else "") for time in local),
+        labels=_time_labels(ends[0], span),
+        each=each,
+    )
+
+
+def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
+    if not len(hours) or np.isnan(hours.lag_max).all():
+        return nothing("Lag", "The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
+    axis = axis_of(hours, zone)
+    p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
+    shown = float(np.nanmax(largest))
+    top, step = nice_top(max(shown, min(above.threshold, 2 * shown), 1))
+    frame = Frame(top)
+    texts = [
+        f"{time}: lag p50 {formatting.count(a)}, p95 {formatting.count(b)}, max {formatting.count(c)} messages"
+        for time, a, b, c in zip(axis.times, p50, p95, largest, strict=True)
+    ]
+    threshold = ""
+    if above.threshold <= top:
+        y = frame.y(above.threshold)
+        threshold = f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+    body = (
+        grid(frame, step, "count", axis.labels)
+        + band(frame, axis.across, p50, p95, axis.breaks)
+        + line(frame, axis.across, largest, "faint", axis.breaks)
+        + line(frame, axis.across, p95, "lag", axis.breaks)
+        + threshold
+        + tooltips(frame, axis.across, axis.width, texts)
+    )
+    return figure(
+        "Lag",
+        "messages, by hour",
+        f"at most {formatting.count(shown)} messages, threshold {formatting.count(above.threshold)}",
+        body,
+        (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
+    )
+
+
+def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
+    production, consumption = hours.production_rate, hours.consumption_rate
+    if not len(hours) or (np.isnan(production).all() and np.isnan(consumption).all()):
+        return nothing("Production and consumption", "No rate is known in this range." if len(hours) else NO_HOURS)
+    axis = axis_of(hours, zone)
+    made, used = axis.thin(production, "mean"), axis.thin(consumption, "mean")
+    shown = float(np.nanmax(np.concatenate([made, used])))
+    top, step = nice_top(shown)
+    frame = Frame(top)
+    texts = [
+        f"{time}: produced {formatting.rate(a)}, consumed {formatting.rate(b)}"
+        for time, a, b in zip(axis.times, made, used, strict=True)
+    ]
+    body = (
+        grid(frame, step, "count", axis.labels)
+        + line(frame, axis.across, made, "made", axis.breaks)
+        + line(frame, axis.across, used, "used", axis.breaks)
+        + tooltips(frame, axis.across, axis.width, texts)
+    )
+    return figure(
+        "Production and consumption",
+        "messages/s, mean of the hour",
+        f"at most {formatting.rate(shown)}",
+        body,
+        (("made", "produced"), ("used", "consumed")),
+    )
+
+
+def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
+    if not len(hours) or np.isnan(hours.members_max).all():
+        return nothing("Members", "Members were not counted in this range." if len(hours) else NO_HOURS)
+    axis = axis_of(hours, zone)
+    members = axis.thin(hours.members_max)
+    top, step = nice_top(max(float(np.nanmax(members)), partitions, 1))
+    if step < 1:
+        top, step = max(top, 1.0), 1.0
+    frame = Frame(top)
+    y = frame.y(partitions)
+    texts = [
+        f"{time}: {formatting.plural(int(n), 'member')}" if not np.isnan(n) else f"{time}: members unknown"
+        for time, n in zip(axis.times, members, strict=True)
+    ]
+    body = (
+        grid(frame, step, "count", axis.labels)
+        + f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+        + line(frame, axis.across, members, "used", axis.breaks)
+        + tooltips(frame, axis.across, axis.width, texts)
+    )
+    return figure(
+        "Members",
+        "most in the hour",
+        f"at most {formatting.count(float(np.nanmax(members)))} of {partitions} that could read",
+        body,
+        (("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
+    )
+
+
+def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, zone: ZoneInfo) -> str:
+    """Weekday by hour of the day: the stronger the color, the more. `said` puts a value in words, `name` is CSS."""
+    if np.isnan(week.rates).all():
+        return nothing(title, NO_HOURS)
+    most = float(np.nanmax(week.rates))
+    left, cell, row, height = 40, 18, 20, 176
+    parts = [
+        f'<text class="mid" x="{left + cell * (hour + 0.5):.0f}" y="{height - 8}">{hour:02}</text>'
+        for hour in range(0, 24, 3)
+    ]
+    for day, weekday in enumerate(DAYS):
+        parts.append(f'<text class="num" x="{left - 8}" y="{8 + row * day + 14}">{weekday}</text>')
+        for hour in range(24):
+            value = float(week.rates[day, hour])
+            at = f'x="{left + cell * hour}" y="{8 + row * day}" width="{cell - 2}" height="{row - 2}"'
+            if np.isnan(value):
+                parts.append(f'<rect class="void" {at}><title>{weekday} {hour:02}:00: no data</title></rect>')
+                continue
+            depth = value / most if most > 0 else 0.0
+            seen = formatting.plural(int(week.hours_seen[day, hour]), "hour")
+            text = f"{weekday} {hour:02}:00: {said(value)} over {seen}"
+            shade = f'class="{name}" {at} fill-opacity="{0.06 + 0.94 * depth:.2f}"'
+            parts.append(f"<rect {shade}><title>{escaped(text)}</title></rect>")
+    worst = ", ".join(f"{when} {said(value)}" for when, value in week.busiest(1)) or "none"
+    return figure(
+        title,
+        f"{'lag p95' if 'lags' in name else 'production'}, mean by weekday and hour, {zone.key}",
+        f"most: {worst}",
+        "".join(parts),
+        ((name, f"strongest: {said(most)}"),),
+        height,
+    )
+
+
+def messages(value: float) -> str:
+    return f"{formatting.count(value)} messages"
+
+
+def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
+    """What each partition got in the busiest hour, beside its fair share."""
+    if shares is None or not shares.of or not sum(share.produced for share in shares.of):
+        return nothing("Partitions", "Nothing was produced, so there is no share to compare.")
+    whole = sum(share.produced for share in shares.of)
+    fair = 1 / len(shares.of)
+    shown = shares.of if len(shares.of) <= MOST_BARS else sorted(shares.of, key=lambda it: -it.produced)[:MOST_BARS]
+    top, step = nice_top(max(max(share.produced for share in shown) / whole, fair))
+    frame = Frame(top)
+    parts, wide = [], 1 / len(shown)
+    for index, share in enumerate(shown):
+        part = share.produced / whole
+        name = "hot" if part > 2 * fair else "made"
+        made = formatting.count(share.produced)
+        text = f"partition {share.partition}: {formatting.share(part)}, {made} messages produced"
+        text += f", {formatting.count(share.consumed)} consumed" + (
+            f", lag up to {formatting.count(share.lag)}" if share.lag is not None else ""
+        )
+        x, y = frame.x(index * wide + wide * 0.1), frame.y(part)
+        parts.append(
+            f'<rect class="bar {name}" x="{x:.1f}" y="{y:.1f}" width="{0.8 * wide * (WIDTH - LEFT - RIGHT):.1f}" '
+            f'height="{max(frame.y(0) - y, 0.5):.1f}"><title>{escaped(text)}</title></rect>'
+        )
+    every = max(1, len(shown) // 12)
+    labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
+    y = frame.y(fair)
+    body = (
+        grid(frame, step, "share", labels)
+        + "".join(parts)
+        + f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+    )
+    largest = max(share.produced for share in shown) / whole
+    more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
+    return figure(
+        "Partitions",
+        f"share of what was produced, {formatting.moment(shares.hour, zone)}{more}",
+        f"the largest gets {formatting.share(largest)}, a fair share is {formatting.share(fair)}",
+        body,
+        (("limit", f"fair share {axis_word(fair, 'share')}"),),
+    )
+
+
+def _thinned(column: Floats, each: int, how: str) -> Floats:
+    if each == 1:
+        return column
+    padded = np.concatenate([column, np.full(-len(column) % each, np.nan)]).reshape(-1, each)
+    thin = np.full(len(padded), np.nan)
+    known = ~np.isnan(padded).all(axis=1)
+    thin[known] = np.nanmax(padded[known], axis=1) if how == "max" else np.nanmean(padded[known], axis=1)
+    return thin
+
+
+def _time_labels(first: datetime, span: float) -> tuple[tuple[float, str], ...]:
+    """Local midnights, or hours where the range is short; six or so."""
+    days = span / 86400
+    if days <= 2:
+        every, form = max(1, round(span / 3600 / 6)), "%H:%M"
+        every = next(step for step in (1, 2, 3, 4, 6, 8, 12) if step >= min(every, 12))
+        wanted = [first.replace(minute=0, second=0) + timedelta(hours=hour) for hour in range(int(span // 3600) + 2)]
+        marks = [time for time in wanted if time.hour % every == 0]
+    else:
+        form = "%a %d" if days <= 15 else "%d %b"
+        midnight = first.replace(hour=0, minute=0, second=0)
+        every = max(1, -(-round(days) // 7))
+        marks = [midnight + timedelta(days=day) for day in range(0, round(days) + 2, every)]
+    placed = [((mark.timestamp() - first.timestamp()) / span, f"{mark:{form}}") for mark in marks]
+    return tuple((at, text) for at, text in placed if 0.0 <= at <= 0.97)

@@ -1,0 +1,178 @@
+"""Pure: the report as one HTML file that needs no script, no network and no other file; it is well-formed XML too.
+
+First what needs attention, then a section for each group, worst first. All text passes `escaped`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from spark.advice.assessment import Report, Standing, drain_seconds
+from spark.advice.demand import production_of
+from spark.advice.finding import Severity
+from spark.advice.weekly_pattern import week_of
+from spark.figures import formatting
+from spark.figures.model import Topic
+from spark.report.charts import lag_chart, members_chart, messages, rates_chart, shares_chart, week_chart
+from spark.report.html_tables import (
+    MOST_SECTIONS,
+    advice_table,
+    attention_table,
+    class_of,
+    coverage_table,
+    days_table,
+    presets_table,
+)
+from spark.report.svg_parts import escaped
+
+
+def page_of(report: Report) -> str:
+    drawn = report.standings[:MOST_SECTIONS]
+    findings = report.findings
+    title = "Consumer lag report"
+    body = [
+        f"<h1>{title}</h1>",
+        (
+            f'<p class="soft">{escaped(formatting.moment(findings.since, report.zone))} to '
+            f"{escaped(formatting.moment(findings.until, report.zone))}, times in {escaped(findings.timezone)}</p>"
+        ),
+        f'<p class="lead">{escaped(at_a_glance(report))}</p>',
+        attention_table(report) if report.standings else "",
+        *(_section(standing, number, report.zone) for number, standing in enumerate(drawn)),
+        _more(len(report.standings) - len(drawn)),
+        coverage_table(report),
+        (
+            f'<p class="soft">Made {escaped(formatting.moment(findings.made_at, report.zone))} from '
+            f"<code>{escaped(findings.location)}</code> by kafka-lag-adapter.</p>"
+        ),
+    ]
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+        f"<title>{title}</title><style>{_style()}</style></head>\n<body>\n"
+        + "\n".join(filter(None, body))
+        + "\n</body></html>\n"
+    )
+
+
+def at_a_glance(report: Report) -> str:
+    """One or two sentences: which groups need somebody."""
+    standings = report.standings
+    if not standings:
+        return "There is no group in this range."
+    urgent = [it.called for it in standings if it.severity is Severity.URGENT]
+    watched = [it.called for it in standings if it.severity is Severity.WATCH]
+    if not urgent and not watched:
+        return f"None of {formatting.plural(len(standings), 'group')} needs attention."
+    said = []
+    if urgent:
+        said.append(
+            f"{formatting.plural(len(urgent), 'group')} of {len(standings)} {'needs' if len(urgent) == 1 else 'need'} "
+            f"somebody now: {_listed(urgent)}."
+        )
+    if watched:
+        said.append(f"Worth watching: {_listed(watched)}.")
+    return " ".join(said)
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _section(standing: Standing, number: int, zone: ZoneInfo) -> str:
+    group, advice = standing.group, standing.advice
+    findings = "".join(
+        f'<li><span class="badge {class_of(finding.severity)}">{finding.severity.word}</span>'
+        f"<span>{escaped(finding.words)}</span></li>"
+        for finding in advice.findings
+    )
+    parts = [
+        (
+            f'<section id="group-{number}"><div class="head"><h2>{escaped(formatting.name(group.name))}</h2>'
+            f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>'
+            f'<span class="soft">cluster {escaped(group.cluster)}</span></div>'
+        ),
+        f'<ul class="findings">{findings}</ul>' if findings else "",
+        *(_topic(topic, standing, zone) for topic in group.topics),
+        advice_table(standing),
+        presets_table(standing),
+        "</section>",
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _topic(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
+    charts = (
+        lag_chart(topic.hours, topic.above, zone),
+        rates_chart(topic.hours, zone),
+        week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
+        week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), messages, "heat lags", zone),
+        shares_chart(topic.shares, zone),
+        members_chart(topic.hours, standing.group.partitions, zone),
+    )
+    drawn = f'<div class="charts">{"".join(charts)}</div>'
+    return f"<h3>Topic {escaped(topic.name)}</h3>{_figures(topic, standing, zone)}{drawn}{days_table(topic)}"
+
+
+def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
+    load, lag, above = standing.advice.load, topic.lag, topic.above
+    rates = production_of(topic.hours)
+    pairs: Iterable[tuple[str, str, str]] = (
+        ("Lag, usual (p50)", formatting.count(lag.p50 if lag else None), "messages"),
+        ("Lag, p95", formatting.count(lag.p95 if lag else None), f"p99 {formatting.count(lag.p99 if lag else None)}"),
+        (
+            "Lag, largest",
+            formatting.count(lag.max if lag else None),
+            f"at the end {formatting.count(lag.last if lag else None)}",
+        ),
+        (
+            f"Above {formatting.count(above.threshold)}{'' if above.is_given else ' (60 s of production)'}",
+            formatting.duration(above.seconds),
+            f"{formatting.plural(above.episodes, 'time')}, the longest {formatting.duration(above.longest_seconds)}"
+            + (f" from {formatting.moment(above.longest_from, zone)}" if above.longest_from else ""),
+        ),
+        (
+            "Production, usual",
+            formatting.rate(float(np.median(rates))),
+            f"busiest hour {formatting.rate(float(rates.max()))}",
+        ),
+        ("Drain time", formatting.duration(drain_seconds(topic, load)), "of the largest lag"),
+        (
+            "One member does",
+            formatting.rate(load.capacity.p50 if load.capacity else None),
+            f"p95 {formatting.rate(load.capacity.p95)}, {formatting.plural(load.capacity.windows, 'window')}"
+            if load.capacity
+            else f"never saturated; at least {formatting.rate(load.at_least)}",
+        ),
+        (
+            "Members",
+            formatting.count(load.members_max),
+            f"at most, for {formatting.plural(load.partitions, 'partition')}",
+        ),
+    )
+    cells = "".join(
+        f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}<small>{escaped(more)}</small></dd></div>"
+        for name, value, more in pairs
+    )
+    return f"<dl>{cells}</dl>"
+
+
+def _more(number: int) -> str:
+    if number <= 0:
+        return ""
+    return (
+        f'<section><p class="soft">{formatting.plural(number, "group")} more, all less urgent, '
+        f"{'stands' if number == 1 else 'stand'} in the table above, in report.json and in hpa/ without "
+        "charts.</p></section>"
+    )
+
+
+@cache
+def _style() -> str:
+    return Path(__file__).with_suffix(".css").with_name("report.css").read_text(encoding="utf-8")

@@ -1,0 +1,227 @@
+"""Pure: the tables of the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from spark.advice.assessment import Report, Standing
+from spark.advice.finding import Severity
+from spark.advice.hpa import Behavior, Recommendation
+from spark.figures import formatting
+from spark.figures.model import Topic
+from spark.report.svg_parts import escaped
+
+MOST_SECTIONS = 100
+"""Groups with charts; all groups stand in the tables, the JSON and the HPA files."""
+MOST_SKIPPED = 50
+MOST_DAYS = 31
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int], wide: set[int] | None = None) -> str:
+    """Cells are finished HTML; `numbers` are the columns to align by their digits."""
+    head = "".join(
+        f'<th class="n">{name}</th>' if at in numbers else f"<th>{name}</th>" for at, name in enumerate(heads)
+    )
+    body = "".join(
+        f"<tr>{''.join(_cell(cell, at, numbers, wide or set()) for at, cell in enumerate(row))}</tr>" for row in rows
+    )
+    return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def attention_table(report: Report) -> str:
+    rows = [_attention(standing, number) for number, standing in enumerate(report.standings)]
+    heads = (
+        "",
+        "Group",
+        "Why, and what to do",
+        "Lag p95",
+        "Lag max",
+        "Time above",
+        "Busiest hour",
+        "Members /<br/>partitions",
+        "HPA min&#8211;max",
+    )
+    return table(heads, rows, {3, 4, 5, 6, 7, 8}, {2})
+
+
+def _attention(standing: Standing, number: int) -> Sequence[str]:
+    group, advice = standing.group, standing.advice
+    lags = [topic.lag for topic in group.topics if topic.lag]
+    hpa = advice.hpa
+    name = escaped(standing.called)
+    if number < MOST_SECTIONS:
+        name = f'<a href="#group-{number}">{name}</a>'
+    top = advice.findings[0] if advice.findings and advice.findings[0].severity > Severity.NOTE else None
+    why = escaped(f"{top.brief}." if top else "Nothing that needs attention.")
+    to_do = f'<br/><span class="soft">{escaped(top.to_do)}</span>' if top and top.to_do else ""
+    return (
+        f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>',
+        (
+            f"{name}"
+            f'<br/><span class="soft">{escaped(", ".join(topic.name for topic in group.topics[:3]))}'
+            f"{f' and {len(group.topics) - 3} more' if len(group.topics) > 3 else ''}</span>"
+        ),
+        why + to_do,
+        formatting.count(sum(lag.p95 for lag in lags) if lags else None),
+        formatting.count(sum(lag.max for lag in lags) if lags else None),
+        escaped(formatting.duration(max(topic.above.seconds for topic in group.topics))),
+        formatting.rate(advice.load.peak),
+        f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
+        f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
+    )
+
+
+def class_of(severity: Severity) -> str:
+    """The CSS class of its badge."""
+    return ("fine", "note", "watch", "act")[severity]
+
+
+def advice_table(standing: Standing) -> str:
+    rows = [
+        (f'<code class="field">{key}</code>', value, escaped(why))
+        for key, value, why in numbers_of(standing.advice.hpa)
+    ]
+    return (
+        f'<h3>Recommended HPA <span class="soft">&#8211; <a href="hpa/{escaped(standing.file)}.yaml">'
+        f"hpa/{escaped(standing.file)}.yaml</a></span></h3>" + table(("Field", "Value", "Reason"), rows, {1}, {2})
+    )
+
+
+def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
+    """Field, value and reason of every number of an HPA."""
+    rows = [
+        ("averageValue", formatting.count(hpa.target.value), hpa.target.reason),
+        ("minReplicas", str(hpa.min_replicas.value), hpa.min_replicas.reason),
+        ("maxReplicas", str(hpa.max_replicas.value), hpa.max_replicas.reason),
+    ]
+    for name, behavior in (("scaleUp", hpa.up), ("scaleDown", hpa.down)):
+        rows.append((f"{name} window", f"{behavior.window_seconds.value} s", behavior.window_seconds.reason))
+        rows += [
+            (f"{name} step", f"{step} / {behavior.period_seconds} s", reason) for step, reason in _steps_of(behavior)
+        ]
+    return rows
+
+
+def _steps_of(behavior: Behavior) -> list[tuple[str, str]]:
+    """Each policy's step, as `4 pods` or `100 %`, and its reason; a policy of 0 is left out."""
+    pods, percent = behavior.pods, behavior.percent
+    steps = [(formatting.plural(pods.value, "pod"), pods), (f"{percent.value} %", percent)]
+    return [(step, number.reason) for step, number in steps if number.value]
+
+
+def presets_table(standing: Standing) -> str:
+    rows = []
+    for preset in standing.presets:
+        hpa = preset.hpa
+        badge = ' <span class="badge fine">fits</span>' if preset.fits else ""
+        rows.append(
+            (
+                f"{escaped(preset.name)}{badge}",
+                formatting.count(hpa.target.value),
+                f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
+                f"{hpa.up.window_seconds.value} s / {hpa.down.window_seconds.value} s",
+                _steps(hpa),
+                escaped(f"{preset.why} {preset.extra}".strip()),
+            )
+        )
+    chosen = (
+        f' <span class="soft">&#8211; this group looks like: {escaped(standing.fitting.name)}</span>'
+        if standing.fitting
+        else ""
+    )
+    heads = ("Preset", "averageValue", "min&#8211;max", "Window up / down", "Step up, down", "What the data says")
+    return f"<h3>Presets{chosen}</h3>" + table(heads, rows, {1, 2, 3}, {5})
+
+
+def days_table(topic: Topic) -> str:
+    days = topic.days
+    if not len(days):
+        return ""
+    shown = range(max(0, len(days) - MOST_DAYS), len(days))
+    rows = [
+        (
+            str(days.start[at].astype("datetime64[D]")),
+            *(
+                formatting.count(float(getattr(days, name)[at]))
+                for name in ("lag_p50", "lag_p95", "lag_p99", "lag_max")
+            ),
+            formatting.count(float(days.produced[at])),
+            formatting.count(float(days.consumed[at])),
+            formatting.rate(float(days.production_rate[at])),
+            formatting.rate(float(days.consumption_rate[at])),
+            formatting.count(float(np.sum(topic.hours.start.astype("datetime64[D]") == days.start[at]))),
+            formatting.share(_share(float(days.samples[at]), float(days.expected_samples[at]))),
+        )
+        for at in shown
+    ]
+    heads = (
+        "Day (UTC)",
+        "Lag p50",
+        "p95",
+        "p99",
+        "max",
+        "Produced",
+        "Consumed",
+        "Produced/s",
+        "Consumed/s",
+        "Hours",
+        "Samples seen",
+    )
+    return table(heads, rows, set(range(1, 11)))
+
+
+def coverage_table(report: Report) -> str:
+    coverage, skipped = report.coverage, report.findings.skipped
+    lines = [
+        (
+            f"{formatting.share(coverage.share)} of the expected samples of a lag were seen: "
+            f"{formatting.count(coverage.samples)} "
+            f"of {formatting.count(coverage.expected)}, a sample being one topic of one group."
+        ),
+        (
+            f"{formatting.plural(coverage.missing_hours, 'hour')} between the first and the last sample "
+            f"{'has' if coverage.missing_hours == 1 else 'have'} no sample of any group; "
+            f"{formatting.plural(coverage.late_samples, 'sample')} came after a gap of any length."
+        ),
+        (
+            f"{formatting.plural(coverage.resets, 'reset')} of log ends, "
+            f"{formatting.plural(coverage.rewinds, 'rewind')} of commits, "
+            f"{formatting.plural(coverage.recreations, 'partition')} begun anew because the topic was made again."
+        ),
+        f"{formatting.plural(len(skipped), 'file')} of the history {'was' if len(skipped) == 1 else 'were'} skipped.",
+    ]
+    gaps = [
+        (escaped(formatting.moment(gap.first, report.zone)), escaped(formatting.moment(gap.until, report.zone)))
+        for gap in coverage.gaps[:MOST_SKIPPED]
+    ]
+    files = [(f"<code>{escaped(it.file)}</code>", escaped(it.reason)) for it in skipped[:MOST_SKIPPED]]
+    more = len(skipped) - len(files)
+    return (
+        '<section><div class="head"><h2>Coverage</h2></div>'
+        + "".join(f"<p>{escaped(line)}</p>" for line in lines)
+        + (table(("Hours without a sample from", "until"), gaps, set()) if gaps else "")
+        + (table(("Skipped file", "Reason"), files, set(), {1}) if files else "")
+        + (f'<p class="soft">{formatting.plural(more, "file")} more in report.json.</p>' if more > 0 else "")
+        + "</section>"
+    )
+
+
+def _steps(hpa: Recommendation) -> str:
+    said = (
+        f"{' or '.join(step for step, _ in _steps_of(behavior))} / {behavior.period_seconds} s"
+        for behavior in (hpa.up, hpa.down)
+    )
+    return escaped(", ".join(said))
+
+
+def _cell(cell: str, at: int, numbers: set[int], wide: set[int]) -> str:
+    name = (
+        "n" if at in numbers else "wide" if at in wide else "tag" if cell.startswith('<span class="badge') else "name"
+    )
+    return f'<td class="{name}">{cell}</td>'
+
+
+def _share(part: float, whole: float) -> float | None:
+    return part / whole if whole > 0 and not np.isnan(part) else None

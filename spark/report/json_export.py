@@ -1,0 +1,165 @@
+"""Pure: the report as JSON, the same figures as the page: a versioned schema (docs/report.md)."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from spark.advice.assessment import Report, Standing, drain_seconds
+from spark.advice.hpa import Behavior, Number, Recommendation
+from spark.advice.weekly_pattern import week_of
+from spark.figures.model import Periods, Topic
+
+SCHEMA = "kafka-lag-report/1"
+DIGITS = 12
+"""Of a number that is told; those after them are what computing adds."""
+
+
+def json_of(report: Report) -> str:
+    """Numbers that are not known are null; a time that never comes is null with `drains` false."""
+    findings, coverage = report.findings, report.coverage
+    document = {
+        "schema": SCHEMA,
+        "made_at": _time(findings.made_at),
+        "location": findings.location,
+        "from": _time(findings.since),
+        "to": _time(findings.until),
+        "timezone": findings.timezone,
+        "coverage": {
+            "samples": coverage.samples,
+            "expected_samples": coverage.expected,
+            "missing_hours": coverage.missing_hours,
+            "gaps": [{"from": _time(gap.first), "to": _time(gap.until)} for gap in coverage.gaps],
+            "late_samples": coverage.late_samples,
+            "resets": coverage.resets,
+            "rewinds": coverage.rewinds,
+            "recreations": coverage.recreations,
+            "skipped": [asdict(skipped) for skipped in findings.skipped],
+        },
+        "groups": [_group(standing, report) for standing in report.standings],
+    }
+    return json.dumps(known(document), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def _group(standing: Standing, report: Report) -> dict[str, Any]:
+    group, load = standing.group, standing.advice.load
+    return {
+        "cluster": group.cluster,
+        "group": group.name,
+        "severity": standing.severity.word,
+        "interval_seconds": group.interval_seconds,
+        "partitions": load.partitions,
+        "members_max": load.members_max,
+        "capacity": asdict(load.capacity) if load.capacity else None,
+        "capacity_at_least": load.at_least,
+        "production_rate": {"off_peak": load.off_peak, "usual": load.usual, "peak": load.peak, "rise": load.rise},
+        "findings": [
+            {"code": it.code, "severity": it.severity.word, "words": _plain(it.words), "to_do": it.to_do or None}
+            for it in standing.advice.findings
+        ],
+        "hpa": _hpa(standing.advice.hpa),
+        "hpa_file": f"hpa/{standing.file}.yaml",
+        "presets": [
+            {"name": it.name, "fits": it.fits, "why": _plain(it.why), "extra": _plain(it.extra), "hpa": _hpa(it.hpa)}
+            for it in standing.presets
+        ],
+        "preset": standing.fitting.name if standing.fitting else None,
+        "topics": [_topic(topic, standing, report) for topic in group.topics],
+    }
+
+
+def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
+    above, drain = topic.above, drain_seconds(topic, standing.advice.load)
+    week = week_of(topic.hours, report.zone)
+    return {
+        "topic": topic.name,
+        "lag": asdict(topic.lag) if topic.lag else None,
+        "threshold": {
+            "value": above.threshold,
+            "is_given": above.is_given,
+            "seconds_above": above.seconds,
+            "known_seconds": above.known_seconds,
+            "episodes": above.episodes,
+            "longest_seconds": above.longest_seconds,
+            "longest_from": _time(above.longest_from) if above.longest_from else None,
+        },
+        "drain_seconds": drain,
+        "drains": None if drain is None else math.isfinite(drain),
+        "busiest_hours": [{"hour": hour, "production_rate": rate} for hour, rate in week.busiest(5)],
+        "production_by_weekday_and_hour": week.rates.tolist(),
+        "partitions": None
+        if topic.shares is None
+        else {"hour": _time(topic.shares.hour), "of": [asdict(share) for share in topic.shares.of]},
+        "hourly": _periods(topic.hours, "hour"),
+        "daily": _periods(topic.days, "day"),
+    }
+
+
+def _periods(of: Periods, name: str) -> dict[str, Any]:
+    """Columns of one length."""
+    columns: dict[str, Any] = {name: [f"{value.astype('datetime64[s]')}Z" for value in of.start]}
+    for column in ("lag_p50", "lag_p95", "lag_p99", "lag_max", "produced", "consumed", "covered_seconds"):
+        columns[column] = getattr(of, column).tolist()
+    columns |= {"production_rate": of.production_rate.tolist(), "consumption_rate": of.consumption_rate.tolist()}
+    for column in (
+        "seconds_lagging",
+        "samples",
+        "expected_samples",
+        "resets",
+        "rewinds",
+        "skips",
+        "recreations",
+        "partitions",
+        "members_max",
+        "skew",
+    ):
+        columns[column] = getattr(of, column).tolist()
+    return columns
+
+
+def _hpa(hpa: Recommendation) -> dict[str, Any]:
+    return {
+        "target_average_value": _number(hpa.target),
+        "min_replicas": _number(hpa.min_replicas),
+        "max_replicas": _number(hpa.max_replicas),
+        "scale_up": _behavior(hpa.up),
+        "scale_down": _behavior(hpa.down),
+    }
+
+
+def _behavior(behavior: Behavior) -> dict[str, Any]:
+    policies = [
+        {"type": kind, **_number(number), "period_seconds": behavior.period_seconds}
+        for kind, number in (("Pods", behavior.pods), ("Percent", behavior.percent))
+        if number.value
+    ]
+    return {"stabilization_window_seconds": _number(behavior.window_seconds), "policies": policies}
+
+
+def _number(number: Number) -> dict[str, Any]:
+    return {"value": number.value, "reason": _plain(number.reason)}
+
+
+def _plain(text: str) -> str:
+    return text.replace("\u202f", " ")
+
+
+def known(value: object) -> object:
+    """NaN and infinity are null in the documents; whole floats, but for what computing adds, are whole numbers."""
+    if isinstance(value, dict):
+        return {key: known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [known(item) for item in value]
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return None
+        rounded = float(f"{value:.{DIGITS}g}")
+        return int(rounded) if rounded.is_integer() else rounded
+    return value
+
+
+def _time(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,136 @@
+"""Pure: the parts that every chart is made of: a frame with axes, lines that break where nothing is known, tooltips.
+
+Colors are CSS classes, so that one drawing serves light, dark and print. All text passes `escaped`.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark.figures.model import Floats
+
+WIDTH, HEIGHT = 480, 190
+LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Maps 0..1 across and 0..`top` upward to the drawing's units."""
+
+    top: float
+    height: int = HEIGHT
+
+    def x(self, across: float) -> float:
+        return LEFT + across * (WIDTH - LEFT - RIGHT)
+
+    def y(self, value: float) -> float:
+        return self.height - BOTTOM - min(value / self.top, 1.0) * (self.height - TOP - BOTTOM)
+
+
+def escaped(text: str) -> str:
+    """Fit for HTML and XML, text and attributes alike; what XML cannot hold is shown as `\\x00`."""
+    shown = "".join(
+        character
+        if character in "\t\n"
+        or "\x20" <= character <= "\ud7ff"
+        or "\ue000" <= character <= "\ufffd"
+        or character > "\uffff"
+        else f"\\x{ord(character):02x}"
+        for character in text
+    )
+    return html.escape(shown).replace("\t", " ").replace("\n", " ").replace("\x7f", "\\x7f")
+
+
+def figure(
+    title: str, unit: str, description: str, body: str, legend: Sequence[tuple[str, str]] = (), height: int = HEIGHT
+) -> str:
+    """A chart with its caption; `legend` gives a class and a word for each mark."""
+    marks = "".join(f'<span class="key"><i class="{name}"></i>{escaped(word)}</span>' for name, word in legend)
+    label = escaped(f"{title}: {description}")
+    return (
+        f'<figure><figcaption><b>{escaped(title)}</b> <span class="unit">{escaped(unit)}</span>{marks}</figcaption>'
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{body}</svg></figure>'
+    )
+
+
+def nothing(title: str, why: str) -> str:
+    return f'<figure><figcaption><b>{escaped(title)}</b></figcaption><p class="none">{escaped(why)}</p></figure>'
+
+
+def nice_top(value: float) -> tuple[float, float]:
+    """The axis's end and the step between its lines: 1, 2 or 5 times a power of ten; four steps or five."""
+    if not value > 0 or math.isinf(value):
+        return 1.0, 0.5
+    rough = value / 4
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough * 0.999)
+    return step * math.ceil(value / step - 1e-9), step
+
+
+def grid(frame: Frame, step: float, word: str, labels: Sequence[tuple[float, str]]) -> str:
+    """Horizontal lines with values, and labels below at 0..1 across. `word` formats as in `words`, by name."""
+    parts = []
+    lines = round(frame.top / step)
+    for line in range(lines + 1):
+        y = frame.y(line * step)
+        parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
+        parts.append(f'<text class="num" x="{LEFT - 6}" y="{y + 4:.1f}">{escaped(axis_word(line * step, word))}</text>')
+    for across, text in labels:
+        x = frame.x(across)
+        parts.append(f'<path class="tick" d="M{x:.1f} {frame.height - BOTTOM}v4"/>')
+        parts.append(f'<text class="mid" x="{x:.1f}" y="{frame.height - 6}">{escaped(text)}</text>')
+    return "".join(parts)
+
+
+def axis_word(value: float, word: str) -> str:
+    if word == "share":
+        return f"{100 * value:.3g} %"
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:.3g}"
+
+
+def line(frame: Frame, across: Floats, values: Floats, name: str, breaks: Floats) -> str:
+    """A path through the known values; it stops where one is not known or where `breaks` says the next is far."""
+    d, pen = [], "M"
+    for x, value, is_break in zip(across, values, breaks, strict=True):
+        if math.isnan(value):
+            pen = "M"
+            continue
+        d.append(f"{'M' if is_break else pen}{frame.x(x):.1f} {frame.y(value):.1f}")
+        if pen == "M" or is_break:
+            d.append("h.1")  # a value alone is seen as a dot
+        pen = "L"
+    return f'<path class="line {name}" d="{"".join(d)}"/>' if d else ""
+
+
+def band(frame: Frame, across: Floats, low: Floats, high: Floats, breaks: Floats) -> str:
+    known = ~(np.isnan(low) | np.isnan(high))
+    starts = np.flatnonzero(known & (np.roll(~known, 1) | (breaks > 0) | (np.arange(len(known)) == 0)))
+    parts = []
+    for start in starts:
+        end = start + 1
+        while end < len(known) and known[end] and not breaks[end]:
+            end += 1
+        there = [f"{frame.x(across[at]):.1f} {frame.y(high[at]):.1f}" for at in range(start, end)]
+        back = [f"{frame.x(across[at]):.1f} {frame.y(low[at]):.1f}" for at in reversed(range(start, end))]
+        if len(there) > 1:
+            parts.append(f"M{'L'.join(there)}L{'L'.join(back)}Z")
+    return f'<path class="band" d="{"".join(parts)}"/>' if parts else ""
+
+
+def tooltips(frame: Frame, across: Floats, width: float, texts: Sequence[str]) -> str:
+    """Invisible columns of `width` (of 1) around each point, with its numbers."""
+    size = max(width * (WIDTH - LEFT - RIGHT), 1.0)
+    place = f'y="{TOP}" width="{size:.1f}" height="{frame.height - TOP - BOTTOM}"'
+    columns = [
+        f'<rect x="{frame.x(x) - size / 2:.1f}" {place}><title>{escaped(text)}</title></rect>'
+        for x, text in zip(across, texts, strict=True)
+    ]
+    return f'<g class="hit">{"".join(columns)}</g>'

@@ -1,0 +1,1 @@
+"""Pure functions over columns of samples and tables; none needs a JVM."""

@@ -1,0 +1,110 @@
+"""Pure: one hour's deltas -> its totals and partitions, as columns in the driver's memory; the same as
+`deltas_by_spark` makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
+from spark.tables.contract import GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
+
+LARGEST = np.iinfo(np.int64).max
+EVENTS = {"resets": "is_reset", "rewinds": "is_rewind", "skips": "is_skip", "recreations": "is_recreation"}
+
+
+def totals_of(deltas: Rows) -> Rows:
+    """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, in any order."""
+    topic = numbered(*(deltas[name] for name in NAMES))
+    moment = topic * HOUR_MICROS + deltas["sampled_at"] % HOUR_MICROS
+    order = np.argsort(moment, kind="stable")
+    begins = begins_of(moment[order])
+    state = deltas["state"]
+    is_uncommitted, is_stale = (state == deltas.code("state", each) for each in ("no_commit", "stale"))
+    is_settled = (deltas["lag"] >= 0) | (is_uncommitted & (deltas["log_end"] >= 0))
+    lag, with_lag = sums(deltas["lag"][order], begins)
+    unknown = counts((~is_stale & ~is_settled)[order], begins)
+    has_lag = (unknown == 0) & (with_lag > 0)
+    produced, _ = sums(deltas["produced"][order], begins)
+    partitions = np.diff(begins, append=len(order))
+    seconds = deltas["seconds"][order]
+    interval = greatest(deltas["interval_seconds"][order], begins)
+    first = order[begins]
+    columns = {
+        **{name: deltas[name][first] for name in (*NAMES, "sampled_at")},
+        "interval_seconds": interval,
+        "lag": np.where(has_lag, lag, UNKNOWN),
+        "lag_max": np.where(has_lag, greatest(deltas["lag"][order], begins), UNKNOWN),
+        "partitions": partitions,
+        "uncommitted": counts(is_uncommitted[order], begins),
+        "stale": counts(is_stale[order], begins),
+        "unknown": unknown,
+        "members": greatest(deltas["members"][order], begins),
+        "seconds": seconds_of(np.where(deltas["produced"][order] >= 0, seconds, np.nan), begins) / partitions,
+        "produced": produced,
+        "consumed": sums(deltas["consumed"][order], begins)[0],
+        **{name: counts(deltas[event][order], begins) for name, event in EVENTS.items()},
+        "is_after_gap": least(seconds, begins) > interval.astype(np.float64) * GAP,
+    }
+    return Rows(columns, deltas.texts).only(column.name for column in TOTALS)
+
+
+def partitions_of(deltas: Rows) -> Rows:
+    """PARTITIONS' columns; `deltas`: of one hour, sorted by series."""
+    begins = begins_of(*(deltas[name] for name in (*NAMES, "partition")))
+    seconds = np.where(deltas["produced"] >= 0, deltas["seconds"], np.nan)
+    columns = {
+        **{name: deltas[name][begins] for name in (*NAMES, "partition")},
+        "starts_at": deltas["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
+        "samples": np.diff(begins, append=len(deltas)),
+        "seconds": seconds_of(seconds, begins),
+        **{name: sums(deltas[name], begins)[0] for name in ("produced", "consumed")},
+        "lag_max": greatest(deltas["lag"], begins),
+    }
+    return Rows(columns, deltas.texts).only(column.name for column in PARTITIONS)
+
+
+def sums(values: Values, begins: Ints) -> tuple[Values, Ints]:
+    """Of what is known, unknown where nothing is or where no 64 bits hold it; and how many are known."""
+    if not len(begins):
+        return np.empty(0, values.dtype), np.empty(0, np.int64)
+    is_told = values >= 0
+    number = counts(is_told, begins)
+    told = values if is_told.all() else np.where(is_told, values, 0)
+    total = np.add.reduceat(told, begins, dtype=np.result_type(told, np.int64))
+    return np.where((number > 0) & ~_is_beyond(told, begins), total, UNKNOWN), number
+
+
+def _is_beyond(told: Values, begins: Ints) -> Flags:
+    """Whether a sum of whole numbers has more than 64 bits; few values are large enough to be asked one by one."""
+    if told.dtype.kind == "f" or int(told.max(initial=0)) * len(told) <= LARGEST:
+        return np.zeros(len(begins), np.bool_)
+    found: Flags = np.add.reduceat(told, begins, dtype=np.float64) >= LARGEST
+    return found
+
+
+def seconds_of(values: Values, begins: Ints) -> Values:
+    """Sums of what is a number; NaN where nothing is."""
+    if not len(begins):
+        return np.empty(0, np.float64)
+    total = np.add.reduceat(np.nan_to_num(values), begins)
+    return np.where(counts(~np.isnan(values), begins) > 0, total, np.nan)
+
+
+def counts(flags: Flags, begins: Ints) -> Ints:
+    if not len(begins):
+        return np.empty(0, np.int64)
+    if not flags.any():
+        return np.zeros(len(begins), np.int64)
+    found: Ints = np.add.reduceat(flags, begins, dtype=np.int64)
+    return found
+
+
+def greatest(values: Values, begins: Ints) -> Values:
+    found: Values = np.maximum.reduceat(values, begins) if len(begins) else values
+    return found
+
+
+def least(values: Values, begins: Ints) -> Values:
+    """Of what is a number; NaN where nothing is."""
+    found: Values = np.fmin.reduceat(values, begins) if len(begins) else values
+    return found

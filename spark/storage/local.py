@@ -1,0 +1,100 @@
+"""A location on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from spark.storage.protocol import DirectFiles, File, is_hidden, renamed
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    root: Path
+
+    @property
+    def at_once(self) -> int:
+        return 1
+
+    @property
+    def direct(self) -> DirectFiles | None:
+        return self
+
+    def exists(self, path: str = "") -> bool:
+        return (self.root / path).exists()
+
+    def listed(self, table: str, depth: int) -> list[File]:
+        return list(self._below(self.root / table, table, depth))
+
+    def _below(self, folder: Path, path: str, depth: int) -> Iterable[File]:
+        if not folder.is_dir():
+            return
+        with os.scandir(folder) as entries:
+            found = sorted((entry for entry in entries if not is_hidden(entry.name)), key=lambda entry: entry.name)
+        for entry in found:
+            if depth and entry.is_dir():
+                yield from self._below(Path(entry.path), f"{path}/{entry.name}", depth - 1)
+            elif not depth and entry.is_file():
+                yield File(f"{path}/{entry.name}", entry.stat().st_size)
+
+    def hidden(self, path: str = "") -> list[str]:
+        folder = self.root / path
+        return sorted(each.name for each in folder.iterdir() if is_hidden(each.name)) if folder.is_dir() else []
+
+    def read(self, path: str) -> str | None:
+        try:
+            return (self.root / path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return None
+
+    def write(self, path: str, text: str) -> None:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        written = target.with_name(f".{target.name}.new")
+        written.write_text(text, encoding="utf-8")
+        written.replace(target)
+
+    def move(self, old: str, new: str) -> None:
+        """Makes the folders above `new`; there is no `new` yet."""
+        (self.root / new).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / old).rename(self.root / new)
+
+    def swap(self, staged: str, target: str, aside: str) -> None:
+        renamed(self, staged, target, aside)
+
+    def replace(self, staged: str, target: str) -> None:
+        (self.root / target).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / staged).replace(self.root / target)
+
+    def delete(self, path: str) -> None:
+        target = self.root / path
+        if target.is_dir():
+            shutil.rmtree(target)
+        else:
+            target.unlink(missing_ok=True)
+
+    def opened(self, file: File) -> BinaryIO:
+        return (self.root / file.path).open("rb")
+
+    def local_path(self, file: File) -> Path | None:
+        return self.root / file.path
+
+    def uri(self, path: str = "") -> str:
+        return f"file://{self.root / path}"  # Hadoop takes a path as it is written, without escapes
+
+    def shown(self, path: str = "") -> str:
+        return str(self.root / path)
+
+    def source(self, path: str) -> str:
+        return str(self.root / path)
+
+    @contextlib.contextmanager
+    def created(self, path: str) -> Iterator[str]:
+        target = self.root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield str(target)

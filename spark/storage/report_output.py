@@ -1,0 +1,87 @@
+"""Where a report's files go: a folder, or a bucket. An earlier report stays until this one is made."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from spark.errors import Unusable
+from spark.storage.location import in_bucket, is_in_bucket
+from spark.storage.protocol import Files
+
+STAGED = ".report"
+
+
+class Output(Protocol):
+    """Both raise Unusable where the place cannot be written."""
+
+    def prepare(self) -> None:
+        """Before anything is computed for nothing."""
+
+    def publish(self, documents: Mapping[str, str]) -> None:
+        """Path -> text; `hpa/` has no other files afterwards."""
+
+
+def output_at(place: str) -> Output:
+    """Raises Unusable where it is neither a path nor one of the adapter's buckets."""
+    if is_in_bucket(place):
+        return BucketOutput(in_bucket(place))
+    if "://" in place:
+        raise Unusable(f"--output {place} is neither a path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX")
+    return FolderOutput(Path(place))
+
+
+@dataclass(frozen=True, slots=True)
+class FolderOutput:
+    root: Path
+
+    def prepare(self) -> None:
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(prefix=".report-", dir=self.root):
+                pass
+        except OSError as error:
+            raise self._refusal(error) from error
+
+    def publish(self, documents: Mapping[str, str]) -> None:
+        """All files are written under hidden names before the first takes its place; `hpa` is replaced as a whole."""
+        staged = Path(tempfile.mkdtemp(prefix=".report-", dir=self.root))
+        try:
+            (staged / "hpa").mkdir()
+            for path, text in documents.items():
+                (staged / path).write_text(text, encoding="utf-8", newline="")
+            if (self.root / "hpa").exists():
+                (self.root / "hpa").rename(staged / "old")
+            (staged / "hpa").rename(self.root / "hpa")
+            for path in documents:
+                if "/" not in path:
+                    (staged / path).replace(self.root / path)
+        except OSError as error:
+            raise self._refusal(error) from error
+        finally:
+            shutil.rmtree(staged, ignore_errors=True)
+
+    def _refusal(self, error: OSError) -> Unusable:
+        return Unusable(f"{self.root} cannot be written: {error.strerror or error}")
+
+
+@dataclass(frozen=True, slots=True)
+class BucketOutput:
+    files: Files
+
+    def prepare(self) -> None:
+        """A store that refuses or is away is told here; whether it may be written only shows when it is."""
+        self.files.hidden()
+
+    def publish(self, documents: Mapping[str, str]) -> None:
+        """An object at a time: a reader meets an old file or a new one, never half of one."""
+        for path, text in documents.items():
+            self.files.write(f"{STAGED}/{path}", text)
+        self.files.swap(f"{STAGED}/hpa", "hpa", f"{STAGED}/old")
+        for path in documents:
+            if "/" not in path:
+                self.files.replace(f"{STAGED}/{path}", path)

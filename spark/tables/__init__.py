@@ -1,0 +1,1 @@
+"""What the tables of a history hold, and how they are read."""

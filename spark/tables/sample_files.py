@@ -1,0 +1,100 @@
+"""The history's files: what their names tell, and which of them are sound."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark.errors import is_of_system
+from spark.storage.protocol import File, Files, pattern_sign
+from spark.tables.contract import HOUR_MICROS
+from spark.tables.sample_validation import fault_in_footer, statistics_of
+
+HOUR = timedelta(hours=1)
+MISPLACED = "holds rows of another hour than its folder's; they are left out"
+DAMAGED = "is damaged: its footer can be read, its rows cannot"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
+WRITER = re.compile(r"(?P<writer>.+)-\d{8}T\d{6}[^-]*\.parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """A file that can be read; `is_of_its_hour`: all its rows belong where it lies."""
+
+    file: File
+    writer: str
+    rows: int
+    is_of_its_hour: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """What was left out, and why, in words."""
+
+    path: str
+    reason: str
+
+
+def hour_of(folder: str) -> datetime | None:
+    """`samples/date=2026-11-20/hour=07` -> its start; None: no such folder, or a year that no clock shows."""
+    found = FOLDER.fullmatch(folder)
+    if found is None:
+        return None
+    try:
+        hour = datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return hour if hour >= EPOCH else None
+
+
+def micros_of(at: datetime) -> int:
+    """Microseconds since the epoch, of a whole second."""
+    return round(at.timestamp()) * 1_000_000
+
+
+def folder_of(hour: datetime) -> str:
+    """`date=2026-11-20/hour=07`."""
+    return f"{hour:date=%Y-%m-%d/hour=%H}"
+
+
+def writer_of(name: str) -> str:
+    """What stands before the time of the first sample."""
+    found = WRITER.fullmatch(name)
+    return found["writer"] if found else name.removesuffix(".parquet")
+
+
+def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
+    """Reads the footer and nothing else. Raises OSError where the file cannot be reached."""
+    if not file.name.endswith(".parquet"):
+        return Skipped(file.path, "is no Parquet file by its name")
+    if not file.size:
+        return Skipped(file.path, "is empty")
+    if sign := pattern_sign(file.name):
+        return Skipped(file.path, f"has a name in which Spark takes '{sign}' for a pattern")
+    try:
+        with files.opened(file) as opened:
+            metadata = pq.ParquetFile(opened).metadata
+            reason = fault_in_footer(metadata)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if is_of_system(error):
+            raise
+        return Skipped(file.path, "is torn, or no Parquet file")
+    if reason:
+        return Skipped(file.path, reason)
+    return Sound(file, writer_of(file.name), metadata.num_rows, _lies_within(metadata, hour))
+
+
+def _lies_within(metadata: pq.FileMetaData, hour: datetime) -> bool:
+    """By raw microseconds: Arrow would import pandas to make times of them."""
+    start = micros_of(hour)
+    each = statistics_of(metadata, "sampled_at")
+    return all(
+        one is not None and one.has_min_max and start <= one.min_raw and one.max_raw < start + HOUR_MICROS
+        for one in each
+    )
