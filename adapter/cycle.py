@@ -160,6 +160,7 @@ class Cycle:
             silence=silence,
             unread=self._unread(rows.layout, problems),
             missing=self._looking.missing_topics(),
+            unseen=self._looking.unseen_topics(),
             assumed=self._watching.named_groups - directory.groups,
             topics=self._looking.watched_topics,
         )
@@ -172,7 +173,7 @@ class Cycle:
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]
         unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
-        return unread | self._shares.unread() | self._looking.unseen_topics()
+        return unread | self._shares.unread()
 
     def _sample(self, observed: Observed, turn: Turn) -> Sample:
         rows, layout = self._rows, self._rows.layout

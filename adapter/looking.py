@@ -147,16 +147,19 @@ class Looking:
         }
         return {group: topics for group, topics in missing.items() if topics}
 
-    def unseen_topics(self) -> dict[str, str]:
-        """Group -> why a topic given for it by name is neither there nor known to be missing."""
-        unseen = {}
-        for group in self._watching.named_groups:
-            for topic in self._required_topics(group):
-                if topic in self.topology.hidden:
-                    unseen[group] = may_not_describe_topic(topic)
-                elif topic not in self.topology.topics and not self.topology.is_deleted(topic):
-                    unseen[group] = f"topic {topic} has not been seen yet"
-        return unseen
+    def unseen_topics(self) -> dict[str, dict[str, str]]:
+        """Group -> the topics given for it by name that are neither there nor known to be missing, and why."""
+        unseen = {
+            group: {topic: why for topic in sorted(self._required_topics(group)) if (why := self._why_unseen(topic))}
+            for group in self._watching.named_groups
+        }
+        return {group: topics for group, topics in unseen.items() if topics}
+
+    def _why_unseen(self, topic: str) -> str | None:
+        if topic in self.topology.hidden:
+            return may_not_describe_topic(topic)
+        is_known = topic in self.topology.topics or self.topology.is_deleted(topic)
+        return None if is_known else f"topic {topic} has not been seen yet"
 
     def _required_topics(self, group: str) -> frozenset[str]:
         return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)

@@ -6,7 +6,7 @@ items of a reply, so whatever must not be added is one item.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -134,6 +134,7 @@ class Metrics:
                 self._interest.note(one.view.cluster, one.groups)
         for one in chosen:
             self._refuse_missing_topics(one, served, asked)
+            self._refuse_unseen_topics(one, served, asked)
         if not any(one.entries for one in chosen):
             self._refuse_unread(served, chosen)
             raise NothingChosen(self._nothing(served, views, asked))
@@ -142,16 +143,18 @@ class Metrics:
 
     def _refuse_missing_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
         for group in chosen.groups:
-            given = served.own.topics or () if served.own else ()
-            missing = chosen.view.missing.get(group, ())
-            # A named metric without topics of its own answers for what the group's rule gives.
-            counted = [topic for topic in missing if topic in given] if given else missing
-            gone = [topic for topic in counted if fits("topic", topic, asked)]
+            gone = _asked_for(chosen.view.missing.get(group, ()), served, asked)
             if gone:
                 raise NothingChosen(
                     f"topic {gone[0]} of group {group} does not exist in cluster {chosen.view.cluster}"
                     f"{hint(gone[0], chosen.view.topics, 'its topics are')}"
                 )
+
+    def _refuse_unseen_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
+        for group in chosen.groups if chosen.view.unseen else ():
+            unseen = chosen.view.unseen.get(group, {})
+            for topic in _asked_for(unseen, served, asked):
+                raise ValueUnavailable(self._not_known(served, chosen.view, group, unseen[topic]))
 
     def _refuse_unread(self, served: Served, chosen: Sequence[Chosen]) -> None:
         for one in chosen:
@@ -248,6 +251,8 @@ class Metrics:
     def _without_bad_groups(self, served: Served, chosen: Chosen, now: float) -> tuple[Chosen, list[str]]:
         view, totals = chosen.view, chosen.totals
         problems = {group: self._not_known(served, view, group, why) for group, why in view.unread.items()}
+        for group, unseen in view.unseen.items():
+            problems[group] = self._not_known(served, view, group, next(iter(unseen.values())))
         problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
         names, of_entry, oldest = view.layout.groups, totals.group, oldest_of(served.kind, totals)
         for entry in chosen.entries:
@@ -257,3 +262,12 @@ class Metrics:
             return chosen, []
         kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in problems]
         return Chosen(view, totals, kept, chosen.groups), list(problems.values())
+
+
+def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirement]) -> list[str]:
+    """Those of a group's topics that a question is about.
+
+    A named metric without topics of its own is about those of the group's rule.
+    """
+    own = (served.own.topics or ()) if served.own else ()
+    return [topic for topic in topics if (not own or topic in own) and fits("topic", topic, asked)]

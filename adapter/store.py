@@ -28,6 +28,8 @@ class ClusterView:
     """Group -> why its commits have never been read."""
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Group -> the topics given for it by name that do not exist."""
+    unseen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Group -> the topics given for it by name that Metadata does not show, and why."""
     assumed: frozenset[str] = frozenset()
     """Groups that a rule or named metric gives and Kafka does not know."""
     topics: frozenset[str] = frozenset()

@@ -2,10 +2,11 @@
 
 import pytest
 
-from adapter.errors import NothingChosen
+from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.settings import Settings
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka
+from tests.samples import wants
 from tests.small_cluster import ORDERS_0, given, kafka, refusal, running
 
 HIDDEN = "the adapter may not describe topic refunds (ACL Describe on the topic is missing)"
@@ -33,6 +34,41 @@ def test_a_given_topic_that_becomes_hidden_is_refused_and_not_taken_for_deleted(
     cluster.hidden = {"refunds"}
     rig.run(9)
     assert HIDDEN in refusal(rig)
+
+
+def test_a_given_topic_that_is_hidden_refuses_only_what_it_is_part_of() -> None:
+    cluster = kafka()
+    cluster.hidden = {"refunds"}
+    settings = samples.settings(
+        rules=[{"group": "billing", "topics": ["orders", "refunds"]}],
+        metrics=[
+            {"name": "orders-alone", "value": "lag", "group": "billing", "topics": ["orders"]},
+            {"name": "both", "value": "lag", "group": "billing"},
+        ],
+    )
+    rig = running(cluster, settings)
+
+    assert sum(item.value for item in rig.read("lag", wants(group="billing", topic="orders")).values) == 13
+    assert rig.read("records_lag_max", wants(group="billing", topic="orders")).values[0].value == 10
+    assert rig.read("orders-alone").values[0].value == 13
+    for metric, asked in {
+        "lag": wants(group="billing", topic="refunds"),
+        "records_lag_max": wants(group="billing"),
+        "uncommitted_partitions": wants(group="billing"),
+        "both": (),
+    }.items():
+        with pytest.raises(ValueUnavailable, match="may not describe topic refunds"):
+            rig.read(metric, asked)
+
+
+def test_a_listing_names_a_group_with_a_hidden_topic_in_a_warning() -> None:
+    cluster = kafka()
+    cluster.hidden = {"refunds"}
+    cluster.commits["audit"] = {ORDERS_0: 9}
+    reading = running(cluster, with_refunds()).read("lag")
+
+    assert [item.labels["group"] for item in reading.values] == ["audit"]
+    assert reading.warnings == (f"lag of group billing is not known: {HIDDEN}",)
 
 
 def test_a_topic_that_is_shown_again_counts_again() -> None:

@@ -97,6 +97,10 @@ def test_a_group_with_a_topic_that_may_not_be_described_is_refused_with_the_miss
     )
 
 
+def test_the_other_topics_of_a_group_are_served_where_one_may_not_be_described(rig: InProcess) -> None:
+    assert rig.lag("half-seen", "seen") == 6
+
+
 def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> None:
     error = rig.refusal("lag", group="misspelt")
 
