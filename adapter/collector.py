@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 from threading import Event, Thread
 
 import numpy as np
 
 from adapter.brokers import Brokers
 from adapter.cycle import Cycle, Outcome
-from adapter.interest import Interest
 from adapter.metrics import Clock
 from adapter.rows import Watching
 from adapter.sampling import Keep
@@ -18,7 +16,6 @@ from adapter.settings import Cluster, Settings
 from adapter.snapshot import NEVER, State
 from adapter.store import ClusterView, Store
 from adapter.telemetry import Telemetry
-from adapter.turns import Turns
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +31,6 @@ class Collector:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        interest: Interest | None = None,
     ) -> None:
         self._name = cluster.name
         self._interval = settings.collection.interval
@@ -43,13 +39,7 @@ class Collector:
         self._clock = clock
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
         watching = Watching(settings, cluster.name)
-        turns = Turns(
-            self._interval,
-            settings.collection.max_age,
-            watching.named_groups,
-            partial(interest.recent, cluster.name) if interest is not None else frozenset,
-        )
-        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, turns, keep=keep)
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, keep=keep)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._told = ""
@@ -116,7 +106,7 @@ class Collector:
 
 
 class Collectors:
-    """All clusters' loops; `keep` takes each cycle's sample, in each cluster's thread; `interest`: who is asked for."""
+    """All clusters' loops; `keep` takes each cycle's sample, in each cluster's thread."""
 
     def __init__(
         self,
@@ -125,10 +115,9 @@ class Collectors:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        interest: Interest | None = None,
     ) -> None:
         self._collectors = [
-            Collector(settings, cluster, store, telemetry, clock, keep, interest) for cluster in settings.clusters
+            Collector(settings, cluster, store, telemetry, clock, keep) for cluster in settings.clusters
         ]
 
     def start(self) -> None:

@@ -12,7 +12,6 @@ from adapter.questions import CommitQuestion
 from adapter.responses import Shape
 from adapter.rows import Watching
 from adapter.snapshot import Codes, Flags, Layout
-from adapter.turns import Turn
 from adapter.wiring import NOWHERE, Wiring, codes_in, wired_commits
 
 GROUPS_PER_REQUEST = 2_000
@@ -33,7 +32,7 @@ class Learnt:
     largest: Mapping[str, int]
     """Watched topic -> the largest partition with a commit."""
     remembered_at: int | None = None
-    """The version of `Commits` in which all of it was in `Commits.topics`; another turn may change those."""
+    """The version of `Commits` in which all of it was in `Commits.topics`."""
     _wired: tuple[Layout, Wiring] | None = None
 
     def wiring(self, layout: Layout) -> Wiring:
@@ -45,12 +44,11 @@ class Learnt:
 
 @dataclass(slots=True)
 class CommitPlan:
-    """Whom to ask for what in a turn; stands while groups, coordinators and whoever is due do."""
+    """Which broker to ask for which groups; kept until groups, coordinators or brokers change."""
 
     groups: tuple[str, ...]
     coordinators: Mapping[str, int]
     brokers: frozenset[int]
-    is_due: Flags
     questions: Sequence[CommitQuestion]
     asked: Sequence[Codes]
     """Of each question, as indexes into `groups`."""
@@ -60,51 +58,37 @@ class CommitPlan:
     """Of each group, as far as it is known; NOBODY otherwise."""
     learnt: list[Learnt | None] = field(default_factory=list)
 
-    def stands(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int], is_due: Flags) -> bool:
-        return (
-            groups is self.groups
-            and directory.coordinators is self.coordinators
-            and brokers == self.brokers
-            and np.array_equal(is_due, self.is_due)
-        )
+    def stands(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
+        return groups is self.groups and directory.coordinators is self.coordinators and brokers == self.brokers
 
 
 class CommitPlans:
-    """The plans of one cluster, one per turn. Used by one thread."""
+    """The newest plan of one cluster. Used by one thread."""
 
     def __init__(self) -> None:
-        self._plans: dict[int, CommitPlan] = {}
+        self._plan: CommitPlan | None = None
         self._codes: dict[str, int] = {}
         self._groups: tuple[str, ...] = ()
 
-    def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int], turn: Turn) -> CommitPlan:
-        """The turn's plan, made anew if something has changed; `groups`: every watched one, the same object if so."""
+    def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
+        """The plan, made anew if something has changed; `groups`: every watched one, the same object if unchanged."""
         if groups is not self._groups:
             self._groups, self._codes = groups, {group: code for code, group in enumerate(groups)}
-        known = self._plans.get(turn.number)
-        if known is None or not known.stands(groups, directory, brokers, turn.is_due):
-            # Turns that were before are of no use any more where groups have changed.
-            self._plans = {number: plan for number, plan in self._plans.items() if plan.groups is groups}
-            # Where everybody is asked for, all turns are one; what is kept of a response is the larger part of memory.
-            same = (plan for plan in self._plans.values() if plan.stands(groups, directory, brokers, turn.is_due))
-            known = self._plans[turn.number] = next(same, None) or self._planned(directory, brokers, turn, known)
-        return known
+        if self._plan is None or not self._plan.stands(groups, directory, brokers):
+            self._plan = self._planned(directory, brokers, self._plan)
+        return self._plan
 
-    def _planned(
-        self, directory: Directory, brokers: frozenset[int], turn: Turn, before: CommitPlan | None
-    ) -> CommitPlan:
-        due = [self._groups[code] for code in np.flatnonzero(turn.is_due).tolist()]
+    def _planned(self, directory: Directory, brokers: frozenset[int], before: CommitPlan | None) -> CommitPlan:
         old = {(one.node, tuple(one.groups)): one for one in before.questions} if before else {}
         chunks = [
             (node, tuple(groups[begin : begin + GROUPS_PER_REQUEST]))
-            for node, groups in asked_at(directory, due, sorted(brokers)).items()
+            for node, groups in asked_at(directory, self._groups, sorted(brokers)).items()
             for begin in range(0, len(groups), GROUPS_PER_REQUEST)
         ]
         return CommitPlan(
             self._groups,
             directory.coordinators,
             brokers,
-            turn.is_due,
             questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
             asked=[np.array([self._codes[group] for group in groups], dtype=np.int32) for _, groups in chunks],
             codes=self._codes,

@@ -15,7 +15,6 @@ from adapter.liveness import Liveness
 from adapter.responses import Columns
 from adapter.rows import Absences, Watching, still_committed
 from adapter.snapshot import Cause, Codes, Flags, State
-from adapter.turns import Turn
 from adapter.wire import (
     COORDINATOR_ABSENT,
     COORDINATOR_LOADING,
@@ -51,11 +50,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommitRound:
-    """One cycle's commits: every group that was due is in a part, without offsets, or has a problem."""
+    """One cycle's commits: every watched group is in a part, without offsets, or has a problem."""
 
     groups: tuple[str, ...]
     """Every watched group, sorted."""
-    is_due: Flags
     parts: Sequence[Part]
     headless: Mapping[str, float]
     """Groups without any offsets, which no broker coordinates -> when that was heard."""
@@ -117,9 +115,9 @@ class Commits:
 
     # -- what they have committed ----------------------------------------------------------------
 
-    def read(self, brokers: Collection[int], turn: Turn, *, has_offsets_topic: bool) -> CommitRound:
-        """OffsetFetch at every broker that is present, for all its groups that are due; `turn` is about `groups`."""
-        plan = self._plans.plan(self.groups, self.directory, frozenset(brokers), turn)
+    def read(self, brokers: Collection[int], *, has_offsets_topic: bool) -> CommitRound:
+        """OffsetFetch at every broker that is present, for all its groups."""
+        plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
         answers = dict(zip(asked, self._brokers.commits([plan.questions[n] for n in asked]), strict=True))
@@ -149,7 +147,7 @@ class Commits:
         answered = headless.keys() | found.named(plan.groups) if lost or found.problems else frozenset[str]()
         problems = {group: cause for group, cause in (lost | found.problems).items() if group not in answered}
         unreported = self._remember(parts, headless)
-        return CommitRound(plan.groups, plan.is_due, parts, headless, problems, unreported)
+        return CommitRound(plan.groups, parts, headless, problems, unreported)
 
     def _is_doubtful(self, plan: CommitPlan, number: int, answers: Mapping[int, object]) -> tuple[bool, bool]:
         return self._liveness.is_doubtful(plan.questions[number].node), number not in answers

@@ -27,7 +27,6 @@ from adapter.shares import Shares, with_shares
 from adapter.snapshot import Cause, Causes, Codes, Layout, Observed, State, nothing_observed
 from adapter.standing_rows import StandingRows
 from adapter.store import ClusterView, Store
-from adapter.turns import Turn, Turns, everybodys_turn
 
 UNANSWERED_CYCLES = 3
 """After so many cycles without any answer the client begins anew: every broker may have a new address."""
@@ -62,7 +61,7 @@ class Began:
 class Cycle:
     """The rounds of one cluster, one after another. Used by one thread."""
 
-    def __init__(  # noqa: PLR0913 - what a cycle works with comes from outside, each by itself
+    def __init__(
         self,
         cluster: str,
         interval: float,
@@ -70,7 +69,6 @@ class Cycle:
         brokers: Brokers,
         store: Store,
         clock: Clock,
-        turns: Turns | None = None,
         *,
         keep: Keep | None = None,
         residue_after: float = RESIDUE_SECONDS,
@@ -81,7 +79,6 @@ class Cycle:
         self._brokers = brokers
         self._store = store
         self._clock = clock
-        self._turns = turns
         self._keep = keep
         self._began = Began(clock.monotonic(), clock.time())
         self._unanswered = 0
@@ -89,8 +86,7 @@ class Cycle:
         self._commits = Commits(brokers, self._liveness, watching)
         self._shares = Shares(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
-        wanted = turns.wanted if turns is not None else frozenset
-        self._members = Members(brokers, self._liveness, clock.monotonic, interval, wanted)
+        self._members = Members(brokers, self._liveness, clock.monotonic, interval)
         self._looking = Looking(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
         self._rows = StandingRows(watching, residue_after)
 
@@ -105,15 +101,16 @@ class Cycle:
         except ClusterUnreachable as error:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
-        looking, turn = self._looking, self._look_round(has_news=is_in_trouble or self._ends.have_moved)
-        commits = self._commits.read(looking.topology.brokers.keys(), turn, has_offsets_topic=looking.has_offsets_topic)
+        looking = self._looking
+        looking.look_round(has_news=is_in_trouble or self._ends.have_moved)
+        commits = self._commits.read(looking.topology.brokers.keys(), has_offsets_topic=looking.has_offsets_topic)
         self._shares.read(self._commits.directory)
-        looking.look_again_for_strangers(commits, turn.number)
+        looking.look_again_for_strangers(commits)
         self._members.describe_if_due(self._commits.directory, looking.topology.brokers.keys())
         layout = self._rows.lay_out(self._commits, self._shares, looking.topology, self._members.topics_read)
-        observed = self._observe(layout, commits, turn)
+        observed = self._observe(layout, commits)
         self._begin_anew_if_nobody_answers()
-        return self._apply(observed, turn, looking.silence(), commits.problems)
+        return self._apply(observed, looking.silence(), commits.problems)
 
     # -- gather ----------------------------------------------------------------------------------
 
@@ -122,20 +119,11 @@ class Cycle:
             self._brokers.connect()
             self._looking.begin_with_new_client()
 
-    def _look_round(self, *, has_news: bool) -> Turn:
-        """Whose turn it is, among the groups that there are now."""
-        self._looking.look_round(has_news=has_news)
-        groups = self._commits.groups
-        if self._turns is None:
-            return everybodys_turn(len(groups))
-        return self._turns.next(groups, self._commits.topics, self._rows.snapshot)
-
-    def _observe(self, layout: Layout, commits: CommitRound, turn: Turn) -> Observed:
+    def _observe(self, layout: Layout, commits: CommitRound) -> Observed:
         causes, topology = Causes(), self._looking.topology
         observed = nothing_observed(layout)
         is_doubtful = with_commits(observed, layout, commits, causes)
-        needed = self._rows.needed(turn.is_due[layout.group])
-        tables = self._ends.read(layout, topology, needed, causes, turn.number)
+        tables = self._ends.read(layout, topology, self._rows.needed(), causes)
         is_doubtful |= with_ends(observed, layout, tables, self._rows.is_committed_only)
         is_doubtful |= with_shares(observed, layout, self._shares.topics, self._shares.newest, causes)
         self._ends.doubt(np.unique(layout.place[has_gone_backward(observed, self._rows.snapshot)]))
@@ -147,10 +135,9 @@ class Cycle:
 
     # -- decide and apply ------------------------------------------------------------------------
 
-    def _apply(self, observed: Observed, turn: Turn, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
+    def _apply(self, observed: Observed, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
         rows, directory = self._rows, self._commits.directory
-        is_due = turn.is_due[rows.layout.group]
-        rows.snapshot = settled(observed, rows.snapshot, is_due)
+        rows.snapshot = settled(observed, rows.snapshot)
         residue = rows.residue(directory, self._clock.monotonic())
         view = ClusterView(
             cluster=self._cluster,
@@ -166,16 +153,16 @@ class Cycle:
         )
         self._store.replace(view)
         if self._keep is not None:
-            self._keep(self._sample(observed, turn))
-        read = int(((rows.snapshot.cause == 0) & is_due).sum())
-        return Outcome(read, int(is_due.sum()), tuple(self._liveness.failures))
+            self._keep(self._sample(observed))
+        read = int((rows.snapshot.cause == 0).sum())
+        return Outcome(read, len(rows.layout), tuple(self._liveness.failures))
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]
         unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
         return unread | self._shares.unread()
 
-    def _sample(self, observed: Observed, turn: Turn) -> Sample:
+    def _sample(self, observed: Observed) -> Sample:
         rows, layout = self._rows, self._rows.layout
         is_stale = rows.treatment.is_outside | rows.treatment.is_abandoned
         return Sample(
@@ -185,8 +172,7 @@ class Cycle:
             layout=layout,
             observed=observed,
             state=np.where(is_stale, State.STALE, rows.snapshot.state).astype(np.int8),
-            is_due=turn.is_due[layout.group],
-            interval_seconds=(turn.every * np.float32(self._interval)).astype(np.float32)[layout.group],
+            interval_seconds=self._interval,
             members=self._members_of(layout),
             is_committed_only=rows.is_committed_only,
         )
@@ -213,4 +199,4 @@ class Cycle:
         observed = replace(observed, causes=causes.table())
         problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
         silence = None if self._looking.has_heard_everybody else reason
-        return self._apply(observed, everybodys_turn(len(layout.groups)), silence, problems)
+        return self._apply(observed, silence, problems)

@@ -70,14 +70,14 @@ class Ends:
         """Whether the last answers say that Metadata has news."""
 
     def read(
-        self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags], causes: Causes, turn: int = 0
+        self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags], causes: Causes
     ) -> dict[Isolation, EndTable]:
-        """The newest ends; `needed`: per isolation level the places that some row wants in this turn."""
+        """The newest ends; `needed`: per isolation level the places that some row wants."""
         self.have_moved = False
         leaders = self._plans.leaders(layout, topology)
         starts = self._starts = _moved(self._starts, layout, leaders)
         tables = {
-            level: self._read_level(self._plans.plan((level, turn), layout, leaders, wanted, LATEST, level), causes)
+            level: self._read_level(self._plans.plan(layout, leaders, wanted, LATEST, level), causes)
             for level, wanted in needed.items()
         }
         for table in tables.values():
@@ -144,7 +144,7 @@ class Ends:
                 self._starts_read = now
             # Those that are asked for out of turn are others each time: no plan of theirs is kept.
             plans = self._plans if is_due else Plans()
-            self._read_starts(starts, plans.plan(("starts", 0), layout, leaders, asked, EARLIEST, level), now)
+            self._read_starts(starts, plans.plan(layout, leaders, asked, EARLIEST, level), now)
         return starts.known
 
     def _read_starts(self, starts: _Starts, plan: OffsetPlan, now: float) -> None:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
-import numpy as np
-
 from adapter.sampling import Sample
 
 
@@ -89,7 +87,7 @@ def weighed(sample: Sample) -> Waiting:
     seen = sample.observed
     columns = (
         *(seen.committed, seen.commit_received, seen.commit_cause, seen.log_end, seen.end_received, seen.end_cause),
-        *(seen.log_start, sample.state, sample.is_due, sample.interval_seconds, sample.members),
+        *(seen.log_start, sample.state, sample.members),
         sample.is_committed_only,
     )
-    return Waiting(sample, sum(column.nbytes for column in columns), int(np.count_nonzero(sample.is_due)))
+    return Waiting(sample, sum(column.nbytes for column in columns), len(sample.layout))

@@ -51,11 +51,10 @@ class Rows:
 
 
 def rows_of(samples: Iterable[Sample]) -> Rows | None:
-    """All rows that were due, sorted by cluster, group, topic, partition and time; None where there are none."""
-    due = [sample for sample in samples if sample.is_due.any()]
+    """All rows, sorted by cluster, group, topic, partition and time; None where there are none."""
     # By time as well: the clock may have been set back.
-    due.sort(key=lambda sample: (sample.cluster, sample.sampled_at))
-    clusters = [_of_cluster(list(own)) for _, own in groupby(due, key=lambda sample: sample.cluster)]
+    ordered = sorted((s for s in samples if len(s.layout)), key=lambda sample: (sample.cluster, sample.sampled_at))
+    clusters = [_of_cluster(list(own)) for _, own in groupby(ordered, key=lambda sample: sample.cluster)]
     return joined(clusters) if clusters else None
 
 
@@ -91,7 +90,7 @@ def _of_layout(samples: list[Sample]) -> Rows:
     columns = {
         "sampled_at": np.tile(_microseconds(np.array([sample.sampled_at for sample in samples])), len(layout)),
         "received_at": np.where(log_end >= 0, received, NULL),
-        "interval_seconds": cycles([sample.interval_seconds for sample in samples]),
+        "interval_seconds": np.tile(np.array([s.interval_seconds for s in samples], np.float32), len(layout)),
         "cluster": np.zeros(len(log_end), dtype=np.int32),
         "group": series(layout.group),
         "topic": series(layout.topic),
@@ -112,9 +111,7 @@ def _of_layout(samples: list[Sample]) -> Rows:
         "state": STATES,
         "isolation": ISOLATIONS,
     }
-    rows = Rows(columns, names)
-    is_due = cycles([sample.is_due for sample in samples])
-    return rows if is_due.all() else rows.chosen(is_due)
+    return Rows(columns, names)
 
 
 def _microseconds(seconds: NDArray[np.float64], to_epoch: float = 0.0) -> NDArray[np.int64]:

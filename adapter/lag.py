@@ -26,36 +26,8 @@ START_NOT_READ = Cause(State.UNKNOWN, "its log start has not been read yet")
 OLDER_THAN_BEFORE = Cause(State.UNKNOWN, "a broker that has just come back gives older offsets than before")
 
 
-def settled(observed: Observed, before: Snapshot, is_due: Flags | None = None) -> Snapshot:
-    """The snapshot after a cycle; `before` has the same layout. Rows that were not due (None: all were) stand."""
-    after = _settled(observed, before)
-    return after if is_due is None or is_due.all() else _kept(after, before, is_due)
-
-
-def _kept(after: Snapshot, before: Snapshot, is_due: Flags) -> Snapshot:
-    """`after` where rows were due; causes of the others are among those that are known now."""
-    causes = list(after.causes)
-    still = np.unique(before.cause[~is_due])
-    table = []
-    for cause in (before.causes[code] for code in still.tolist()):
-        if cause not in causes:
-            causes.append(cause)
-        table.append(causes.index(cause))
-    kept_cause = np.array(table, dtype=np.int32)[np.searchsorted(still, before.cause).clip(max=len(still) - 1)]
-    return replace(
-        after,
-        committed=np.where(is_due, after.committed, before.committed),
-        log_end=np.where(is_due, after.log_end, before.log_end),
-        log_start=np.where(is_due, after.log_start, before.log_start),
-        received=np.where(is_due, after.received, before.received),
-        state=np.where(is_due, after.state, before.state),
-        beyond=np.where(is_due, after.beyond, before.beyond),
-        cause=np.where(is_due, after.cause, kept_cause),
-        causes=tuple(causes),
-    )
-
-
-def _settled(observed: Observed, before: Snapshot) -> Snapshot:
+def settled(observed: Observed, before: Snapshot) -> Snapshot:
+    """The snapshot after a cycle; `before` has the same layout."""
     log_start = np.where(observed.log_start == NOT_KNOWN, before.log_start, observed.log_start)
     # An older start may be of the log before: it counts for the last good row, never for a newer one.
     is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (observed.log_start != NOT_KNOWN)

@@ -41,8 +41,8 @@ class Looking:
         self._topology_read = self._groups_listed = float("-inf")
         self._metadata_from = 0
         self._is_new_client = True
-        self._strangers: dict[int, frozenset[tuple[str, int]]] = {}
-        self._looked_at: dict[int, tuple[object, ...]] = {}
+        self._strangers: frozenset[tuple[str, int]] = frozenset()
+        self._looked_at: tuple[object, ...] = ()
         self._watched_of: Topology | None = None
         self._watched: frozenset[str] = frozenset()
 
@@ -65,10 +65,10 @@ class Looking:
         if present:
             self._commits.list_groups(present, self.topology.brokers.keys())
 
-    def look_again_for_strangers(self, commits: CommitRound, turn: int) -> None:
+    def look_again_for_strangers(self, commits: CommitRound) -> None:
         """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle."""
         looked_at = (self.topology, *(part.columns.shape for part in commits.parts))
-        if self._looked_at.get(turn) == looked_at:
+        if self._looked_at == looked_at:
             return
         strangers = frozenset(
             (topic, partition)
@@ -76,10 +76,9 @@ class Looking:
             for topic, partition in part.learnt.largest.items()
             if self._is_strange(topic, partition)
         )
-        if strangers.difference(*self._strangers.values()):
+        if strangers - self._strangers:
             self._read_topology(self._monotonic(), is_second_look=True)
-        self._strangers[turn] = strangers
-        self._looked_at[turn] = looked_at
+        self._strangers, self._looked_at = strangers, looked_at
 
     def _is_strange(self, topic: str, partition: int) -> bool:
         known = self.topology.topics.get(topic)

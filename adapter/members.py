@@ -31,14 +31,11 @@ class Members:
         liveness: Liveness,
         monotonic: Callable[[], float],
         interval: float,
-        wanted: Callable[[], Collection[str]] = frozenset,
     ) -> None:
-        """`wanted` gives the groups that do not wait for the next request where there are too many for one."""
         self._brokers = brokers
         self._liveness = liveness
         self._monotonic = monotonic
         self._slack = interval / 2
-        self._wanted = wanted
         self._described: dict[int, float] = {}
         self._turns: dict[tuple[int, Kind], float] = {}
         self._asked: dict[str, float] = {}
@@ -74,10 +71,9 @@ class Members:
             if node is not None and node in due and standing.phase is not Phase.EMPTY:
                 waiting.setdefault(node, {}).setdefault(standing.kind, []).append(group)
         plans: dict[Kind, dict[int, list[str]]] = {}
-        wanted = frozenset(self._wanted() if waiting else ())
         for node, by_kind in waiting.items():
             kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
-            first = sorted(by_kind[kind], key=lambda group: (group not in wanted, self._asked.get(group, NEVER)))
+            first = sorted(by_kind[kind], key=lambda group: self._asked.get(group, NEVER))
             plans.setdefault(kind, {})[node] = first[:GROUPS_PER_REQUEST]
             self._described[node] = self._turns[node, kind] = now
         return plans

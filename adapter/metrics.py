@@ -13,7 +13,6 @@ from typing import Protocol
 from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of, fits, hint, where_known
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
 from adapter.folding import MetricValue, folded, oldest_of, worst_of
-from adapter.interest import Interest
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
 from adapter.snapshot import State
 from adapter.store import ClusterView
@@ -81,7 +80,7 @@ class Served:
 class Metrics:
     """Answers questions about the newest views, from memory."""
 
-    def __init__(self, settings: Settings, store: Views, clock: Clock, interest: Interest | None = None) -> None:
+    def __init__(self, settings: Settings, store: Views, clock: Clock) -> None:
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
         self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
         self._by_name = {served.name.lower(): served for served in self._served}
@@ -89,7 +88,6 @@ class Metrics:
         self._several_clusters = len(settings.clusters) > 1
         self._store = store
         self._clock = clock
-        self._interest = interest
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -128,10 +126,6 @@ class Metrics:
             if view.silence is not None:
                 raise ValueUnavailable(f"groups of cluster {view.cluster} are not known yet: {view.silence}")
         chosen = where_known([chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting])
-        if self._interest is not None:
-            # Whatever the answer turns out to be, somebody wants to know.
-            for one in chosen:
-                self._interest.note(one.view.cluster, one.groups)
         for one in chosen:
             self._refuse_missing_topics(one, served, asked)
             self._refuse_unseen_topics(one, served, asked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +22,6 @@ class OffsetPlan:
     layout: Layout
     leaders: Codes
     wanted: Flags
-    about: tuple[int, Isolation]
-    """Which offset is asked for, and at which isolation level."""
     questions: Sequence[OffsetQuestion]
     places: Sequence[Indexes]
     """Of each question: the places it is about, ascending."""
@@ -47,7 +45,7 @@ class Plans:
 
     def __init__(self) -> None:
         self._leaders: tuple[Layout, Topology, Codes] | None = None
-        self._plans: dict[Hashable, OffsetPlan] = {}
+        self._plans: dict[tuple[int, Isolation], OffsetPlan] = {}
 
     def leaders(self, layout: Layout, topology: Topology) -> Codes:
         """The leader of every place; the same object while layout and leaders stand."""
@@ -60,25 +58,18 @@ class Plans:
         self._leaders = (layout, topology, found)
         return found
 
-    def plan(
-        self, key: Hashable, layout: Layout, leaders: Codes, wanted: Flags, timestamp: int, level: Isolation
-    ) -> OffsetPlan:
-        """The plan that is kept under `key`, made anew if something has changed."""
-        known = self._plans.get(key)
+    def plan(self, layout: Layout, leaders: Codes, wanted: Flags, timestamp: int, level: Isolation) -> OffsetPlan:
+        """The plan for that offset and isolation level, made anew if something has changed."""
+        known = self._plans.get((timestamp, level))
         if known is not None and known.stands(layout, leaders, wanted):
             return known
         # Plans of a layout that has gone would never be used again.
         self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
-        for plan in self._plans.values():
-            # Turns in which the same is wanted share what is kept of the responses, which takes the most memory.
-            if plan.about == (timestamp, level) and plan.stands(layout, leaders, wanted):
-                self._plans[key] = plan
-                return plan
         questions, places = [], []
         for node, own in _places_by_leader(leaders, wanted):
             questions.append(OffsetQuestion(node, _by_topic(layout, own), timestamp, level))
             places.append(own)
-        made = self._plans[key] = OffsetPlan(layout, leaders, wanted, (timestamp, level), questions, places)
+        made = self._plans[timestamp, level] = OffsetPlan(layout, leaders, wanted, questions, places)
         return made
 
 

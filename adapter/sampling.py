@@ -21,16 +21,13 @@ class Sample:
     cluster: str
     sampled_at: float
     """Start of the cycle, in seconds since the epoch."""
+    interval_seconds: float
     to_epoch: float
     """What makes seconds of the monotonic clock seconds since the epoch."""
     layout: Layout
     observed: Observed
     state: NDArray[np.int8]
     """`State`, stale rows told as such."""
-    is_due: Flags
-    """Rows that were to be read in this cycle; the others are no part of the sample."""
-    interval_seconds: NDArray[np.float32]
-    """Of the row's group."""
     members: Codes
     """Of the row's group; NOT_ASKED where they were not described."""
     is_committed_only: Flags

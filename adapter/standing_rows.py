@@ -72,11 +72,11 @@ class StandingRows:
         found: Flags = by_group[layout.group]
         return found
 
-    def needed(self, is_due: Flags) -> dict[Isolation, Flags]:
-        """Per isolation level in use the places of the layout's table that some row wants which is due."""
+    def needed(self) -> dict[Isolation, Flags]:
+        """Per isolation level in use the places of the layout's table that some row wants."""
         rows = {
-            Isolation.READ_UNCOMMITTED: is_due & ~self.is_committed_only,
-            Isolation.READ_COMMITTED: is_due & self.is_committed_only,
+            Isolation.READ_UNCOMMITTED: ~self.is_committed_only,
+            Isolation.READ_COMMITTED: self.is_committed_only,
         }
         needed = {}
         for level, wanted in rows.items():

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, TypeVar
 from adapter import settings_file
 from adapter.collector import Collectors
 from adapter.errors import AdapterError, SettingsInvalid
-from adapter.interest import Interest
 from adapter.metrics import Metrics
 from adapter.settings import Settings
 from adapter.store import Store
@@ -164,9 +163,8 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
     settings, tls = prepared.settings, prepared.tls
     telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
     history = _history(settings, telemetry)
-    interest = Interest(time.monotonic)
     keep = None if history is None else history.append
-    collectors = Collectors(settings, store, telemetry, time, keep, interest)
+    collectors = Collectors(settings, store, telemetry, time, keep)
     callers = ClusterCallers(prepared.cluster)
     listening = threading.Event()
     readiness = Readiness(
@@ -175,7 +173,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
             "authentication-settings": lambda: callers.knows_front_proxy,
         }
     )
-    metrics = Metrics(settings, store, time, interest)
+    metrics = Metrics(settings, store, time)
     api = create_app(
         metrics,
         callers,

@@ -26,8 +26,7 @@ HOW = (
     "one right after another, with the process's clock set forward to the next tick (10 s) between them; every third "
     "one reads Metadata and the groups too, every sixth one log starts and members as well. Medians. Beside it, in the "
     "same process after it, kafka-python's list_group_offsets for all groups and list_partition_offsets for all "
-    "partitions. Each group has been asked for by a selector a moment ago, but for the "
-    "rows that say otherwise."
+    "partitions."
 )
 
 
@@ -57,10 +56,6 @@ def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list
         if set(costs.outcomes) != {"complete"}:
             raise RigError(f"{who}: cycles were {', '.join(sorted(set(costs.outcomes)))}: see {home}")
         rows = cost_rows(who, costs.cycles, costs.admin, most)
-        if partitions == max(effort.partitions):
-            say("    the same, asked for by nobody")
-            idle = CyclePlan(plan.bootstrap_servers, WARM_UP, effort.timed_cycles, partitions, is_asked_for=False)
-            rows += cycle_rows(f"{who}, asked for by nobody", run(idle, home / "idle").cycles)
     return rows, median_cpu(plain(costs.cycles))
 
 

@@ -14,18 +14,13 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
-from adapter.choosing import Exactly
 from adapter.collector import Collector
-from adapter.errors import AdapterError
 from adapter.history import History
 from adapter.history_files import files_at
-from adapter.interest import Interest
-from adapter.metrics import Metrics
 from adapter.settings import History as HistorySettings
 from adapter.settings import Settings
 from adapter.store import Store
@@ -34,7 +29,6 @@ from local.kafka_admin import admin
 from local.processes import RigError, start
 
 CYCLE_TIMEOUT_SECONDS = 60.0
-ASKED_AGAIN_SECONDS = 30.0
 _real_monotonic = time.monotonic
 
 
@@ -45,8 +39,6 @@ class CyclePlan:
     cycles: int
     rows: int
     """Of group and partition: a cycle that has another number of them is none that should be measured."""
-    is_asked_for: bool = True
-    """Whether each group was asked for a moment ago, as by an HPA."""
     admin_rounds: int = 0
     history: str = ""
     """Where a history is kept; empty: nowhere."""
@@ -106,11 +98,9 @@ class _Stopwatch(Telemetry):
         self.taken: list[Cost] = []
         self.outcomes: list[str] = []
         self.is_done = threading.Event()
-        self.ask_for_all: list[Any] = []
         self._plan = plan
         self._clock = clock
         self._interval = interval
-        self._asked = float("-inf")
         self._is_looking = False
         self._began = _spent()
 
@@ -128,10 +118,6 @@ class _Stopwatch(Telemetry):
             self.is_done.set()
             return
         self._clock.ahead += max(0.0, self._interval - seconds)
-        if self._plan.is_asked_for and time.monotonic() - self._asked >= ASKED_AGAIN_SECONDS:
-            self._asked = time.monotonic()
-            for ask in self.ask_for_all:
-                ask()
         self._began = _spent()
 
 
@@ -144,12 +130,9 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
         {"clusters": [{"name": "main", "bootstrapServers": plan.bootstrap_servers.split(",")}]}
     )
     stopwatch, store = _Stopwatch(plan, clock, settings.collection.interval), Store(["main"])
-    interest = Interest(clock.monotonic)
-    metrics = Metrics(settings, store, time, interest)
-    stopwatch.ask_for_all.append(lambda: _ask_for_all(metrics, store))
     history = _history(plan, stopwatch)
     keep = history.append if history else None
-    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, keep, interest)
+    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, keep)
     # As the server does before it serves.
     gc.collect()
     gc.freeze()
@@ -172,15 +155,6 @@ def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
         return None
     settings = HistorySettings.model_validate({"location": plan.history})
     return History(settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), time, "benchmark")
-
-
-def _ask_for_all(metrics: Metrics, store: Store) -> None:
-    """A question for each group, as its HPA has one."""
-    for group in store.views[0].layout.groups:
-        try:
-            metrics.read("kafka_consumergroup_lag", [Exactly("group", frozenset({group}))])
-        except AdapterError:
-            continue  # a group that has no value yet; what counts is that it was asked for
 
 
 def _admin_rounds(plan: CyclePlan, groups: Sequence[str], partitions: Sequence[TopicPartition]) -> list[Cost]:

@@ -12,7 +12,6 @@ from typing import Any
 from adapter.directory import Kind
 from adapter.folding import MetricValue
 from adapter.looking import LOOK_SECONDS
-from adapter.metrics import Metrics
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka, Partition, Rig
 
@@ -49,15 +48,14 @@ class Truth:
 class World:
     """Settings with or without rules; `is_calm`: things change, and nothing breaks."""
 
-    def __init__(self, seed: int, *, has_rules: bool, small_rows: int, max_age: str, is_calm: bool) -> None:
+    def __init__(self, seed: int, *, has_rules: bool, max_age: str, is_calm: bool) -> None:
         self.random = random.Random(seed)  # noqa: S311 - the same worlds every time, no secret
         self.is_calm, self.has_rules = is_calm, has_rules
         self.kafka = Kafka(topics={OFFSETS_TOPIC: [1, 2, 3]}, kinds={SHARED: Kind.SHARE})
         self.kafka.commits[SHARED], self.kafka.shares[SHARED] = {}, {}
         settings = samples.settings(rules=RULES if has_rules else [], collection={"interval": "10s", "maxAge": max_age})
-        self.rig = Rig(self.kafka, settings, small_rows=small_rows)
-        # Asked by somebody whom the cycle does not hear of, or it would never be slow.
-        self.metrics = Metrics(settings, self.rig.store, self.rig.clock)
+        self.rig = Rig(self.kafka, settings)
+        self.metrics = self.rig.metrics
         self.truths: list[tuple[float, dict[tuple[str, Partition], Truth]]] = []
         self._made = 0
         for topic in TOPICS:

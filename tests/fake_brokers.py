@@ -7,7 +7,6 @@ remembered as `(kind, node)`.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TypeVar
 
 import numpy as np
@@ -17,7 +16,6 @@ from adapter.brokers import Brokers, Probe
 from adapter.choosing import Requirement
 from adapter.cycle import Cycle, Outcome
 from adapter.directory import Description, Kind, Listing, Phase, Standing
-from adapter.interest import Interest
 from adapter.metrics import Metrics, Reading
 from adapter.questions import EARLIEST, CommitQuestion, OffsetQuestion
 from adapter.responses import Columns
@@ -26,7 +24,6 @@ from adapter.sampling import Sample
 from adapter.settings import Settings
 from adapter.store import ClusterView, Store
 from adapter.topology import Topic, Topology
-from adapter.turns import SMALL_ROWS, Turns
 from adapter.wire import (
     COORDINATOR_LOADING,
     NOT_COORDINATOR,
@@ -325,7 +322,6 @@ class Rig:
         kafka: Kafka,
         settings: Settings | None = None,
         cluster: str = "main",
-        small_rows: int = SMALL_ROWS,
     ) -> None:
         self.kafka = kafka
         self.settings = settings or samples.settings()
@@ -336,13 +332,8 @@ class Rig:
         interval = self.settings.collection.interval
         self.samples: list[Sample] = []
         """What the newest cycle handed over to be kept."""
-        self.interest = Interest(self.clock.monotonic)
-        asked_for = partial(self.interest.recent, cluster)
-        turns = Turns(interval, self.settings.collection.max_age, watching.named_groups, asked_for, small_rows)
-        self.cycle = Cycle(
-            cluster, interval, watching, self.brokers, self.store, self.clock, turns, keep=self.samples.append
-        )
-        self.metrics = Metrics(self.settings, self.store, self.clock, self.interest)
+        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock, keep=self.samples.append)
+        self.metrics = Metrics(self.settings, self.store, self.clock)
 
     def run(self, cycles: int = 1) -> Outcome:
         """So many cycles, an interval apart; the clock stands where the last one read. Gives its outcome."""

@@ -20,7 +20,7 @@ TO_EPOCH = SAMPLED - 500.0
 
 def sample(layout: Layout | None = None, *, at: float = SAMPLED, cluster: str = "main", **columns: Any) -> Sample:  # noqa: ANN401 - a column's values
     """All rows of `layout` read within a second: commit 7, end 10, start 0; `columns` of the sample replace them."""
-    layout = layout or samples.layout([("billing", "orders", 1)])
+    layout = samples.layout([("billing", "orders", 1)]) if layout is None else layout
     rows = len(layout)
     observed = nothing_observed(layout)
     observed.committed[:], observed.log_end[:], observed.log_start[:] = 7, 10, 0
@@ -33,8 +33,7 @@ def sample(layout: Layout | None = None, *, at: float = SAMPLED, cluster: str = 
         layout=layout,
         observed=observed,
         state=np.full(rows, State.OK, dtype=np.int8),
-        is_due=np.ones(rows, dtype=bool),
-        interval_seconds=np.full(rows, 10, dtype=np.float32),
+        interval_seconds=10.0,
         members=np.full(rows, NOT_ASKED, dtype=np.int32),
         is_committed_only=np.zeros(rows, dtype=bool),
     )

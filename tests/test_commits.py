@@ -11,7 +11,6 @@ from adapter.directory import Directory
 from adapter.liveness import Liveness
 from adapter.settings import Settings
 from adapter.snapshot import State
-from adapter.turns import everybodys_turn
 from tests import samples
 from tests.fake_brokers import NOBODY, FakeBrokers, Kafka
 from tests.samples import SteppedClock
@@ -45,7 +44,7 @@ class Rounds:
         self.brokers.asked_for.clear()
         self.clock.seconds += 10
         self.liveness.begin_cycle()
-        return self.commits.read(NODES, everybodys_turn(len(self.commits.groups)), has_offsets_topic=has_offsets_topic)
+        return self.commits.read(NODES, has_offsets_topic=has_offsets_topic)
 
     @property
     def plan(self) -> object:

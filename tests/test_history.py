@@ -11,6 +11,7 @@ from adapter import history as module
 from adapter.history import FileNames, History, stamp_text, writer_name
 from adapter.history_rows import Rows
 from adapter.history_trouble import HistoryUnwritable
+from adapter.snapshot import NO_LAYOUT
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.processes import wait_until
 from tests import samples
@@ -315,9 +316,9 @@ def exposed(rig: Rig) -> str:
     return rig.telemetry.exposition()[0].decode()
 
 
-def test_a_sample_without_due_rows_makes_no_file() -> None:
+def test_a_sample_without_rows_makes_no_file() -> None:
     rig = Rig()
-    rig.history.append(sample(is_due=[False, False]))
+    rig.history.append(sample(NO_LAYOUT))
     rig.round_after(300)
 
     assert (rig.files.written, rig.metric("buffered_rows")) == ({}, 0)

@@ -6,7 +6,6 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,7 @@ from adapter.history_contract import SAMPLES, VERSION_KEY
 from adapter.history_parquet import SCHEMA, encoded
 from adapter.history_rows import STATES, by_hour, rows_of
 from adapter.sampling import Sample
-from adapter.snapshot import NEVER, State, layout_of
+from adapter.snapshot import NEVER, NO_LAYOUT, State, layout_of
 from tests import samples
 from tests.histories import SAMPLED, TO_EPOCH, observing, read_back, sample
 
@@ -88,16 +87,15 @@ def test_no_other_library_is_loaded_to_write_a_file() -> None:
         "from adapter.history_parquet import encoded\n"
         "from adapter.history_rows import rows_of\n"
         "from tests.histories import sample\n"
-        "assert encoded(rows_of([sample(), sample(at=1_795_003_010.0, is_due=[False, True])])).size\n"
+        "assert encoded(rows_of([sample(), sample(at=1_795_003_010.0)])).size\n"
         "sys.exit('pandas' in sys.modules)\n"
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_a_row_that_was_not_due_is_not_kept() -> None:
-    assert [row["partition"] for row in kept(sample(is_due=[False, True]))] == [1]
-    assert rows_of([sample(is_due=[False, False])]) is None
+def test_samples_without_rows_come_to_nothing() -> None:
+    assert rows_of([sample(NO_LAYOUT)]) is None
 
 
 def test_rows_are_sorted_by_series_through_changes_of_the_layout() -> None:
@@ -138,7 +136,7 @@ series = st.tuples(st.sampled_from("ab"), st.sampled_from("st"), st.integers(0, 
 
 @st.composite
 def some_samples(draw: st.DrawFn) -> list[Sample]:
-    """Cycles of two clusters, whose rows come, go and are read or not, by a clock that may be set back."""
+    """Cycles of two clusters, whose rows come and go, by a clock that may be set back."""
     times = draw(st.permutations(range(6)))
     layouts = [samples.layout(draw(st.sets(series, min_size=1, max_size=4))) for _ in range(2)]
     made = []
@@ -153,7 +151,6 @@ def some_samples(draw: st.DrawFn) -> list[Sample]:
             layout,
             at=at,
             cluster=draw(st.sampled_from(["main", "eu"])),
-            is_due=column(st.booleans()),
             state=column(st.sampled_from(State)),
             members=column(st.integers(-1, 9)),
         )
@@ -193,7 +190,7 @@ def plainly(seen: Sample, row: int) -> dict[str, Any]:
 @settings(deadline=None)  # the first file that is read back loads pandas
 @given(some_samples())
 def test_whatever_was_seen_is_read_back_row_by_row(given: list[Sample]) -> None:
-    expected = [plainly(seen, int(row)) for seen in given for row in np.flatnonzero(seen.is_due)]
+    expected = [plainly(seen, int(row)) for seen in given for row in range(len(seen.layout))]
 
     def key(row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in ("cluster", "group", "topic", "partition", "sampled_at"))

@@ -25,8 +25,7 @@ class Descriptions:
         self.clock = SteppedClock()
         self.brokers = FakeBrokers(self.kafka, self.clock)
         self.liveness = Liveness(self.brokers.probe, self.clock.monotonic)
-        self.wanted: set[str] = set()
-        self.members = Members(self.brokers, self.liveness, self.clock.monotonic, INTERVAL, lambda: self.wanted)
+        self.members = Members(self.brokers, self.liveness, self.clock.monotonic, INTERVAL)
         self.lists("billing", "audit")
 
     def lists(self, *groups: str, phase: Phase = Phase.STABLE) -> None:
@@ -109,20 +108,6 @@ def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:
 
     ((_, asked),) = descriptions.run()
     assert asked == {1: tuple(names[-2:] + names[: GROUPS_PER_REQUEST - 2])}
-
-
-def test_groups_that_somebody_asks_for_do_not_wait_for_the_next_request() -> None:
-    descriptions = Descriptions()
-    names = [f"group-{number}" for number in range(2 * GROUPS_PER_REQUEST)]
-    descriptions.kafka.coordinators |= dict.fromkeys(names, 1)
-    descriptions.lists(*names)
-    descriptions.wanted = {names[-1], "elsewhere"}
-    for _ in range(3):
-        ((_, asked),) = descriptions.run()
-        descriptions.run(MINUTE - 1)
-
-        assert isinstance(asked, dict)
-        assert asked[1][0] == names[-1]
 
 
 def test_without_groups_that_have_members_nobody_is_asked() -> None:

@@ -5,21 +5,18 @@ import os
 import pytest
 
 from adapter.errors import NothingChosen, ValueUnavailable
-from adapter.turns import SMALL_ROWS
 from tests.changing_world import GROUPS, World
 
 WORLDS, CYCLES = int(os.environ.get("PROMISE_WORLDS", "6")), 60
 
 
 @pytest.mark.parametrize("is_calm", [True, False], ids=["calm", "broken"])
-@pytest.mark.parametrize(("small_rows", "max_age"), [(SMALL_ROWS, "60s"), (0, "60s"), (0, "160s")])
+@pytest.mark.parametrize("max_age", ["60s", "160s"])
 @pytest.mark.parametrize("has_rules", [False, True], ids=["without rules", "with rules"])
-def test_what_is_served_was_true_since_the_time_it_carries(
-    *, has_rules: bool, small_rows: int, max_age: str, is_calm: bool
-) -> None:
+def test_what_is_served_was_true_since_the_time_it_carries(*, has_rules: bool, max_age: str, is_calm: bool) -> None:
     served = 0
     for seed in range(WORLDS):
-        world = World(seed, has_rules=has_rules, small_rows=small_rows, max_age=max_age, is_calm=is_calm)
+        world = World(seed, has_rules=has_rules, max_age=max_age, is_calm=is_calm)
         for cycle in range(CYCLES):
             world.move_on()
             world.break_something()

@@ -24,7 +24,7 @@ from local.processes import wait_until
 from tests.samples import SHORT_NAMES, wants
 
 ALL_DUE_SECONDS = 61.0
-"""After so long everything that is read in turns is due."""
+"""After this time everything that is read at intervals is due."""
 WAIT_SECONDS = 60.0
 """For what Kafka does in a moment, on a machine that is busy with something else."""
 
@@ -59,7 +59,7 @@ class InProcess:
         return self.cycle.run_once()
 
     def put_forward(self, seconds: float = ALL_DUE_SECONDS) -> None:
-        """Make what is read in turns due in the next cycle."""
+        """Make everything that is read at intervals due in the next cycle."""
         self.clock.ahead += seconds
 
     def look_round(self) -> Outcome:
