@@ -149,7 +149,10 @@ class AuthenticationWatch:
 
 def certificates_of(bundle: str) -> list[x509.Certificate]:
     """The certificates of a PEM bundle, in its order; none for an empty one; ValueError if one cannot be read."""
-    return x509.load_pem_x509_certificates(bundle.encode()) if bundle.strip() else []
+    try:
+        return x509.load_pem_x509_certificates(bundle.encode()) if bundle.strip() else []
+    except x509.InvalidVersion as error:
+        raise ValueError(str(error)) from error
 
 
 def _bundle(data: Data, key: str) -> str:

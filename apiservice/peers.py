@@ -57,10 +57,13 @@ class Peers:
         return verdict
 
     def _examine(self, chain: Chain) -> Verdict:
+        """OpenSSL accepted the chain in the handshake; what `cryptography` cannot read in it proves nothing."""
         try:
-            certificates = [x509.load_der_x509_certificate(part) for part in chain]
-        except ValueError:
+            return self._proven([x509.load_der_x509_certificate(part) for part in chain])
+        except (ValueError, x509.InvalidVersion):
             return _NOBODY
+
+    def _proven(self, certificates: list[x509.Certificate]) -> Verdict:
         leaf, intermediates = certificates[0], certificates[1:]
         proof = _prove(self._front_proxies, leaf, intermediates)
         if proof is not None and self._is_allowed(leaf):

@@ -3,7 +3,6 @@
 Apart from `__main__`, so that `--help` and `certificates` need not load any of it.
 """
 
-import asyncio
 import contextlib
 import datetime
 import functools
@@ -30,7 +29,7 @@ from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.app import create_app, create_metrics_app
 from apiservice.authentication import Authentication, AuthenticationWatch
 from apiservice.callers import ClusterCallers
-from apiservice.certificates import PairFiles, ServingTls, self_signed_files
+from apiservice.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
 from apiservice.cluster import Cluster, connect
 from apiservice.health import Readiness
 from apiservice.issuing import service_names
@@ -43,7 +42,6 @@ logger = logging.getLogger(__name__)
 
 Made = TypeVar("Made")
 
-RELOAD_SECONDS = 5.0
 COLLECTOR_STOP_SECONDS = 5.0  # beside the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 GC_THRESHOLD = 50_000
@@ -204,7 +202,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
         (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
         on_started,
         on_stopping,
-        background=(functools.partial(_reload_certificates, tls),),
+        background=(functools.partial(keep_reloading, tls),),
     )
     api.close()
     watch.stop(timeout_seconds=1.0)
@@ -246,12 +244,6 @@ def _favour_readers() -> None:
 def _trust(tls: ServingTls, callers: ClusterCallers, authentication: Authentication) -> None:
     tls.trust(authentication)
     callers.trust(authentication)
-
-
-async def _reload_certificates(tls: ServingTls) -> None:
-    while True:
-        await asyncio.sleep(RELOAD_SECONDS)
-        tls.reload_if_changed()
 
 
 def _place(listening: socket.socket) -> str:

@@ -79,6 +79,13 @@ class Authority:
         return Issued(_signed(builder, self.name, self.own.key), key)
 
 
+def version_4(certificate: str) -> bytes:
+    """The certificate (PEM) with a version that no standard knows: OpenSSL serves it, `cryptography` refuses it."""
+    der, version_3 = ssl.PEM_cert_to_DER_cert(certificate), bytes.fromhex("a003020102")
+    assert der.count(version_3) == 1
+    return ssl.DER_cert_to_PEM_cert(der.replace(version_3, bytes.fromhex("a003020103"))).encode()
+
+
 def authentication(
     proxies: "str | Authority", clients: "str | Authority", allowed_names: tuple[str, ...] = ("front-proxy-client",)
 ) -> Authentication:

@@ -5,6 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.authorities import SERVER, Authority, version_4
+
+SERVERS = Authority("serving-ca")
+ON_ANY_PORT = (
+    *("--bind-address", "127.0.0.1", "--secure-port", "0"),
+    *("--metrics-bind-address", "127.0.0.1", "--metrics-port", "0"),
+)
 SETTINGS = """
 clusters:
   - name: main
@@ -61,3 +68,18 @@ def test_an_unknown_flag_is_named() -> None:
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "--boostrap-servers" in refused.stderr
     assert "Traceback" not in refused.stderr
+
+
+def test_a_certificate_that_cannot_be_served_ends_the_start_with_one_sentence(tmp_path: Path) -> None:
+    pair = SERVERS.issue("localhost", usages=(SERVER,), dns_names=("localhost",)).write(tmp_path, "tls")
+    certificate, key = pair
+    flags = ("--tls-cert-file", certificate, "--tls-private-key-file", key)
+    for content in (b"", b"nothing", version_4(certificate.read_text())):
+        certificate.write_bytes(content)
+
+        refused = ended("serve", "--bootstrap-servers", "127.0.0.1:1", *flags, *ON_ANY_PORT)
+
+        told = [line for line in refused.stderr.splitlines() if "tls.crt" in line]
+        assert (refused.returncode, len(told)) == (2, 1)
+        assert told[0].startswith(f"kafka-lag-adapter: {certificate} holds no certificate that can be read")
+        assert "Traceback" not in refused.stderr

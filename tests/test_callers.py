@@ -1,12 +1,13 @@
 import asyncio
 import datetime
+import ssl
 
 import pytest
 
 from apiservice.access import Attributes, Caller, Forbidden, ReviewUnavailable, Scope, Unauthorized
 from apiservice.authentication import AuthenticationInvalid, ClusterUnreachable, authentication_of
 from apiservice.callers import ANONYMOUS, ClusterCallers
-from tests.authorities import CLIENT, SERVER, Authority, Issued, authentication, config_map_data
+from tests.authorities import CLIENT, SERVER, Authority, Issued, authentication, config_map_data, version_4
 
 PROXIES, CLIENTS = Authority("front-proxy-ca"), Authority("kubernetes")
 PROXY = PROXIES.issue("front-proxy-client")
@@ -182,6 +183,13 @@ def test_a_client_certificate_names_user_and_groups() -> None:
 def test_a_strangers_certificate_is_refused_even_with_identity_headers() -> None:
     with pytest.raises(Unauthorized):
         identified(trusting(), request(Authority("stranger").issue("bob"), headers=AS_ALICE))
+
+
+def test_a_client_certificate_that_only_openssl_can_read_is_refused() -> None:
+    odd = ssl.PEM_cert_to_DER_cert(version_4(PROXY.pem).decode())
+
+    with pytest.raises(Unauthorized):
+        identified(trusting(), {"state": {"peer": (odd,)}, "headers": []})
 
 
 def test_certificates_prove_nothing_before_the_clusters_cas_are_known() -> None:

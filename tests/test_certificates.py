@@ -1,3 +1,4 @@
+import asyncio
 import base64
 import datetime
 import logging
@@ -13,8 +14,8 @@ import yaml
 from cryptography import x509
 
 from apiservice import issuing, replies
-from apiservice.certificates import CertificateUnusable, PairFiles, ServingTls, self_signed_files
-from tests.authorities import SERVER, Authority, Issued, authentication, client_context
+from apiservice.certificates import CertificateUnusable, PairFiles, ServingTls, keep_reloading, self_signed_files
+from tests.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
 
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
 NAME = "kafka-lag-adapter.lag.svc"
@@ -172,6 +173,100 @@ def test_a_pair_that_vanished_keeps_the_old_one(tmp_path: Path) -> None:
     tls.reload_if_changed()
     with accepting(tls.context) as port:
         assert handshake(port, client_context(tmp_path))
+
+
+def test_a_certificate_that_one_library_refuses_stops_no_later_renewal(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    files, odd = serving_pair(tmp_path), SERVERS.issue(NAME, usages=(SERVER,), dns_names=(NAME,))
+    tls = ServingTls(files)
+    with accepting(tls.context) as port:
+        before = handshake(port, client_context(tmp_path))
+        files.certificate.write_bytes(version_4(odd.pem))
+        files.key.write_bytes(odd.key_pem())
+        tls.reload_if_changed()
+        assert handshake(port, client_context(tmp_path)) == before
+        assert f"{files.certificate} holds no certificate that can be read" in caplog.text
+
+        serving_pair(tmp_path)
+        tls.reload_if_changed()
+
+        assert handshake(port, client_context(tmp_path)) != before
+
+
+def test_a_certificate_that_one_library_refuses_is_named_at_the_start(tmp_path: Path) -> None:
+    files = serving_pair(tmp_path)
+    files.certificate.write_bytes(version_4(SERVERS.issue(NAME).pem))
+
+    with pytest.raises(CertificateUnusable, match=r"tls\.crt holds no certificate that can be read"):
+        ServingTls(files)
+
+
+@pytest.mark.parametrize("looks", [1, 2, 3, 4])
+def test_a_certificate_that_vanishes_between_two_steps_stops_no_later_renewal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    files, seen, read = serving_pair(tmp_path), [], Path.read_bytes
+    tls = ServingTls(files)
+
+    def read_and_delete(path: Path) -> bytes:
+        content = read(path)
+        seen.append(path)
+        if len(seen) == looks:
+            files.certificate.unlink()
+        return content
+
+    with accepting(tls.context) as port:
+        before = handshake(port, client_context(tmp_path))
+        serving_pair(tmp_path)
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "read_bytes", read_and_delete)
+            tls.reload_if_changed()
+        serving_pair(tmp_path)
+        tls.reload_if_changed()
+
+        assert handshake(port, client_context(tmp_path)) != before
+
+
+def test_client_cas_are_rotated_while_the_serving_certificate_is_missing(tmp_path: Path) -> None:
+    files = serving_pair(tmp_path)
+    tls = ServingTls(files)
+    files.key.unlink()
+    with accepting(tls.context) as port:
+        tls.trust(authentication(PROXIES, CLIENTS))
+
+        assert is_accepted(port, tmp_path, PROXIES.issue("front-proxy-client"))
+
+
+def test_comments_between_the_clusters_cas_may_have_any_letters(tmp_path: Path) -> None:
+    tls = ServingTls(serving_pair(tmp_path))
+    with accepting(tls.context) as port:
+        tls.trust(authentication(f"# Zertifizierungsstelle für Proxys\n{PROXIES.pem}", CLIENTS))
+
+        assert is_accepted(port, tmp_path, PROXIES.issue("front-proxy-client"))
+
+
+def test_a_reload_that_fails_unexpectedly_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
+    class Failing:
+        def __init__(self) -> None:
+            self.attempts = 0
+            self.tried_twice = asyncio.Event()
+
+        def reload_if_changed(self) -> None:
+            self.attempts += 1
+            if self.attempts == 2:
+                self.tried_twice.set()
+            raise RuntimeError("unexpected")
+
+    async def run() -> None:
+        failing = Failing()
+        task = asyncio.create_task(keep_reloading(failing, every_seconds=0.001))
+        await asyncio.wait_for(failing.tried_twice.wait(), 5)
+        task.cancel()
+
+    asyncio.run(run())
+
+    assert "the serving certificate cannot be reloaded" in caplog.text
 
 
 def test_an_unusable_pair_is_refused_with_the_file(tmp_path: Path) -> None:
