@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from adapter.errors import some_of
+
 Answered = TypeVar("Answered")
 
 
@@ -35,5 +37,5 @@ class ClusterUnreachable(Exception):
     """No bootstrap server let us in; `failures` has one for each that was tried."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:
-        super().__init__("; ".join(failure.text for failure in failures))
+        super().__init__(some_of([failure.text for failure in failures]))
         self.failures = tuple(failures)

@@ -9,6 +9,7 @@ import numpy as np
 
 from adapter.brokers import Brokers
 from adapter.cycle import Cycle, Outcome
+from adapter.errors import some_of
 from adapter.metrics import Clock
 from adapter.rows import Watching
 from adapter.sampling import Keep
@@ -87,7 +88,7 @@ class Collector:
     def _tell(self, outcome: Outcome) -> None:
         """One line when something changes, not one per cycle."""
         troubles = sorted({failure.text for failure in outcome.failures})
-        told = f"{outcome.word}: {'; '.join(troubles)}" if troubles else outcome.word
+        told = f"{outcome.word}: {some_of(troubles, most=10)}" if troubles else outcome.word
         if told != self._told:
             self._told = told
             logger.log(

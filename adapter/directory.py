@@ -130,6 +130,7 @@ def _tells_nothing(listing: Listing | None) -> bool:
 
 def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Collection[str]) -> Directory:
     """The directory after OffsetFetch: who answered for a group is its coordinator, who refused is not any more."""
+    refused = frozenset(refused)
     kept = {group: node for group, node in known.coordinators.items() if group not in refused}
     return replace(known, coordinators={**kept, **answered})
 

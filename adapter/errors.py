@@ -7,6 +7,16 @@ AdapterError
 └── ValueUnavailable    there is something to say, but it is not known well enough to be said
 """
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def some_of(texts: Sequence[str], most: int = 3, separator: str = "; ") -> str:
+    """The first few texts, and how many more there are: nobody reads ten thousand."""
+    left_out = len(texts) - most
+    return separator.join([*texts[:most], *([f"and {left_out:,} more"] if left_out > 0 else [])])
+
 
 class AdapterError(Exception):
     """Anything that this product says went wrong; its text is meant for the user."""

@@ -8,6 +8,7 @@ from adapter.answers import Failure
 from adapter.brokers import Brokers
 from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits
 from adapter.ends import may_not_describe_topic
+from adapter.errors import some_of
 from adapter.liveness import Liveness
 from adapter.rows import Watching
 from adapter.topology import Topology, updated, wants_another_look
@@ -172,7 +173,7 @@ class Looking:
         """Why groups may exist that nobody has told us of."""
         failures = self._liveness.failures
         if not self.topology.brokers:
-            return "; ".join(failure.text for failure in failures) or "no broker has described the cluster yet"
+            return some_of([failure.text for failure in failures]) or "no broker has described the cluster yet"
         unheard = self._commits.directory.unheard(self.topology.brokers)
         if not unheard:
             return None

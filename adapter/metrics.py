@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of, fits, hint, where_known
-from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
+from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable, some_of
 from adapter.folding import MetricValue, folded, oldest_of, worst_of
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
 from adapter.snapshot import State
@@ -157,7 +157,7 @@ class Metrics:
                     raise ValueUnavailable(self._not_known(served, one.view, group, one.view.unread[group]))
 
     def _unknown(self, metric: str) -> str:
-        return f"no metric {metric[:80]!r} is served here; served are {', '.join(self.names)}"
+        return f"no metric {metric[:80]!r} is served here; served are {some_of(self.names, most=10, separator=', ')}"
 
     def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
         values = {"cluster": [view.cluster for view in views]}
@@ -239,7 +239,7 @@ class Metrics:
         if any(one.entries for one in told):
             return self._answer(served, told, version, tuple(warnings))
         if warnings:
-            raise ValueUnavailable("; ".join(warnings[:3]))
+            raise ValueUnavailable(some_of(warnings))
         raise NothingChosen(self._nothing(served, views, ()))
 
     def _without_bad_groups(self, served: Served, chosen: Chosen, now: float) -> tuple[Chosen, list[str]]:
@@ -263,5 +263,5 @@ def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirem
 
     A named metric without topics of its own is about those of the group's rule.
     """
-    own = (served.own.topics or ()) if served.own else ()
+    own = frozenset(served.own.topics or ()) if served.own else frozenset[str]()
     return [topic for topic in topics if (not own or topic in own) and fits("topic", topic, asked)]

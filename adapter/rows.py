@@ -18,6 +18,8 @@ from adapter.snapshot import Flags, Layout
 CYCLES_BEFORE_DROPPED = 3
 """So many answers running must lack a topic before its commits are believed to be gone: one proves nothing."""
 
+NO_TOPICS: frozenset[str] = frozenset()
+
 Absences = Mapping[str, int]
 """Topic -> in how many answers running the group's commits for it were missing."""
 
@@ -29,44 +31,65 @@ class Watching:
         self._settings = settings
         self.watches_group = settings.collection.groups.watches
         self.watches_topic = settings.collection.topics.watches
-        self._rules: dict[str, Rule | None] = {}
+        self._given: dict[str, _Given] = {}
         self._is_only_cluster = len(settings.clusters) == 1
         only = settings.clusters[0].name if self._is_only_cluster else None
         own = [metric for metric in settings.metrics if (metric.cluster or only) == cluster]
-        self.by_metrics: dict[str, frozenset[str]] = {}
+        topics_of: dict[str, set[str]] = {}
         for metric in own:
-            self.by_metrics[metric.group] = self.by_metrics.get(metric.group, frozenset()) | frozenset(
-                metric.topics or ()
-            )
+            topics_of.setdefault(metric.group, set()).update(metric.topics or ())
+        self.by_metrics = {group: frozenset(topics) for group, topics in topics_of.items()}
         rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
         self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
 
     def rule_for(self, group: str) -> Rule | None:
-        """The first rule that fits; looked up once for each group that there is."""
-        if group not in self._rules:
-            self._rules[group] = self._settings.rule_for(group)
-        return self._rules[group]
+        """The first rule that fits the group."""
+        return self._given_for(group).rule
 
     def forget_others(self, groups: Collection[str]) -> None:
-        """Other groups have gone; a name may be of any length, and new ones may come for ever."""
-        self._rules = {group: self._rules[group] for group in groups if group in self._rules}
+        """Drop what is cached for deleted groups; otherwise the cache grows without bound."""
+        self._given = {group: self._given[group] for group in groups if group in self._given}
 
     def topics_given_by_name(self, group: str) -> frozenset[str]:
         """Topics that count for the group whether Kafka knows it or not, and that are never stale."""
-        rule = self.rule_for(group)
-        of_rule = rule.topics if rule is not None and rule.group is not None and rule.topics else ()
-        return self.by_metrics.get(group, frozenset()) | frozenset(of_rule)
+        return self._given_for(group).topics_by_name
 
     def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
         """Topics without which the group has no value. A rule names no cluster: it means the one that has the group."""
         if self._is_only_cluster or is_known:
             return self.topics_given_by_name(group)
-        return self.by_metrics.get(group, frozenset())
+        return self.by_metrics.get(group, NO_TOPICS)
 
     def given_topics(self, group: str) -> frozenset[str]:
         """Those, and the ones of a rule that fits the group by a regular expression."""
-        rule = self.rule_for(group)
-        return self.topics_given_by_name(group) | frozenset(rule.topics or () if rule else ())
+        return self._given_for(group).topics
+
+    def _given_for(self, group: str) -> _Given:
+        """Cached: a cycle asks for every group and topic, and the settings may have thousands of rules."""
+        known = self._given.get(group)
+        if known is None:
+            rule = self._settings.rule_for(group)
+            of_rule = NO_TOPICS if rule is None else rule.topic_names
+            is_named = rule is not None and rule.group is not None
+            by_name = _joined(self.by_metrics.get(group, NO_TOPICS), of_rule if is_named else NO_TOPICS)
+            known = self._given[group] = _Given(rule, by_name, _joined(by_name, of_rule))
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the settings say of one group."""
+
+    rule: Rule | None
+    topics_by_name: frozenset[str]
+    topics: frozenset[str]
+
+
+def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """Their union; the same object where one of them adds nothing, so that groups share their rule's topics."""
+    if one >= other:
+        return one
+    return one | other if one else other
 
 
 def still_committed(
@@ -80,6 +103,7 @@ def still_committed(
         return known if known.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **known}
     if len(seen) == len(known) and all(topic in known and not known[topic] for topic in seen):
         return known
+    seen = frozenset(seen)
     absent = {topic: count + can_vanish for topic, count in known.items() if topic not in seen}
     kept = {topic: max(count, 1) for topic, count in absent.items() if count < CYCLES_BEFORE_DROPPED}
     return {**dict.fromkeys(seen, 0), **kept}
@@ -94,7 +118,7 @@ def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, 
             columns.counts_from_start[span] = True
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
-        if rule is not None and rule.topics is not None and topic not in rule.topics:
+        if rule is not None and rule.topics is not None and topic not in rule.topic_names:
             columns.is_outside[rows] = True
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
