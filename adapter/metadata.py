@@ -21,7 +21,7 @@ from adapter.wire import TOPIC_NOT_AUTHORIZED, MalformedResponse
 
 _BROKER_BYTES, _TOPIC_BYTES, _ROW_BYTES = 11, 26, 18
 """The least that each of them takes: texts and lists of nothing, no tagged fields."""
-_PARTITION, _LEADER, _LISTS = 2, 6, 14
+_PARTITION, _LEADER, _EPOCH, _LISTS = 2, 6, 10, 14
 _LISTS_PER_ROW = 3
 _INT32_BYTES, _ID_BYTES, _IS_INTERNAL_BYTES = 4, 16, 1
 _LONG_LENGTH = 0x80
@@ -108,26 +108,32 @@ class _Topics:
         sizes = np.array([len(places) for places in self.row_places], dtype=np.int64)
         ends = np.cumsum(sizes)
         row_at = np.fromiter(chain.from_iterable(self.row_places), dtype=np.int64, count=int(sizes.sum()))
-        leaders = _leaders(body, row_at, sizes, ends - sizes)
-        # Copies: a part that is kept for long would keep the whole column.
-        parts = (leaders[end - size : end].copy() for end, size in zip(ends.tolist(), sizes.tolist(), strict=True))
-        generations = map(_generation, self.ids)
-        return dict(zip(self.names, map(Topic, generations, parts), strict=True))
+        place = _places(body, row_at, sizes, ends - sizes)
+        spans = [slice(end - size, end) for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
+        columns = (_parts(body, row_at + offset, place, spans) for offset in (_LEADER, _EPOCH))
+        return dict(zip(self.names, map(Topic, map(_generation, self.ids), *columns), strict=True))
 
 
-def _leaders(
+def _places(
     body: bytes, row_at: NDArray[np.int64], sizes: NDArray[np.int64], first_rows: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """Topic by topic, each by partition."""
+) -> NDArray[np.int64]:
+    """Where each row belongs in a column that goes topic by topic, each by partition."""
     partition = values_at(body, row_at + _PARTITION, ">i4").astype(np.int64)
     if ((partition < 0) | (partition >= np.repeat(sizes, sizes))).any():
         raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
     place = np.repeat(first_rows, sizes) + partition
     if (np.bincount(place, minlength=len(place)) > 1).any():
         raise MalformedResponse("a partition that is told twice")
-    leaders = np.empty(len(row_at), dtype=np.int32)
-    leaders[place] = values_at(body, row_at + _LEADER, ">i4")
-    return leaders
+    return place
+
+
+def _parts(
+    body: bytes, value_at: NDArray[np.int64], place: NDArray[np.int64], spans: Sequence[slice]
+) -> list[NDArray[np.int32]]:
+    """A column's part of each topic; copies, as a part that is kept for long would keep the whole column."""
+    column = np.empty(len(place), dtype=np.int32)
+    column[place] = values_at(body, value_at, ">i4")
+    return [column[span].copy() for span in spans]
 
 
 def _generation(topic_id: bytes) -> str | None:

@@ -18,6 +18,8 @@ class Topic:
     """The topic id; a topic made again under its name has another. None: the broker is too old to tell."""
     leaders: NDArray[np.int32]
     """Node id of the leader by partition; NO_LEADER where there is none."""
+    epochs: NDArray[np.int32] | None = None
+    """Leader epoch by partition, which rises with every election. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,7 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     """`seen` as the new truth, but a topic known or `expected` is deleted only after several answers running.
 
     The same object as before where nothing has changed.
+    A broker that is cut off knows fewer partitions and older leaders than the others do: neither is news.
     `counts`: False for a second look in one cycle, which proves no more than the first.
     """
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys() - seen.hidden
@@ -48,23 +51,41 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
     found = replace(
         seen,
-        topics={**sharing(known, _whole(known, seen)).topics, **kept},
+        topics={**sharing(known, _caught_up(known, seen)).topics, **kept},
         missing={topic: count for topic, count in missing.items() if topic not in forgotten},
     )
     return known if found == known else found
 
 
-def _whole(known: Topology, seen: Topology) -> Topology:
-    """A topic never loses partitions: a broker that tells of fewer is cut off, and has not heard of the others."""
-    shrunk = {
-        name: Topic(topic.generation, np.concatenate([topic.leaders, before.leaders[len(topic.leaders) :]]))
+def without_epochs(known: Topology) -> Topology:
+    """The same, so that the next answer is believed whatever its leader epochs: it may come from other brokers."""
+    return replace(known, topics={name: replace(topic, epochs=None) for name, topic in known.topics.items()})
+
+
+def _caught_up(known: Topology, seen: Topology) -> Topology:
+    """`seen`, with what is known better of topics of the same generation."""
+    merged = {
+        name: _merged(before, topic)
         for name, topic in seen.topics.items()
         if (before := known.topics.get(name)) is not None
+        and before is not topic
         and topic.generation is not None
         and before.generation == topic.generation
-        and len(before.leaders) > len(topic.leaders)
     }
-    return replace(seen, topics={**seen.topics, **shrunk}) if shrunk else seen
+    return replace(seen, topics={**seen.topics, **merged}) if merged else seen
+
+
+def _merged(before: Topic, seen: Topic) -> Topic:
+    """Of each partition the leader of the newer epoch; a topic never loses partitions."""
+    missing = slice(len(seen.leaders), None)
+    leaders = np.concatenate([seen.leaders, before.leaders[missing]])
+    if before.epochs is None or seen.epochs is None:
+        return replace(seen, leaders=leaders, epochs=seen.epochs if len(leaders) == len(seen.leaders) else None)
+    epochs = np.concatenate([seen.epochs, before.epochs[missing]])
+    is_older = epochs[: len(before.epochs)] < before.epochs
+    for newest, older in ((leaders, before.leaders), (epochs, before.epochs)):
+        newest[: len(older)][is_older] = older[is_older]
+    return replace(seen, leaders=leaders, epochs=epochs)
 
 
 def sharing(known: Topology, seen: Topology) -> Topology:
@@ -74,11 +95,14 @@ def sharing(known: Topology, seen: Topology) -> Topology:
 
 def _same_or(known: Topic | None, seen: Topic) -> Topic:
     """The topic as it was known, where nothing has changed: much is worked out once per topology."""
-    if known is seen:
+    if known is None or known is seen:
         return seen
-    if known is None or known.generation != seen.generation or known.leaders.tobytes() != seen.leaders.tobytes():
-        return seen
-    return known
+    is_same = known.generation == seen.generation and np.array_equal(known.leaders, seen.leaders)
+    return known if is_same and _bytes(known.epochs) == _bytes(seen.epochs) else seen
+
+
+def _bytes(epochs: NDArray[np.int32] | None) -> bytes | None:
+    return None if epochs is None else epochs.tobytes()
 
 
 def wants_another_look(topology: Topology) -> bool:

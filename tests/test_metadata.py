@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from adapter import frames
 from adapter.metadata import Descriptions, topology_in
-from adapter.topology import Topology
+from adapter.topology import Topic, Topology
 from adapter.wire import TOPIC_NOT_AUTHORIZED, MalformedResponse
 
 VERSION = frames.METADATA_VERSION
@@ -23,14 +24,19 @@ names = st.text(min_size=1, max_size=20)
 int32 = st.integers(-(2**31), 2**31 - 1)
 nodes = st.one_of(st.lists(int32, max_size=3), st.just([1, 2, 3]), st.just(list(range(200))))
 errors = st.sampled_from([0, 0, 0, 3, TOPIC_NOT_AUTHORIZED, -1])
-Plain = tuple[dict[int, str], dict[str, tuple[str | None, list[int]]], frozenset[str]]
+Plain = tuple[dict[int, str], dict[str, tuple[str | None, list[int], list[int]]], frozenset[str]]
 
 
 def partition(
-    index: int, leader: int, replicas: Sequence[int] = (1, 2), isr: Sequence[int] = (1, 2), offline: Sequence[int] = ()
+    index: int,
+    leader: int,
+    replicas: Sequence[int] = (1, 2),
+    isr: Sequence[int] = (1, 2),
+    offline: Sequence[int] = (),
+    epoch: int = 4,
 ) -> object:
     return _Partition(
-        error_code=5 if leader < 0 else 0, partition_index=index, leader_id=leader, leader_epoch=4,
+        error_code=5 if leader < 0 else 0, partition_index=index, leader_id=leader, leader_epoch=epoch,
         replica_nodes=list(replicas), isr_nodes=list(isr), offline_replicas=list(offline),
     )  # fmt: skip
 
@@ -65,7 +71,8 @@ def by_library(response: bytes) -> Plain:
         {
             name: (
                 str(one.topic_id) if one.topic_id else None,
-                [row.leader_id for row in sorted(one.partitions, key=lambda row: row.partition_index)],
+                [row.leader_id for row in _by_index(one)],
+                [row.leader_epoch for row in _by_index(one)],
             )
             for name, one in topics.items()
         },
@@ -73,13 +80,22 @@ def by_library(response: bytes) -> Plain:
     )
 
 
+def _by_index(told: Any) -> list[Any]:  # noqa: ANN401 - the library has no types
+    return sorted(told.partitions, key=lambda row: row.partition_index)
+
+
 def plain(found: Topology) -> Plain:
     assert all(one.leaders.dtype == np.int32 for one in found.topics.values())
-    topics = {name: (one.generation, one.leaders.tolist()) for name, one in found.topics.items()}
+    topics = {name: (one.generation, one.leaders.tolist(), _epochs(one)) for name, one in found.topics.items()}
     return dict(found.brokers), topics, found.hidden
 
 
-rows = st.lists(st.tuples(int32, nodes, nodes, nodes), max_size=7)
+def _epochs(topic: Topic) -> list[int]:
+    assert topic.epochs is not None
+    return [int(epoch) for epoch in topic.epochs]
+
+
+rows = st.lists(st.tuples(int32, nodes, nodes, nodes, int32), max_size=7)
 shuffled = rows.flatmap(lambda told: st.permutations(list(enumerate(told))))
 ids = st.one_of(st.none(), st.uuids(), st.just(uuid.UUID(int=0)))
 described = st.builds(

@@ -1,8 +1,11 @@
-"""When a topic that Metadata no longer has is believed to be deleted."""
+"""When a topic that Metadata no longer has is believed to be deleted, and which of two leaders is believed."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from adapter.topology import Topology, updated, wants_another_look
+import numpy as np
+
+from adapter.topology import Topic, Topology, updated, wants_another_look, without_epochs
 from tests import samples
 
 BOTH = samples.topology({"orders": [1, 2], "refunds": [1]})
@@ -72,3 +75,54 @@ def test_a_topic_that_we_may_not_describe_is_not_deleted() -> None:
     assert not seen(BOTH, *[hidden] * 9, expected=expected).is_deleted("refunds")
     assert seen(hidden, *[ORDERS] * 3, expected=expected).is_deleted("refunds")
     assert seen(hidden, BOTH, expected=expected).topics.keys() == {"orders", "refunds"}
+
+
+# -- leaders -------------------------------------------------------------------------------------
+
+
+def led(leaders: Sequence[int], epochs: Sequence[int] | None, generation: str | None = "a") -> Topology:
+    """One topic, its leaders and their epochs by partition."""
+    columns = [None if column is None else np.array(column, dtype=np.int32) for column in (leaders, epochs)]
+    assert columns[0] is not None
+    return Topology(topics={"orders": Topic(generation, columns[0], columns[1])})
+
+
+def leaders(*answers: Topology) -> list[int]:
+    return [int(leader) for leader in seen(*answers).topics["orders"].leaders]
+
+
+def test_a_leader_of_an_older_epoch_is_not_believed() -> None:
+    assert leaders(led([1, 2], [5, 5]), led([3, 3], [6, 4])) == [3, 2]
+    assert leaders(led([1, 2], [5, 5]), led([3, 3], [6, 4]), led([1, 2], [5, 5])) == [3, 2]
+
+
+def test_a_leader_of_the_same_epoch_is_the_newest_one() -> None:
+    """A broker that is away keeps its epoch in what some brokers say: the leader is -1 then."""
+    assert leaders(led([1], [5]), led([-1], [5])) == [-1]
+
+
+def test_a_topic_made_again_begins_with_its_own_epochs() -> None:
+    assert leaders(led([1], [5]), led([2], [0], "b")) == [2]
+
+
+def test_a_new_partition_has_the_leader_that_is_said() -> None:
+    assert leaders(led([1], [5]), led([1, 2], [5, 0])) == [1, 2]
+    assert leaders(led([1, 2], [5, 0]), led([3], [6])) == [3, 2]
+
+
+def test_epochs_that_are_not_told_prove_nothing() -> None:
+    assert leaders(led([1], [5]), led([2], None)) == [2]
+    assert leaders(led([1], None), led([2], [0]), led([3], [1])) == [3]
+
+
+def test_after_a_new_beginning_any_epoch_is_believed() -> None:
+    known = without_epochs(seen(led([1], [5])))
+
+    assert updated(known, led([2], [1]), NOTHING_EXPECTED).topics["orders"].leaders.tolist() == [2]
+
+
+def test_the_same_leaders_in_a_new_epoch_are_news() -> None:
+    before, after = seen(led([1], [5])), seen(led([1], [5]), led([1], [6]))
+
+    assert after is not before
+    assert seen(led([1], [5]), led([1], [6]), led([2], [5])).topics["orders"].leaders.tolist() == [1]
