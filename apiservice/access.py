@@ -8,6 +8,7 @@ AdapterError
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Protocol
 
 from adapter.errors import AdapterError
@@ -41,6 +42,17 @@ class Attributes:
     resource: str = ""
     name: str = ""
     subresource: str = ""
+
+
+class Lane(Enum):
+    """Reviews of one lane wait for each other only."""
+
+    RENEWALS = "renewals"
+    """What the newest review of the same token or permission allowed."""
+    KNOWN_CALLERS = "known-callers"
+    """What a caller who proved who they are asks for the first time."""
+    STRANGERS = "strangers"
+    """Tokens that were never seen good, and what nobody's credentials ask for."""
 
 
 class Unauthorized(AdapterError):

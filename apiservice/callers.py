@@ -6,20 +6,22 @@ it does not tell is never taken for a yes.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 from urllib.parse import unquote
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache
 
 from apiservice.access import (
     UNAUTHENTICATED,
     Attributes,
     Caller,
     Forbidden,
+    Lane,
     ReviewUnavailable,
     Scope,
     Unauthorized,
@@ -47,10 +49,10 @@ LONGEST_KEPT_PATH = 1024  # characters, ASCII; others come from nobody who means
 class Reviews(Protocol):
     """What the Kubernetes API server is asked; both raise ClusterUnreachable."""
 
-    async def review_token(self, token: str) -> Caller | None:
+    async def review_token(self, token: str, lane: Lane) -> Caller | None:
         """Whom the token belongs to; None: it is not good."""
 
-    async def review_access(self, caller: Caller, attributes: Attributes) -> tuple[bool, str]:
+    async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
         """Whether this caller may do this, and the authorizer's reason, perhaps empty."""
 
 
@@ -60,10 +62,9 @@ class ClusterCallers:
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
         self._reviews = reviews
         self._trust: _Trust | None = None
-        self._tokens = _KeptAnswers[bytes, Caller | None](_token_kept_seconds, clock)
-        self._accesses = _KeptAnswers[_Wish, tuple[bool, str]](_access_kept_seconds, clock)
-        # Apart, so that whoever asks for a thousand made-up paths makes nobody's permission be forgotten.
-        self._accesses_of_strangers = _KeptAnswers[_Wish, tuple[bool, str]](_access_kept_seconds, clock)
+        self._tokens = _tokens(clock)
+        self._accesses = _accesses(clock, Lane.KNOWN_CALLERS)
+        self._accesses_of_strangers = _accesses(clock, Lane.STRANGERS)
 
     def trust(self, authentication: Authentication) -> None:
         """Believe these CAs and header names from the next request on, also on open connections; from any thread."""
@@ -89,7 +90,9 @@ class ClusterCallers:
         credential = self._credential(scope)
         if isinstance(credential, Caller):
             return credential
-        caller = await self._tokens.ask(credential.fingerprint, lambda: self._review(credential), is_kept=True)
+        caller = await self._tokens.ask(
+            credential.fingerprint, lambda lane: self._review(credential, lane), is_kept=True
+        )
         if caller is None:
             raise Unauthorized("the bearer token is not good")
         return caller
@@ -107,17 +110,17 @@ class ClusterCallers:
             return
         is_allowed, reason = await self._accesses_of(caller).ask(
             (caller, attributes),
-            lambda: self._reviews.review_access(caller, attributes),
+            lambda lane: self._reviews.review_access(caller, attributes, lane),
             is_kept=attributes.path.isascii() and len(attributes.path) <= LONGEST_KEPT_PATH,
         )
         if not is_allowed:
             raise Forbidden(caller, attributes, reason)
 
-    def _accesses_of(self, caller: Caller) -> "_KeptAnswers[_Wish, tuple[bool, str]]":
+    def _accesses_of(self, caller: Caller) -> "_KeptAnswers[_Wish, _Access]":
         return self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses
 
-    async def _review(self, token: "_Token") -> Caller | None:
-        caller = await self._reviews.review_token(token.text)
+    async def _review(self, token: "_Token", lane: Lane) -> Caller | None:
+        caller = await self._reviews.review_token(token.text, lane)
         return None if caller is None else _with_authenticated(caller)
 
     def _credential(self, scope: Scope) -> "Caller | _Token":
@@ -199,26 +202,38 @@ class _Trust:
 
 
 class _KeptAnswers(Generic[Key, Answer]):
-    """Answers of reviews: kept for a time that depends on the answer; many who ask the same at once are one review."""
+    """Answers of reviews, kept for a while; callers who ask the same at once share one review.
 
-    def __init__(self, kept_seconds: Callable[[Answer], float], clock: Callable[[], float]) -> None:
-        self._kept_seconds = kept_seconds
-        self._clock = clock
-        # Until when, and the answer. A plain dict: every read looks into it, and a cache's bookkeeping would cost more
-        # than all else here. What is oldest goes first: of its like it ends soonest.
-        self._kept: dict[Key, tuple[float, Answer]] = {}
+    Good and bad answers are kept apart, so that no number of bad ones evicts a good one. What was good is reviewed
+    again in a lane of its own, so that it does not wait for what was never seen good.
+    """
+
+    def __init__(
+        self,
+        is_good: Callable[[Answer], bool],
+        kept_seconds: tuple[float, float],
+        clock: Callable[[], float],
+        first_lane: Lane,
+    ) -> None:
+        """`kept_seconds`: of good and of bad answers. `first_lane`: of what was never seen good."""
+        good_seconds, bad_seconds = kept_seconds
+        self._is_good = is_good
+        self._good: TTLCache[Key, Answer] = TTLCache(MOST_KEPT, good_seconds, clock)
+        self._bad: TTLCache[Key, Answer] = TTLCache(MOST_KEPT, bad_seconds, clock)
+        self._seen_good: LRUCache[Key, None] = LRUCache(MOST_KEPT)
+        self._first_lane = first_lane
         self._under_way: dict[Key, asyncio.Task[Answer]] = {}
 
     def recall(self, key: Key) -> Answer | None:
         """The kept answer, if there is one."""
-        kept = self._kept.get(key)
-        return kept[1] if kept is not None and self._clock() < kept[0] else None
+        answer = self._good.get(key)
+        return self._bad.get(key) if answer is None else answer
 
-    async def ask(self, key: Key, review: Callable[[], Coroutine[Any, Any, Answer]], *, is_kept: bool) -> Answer:
+    async def ask(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
         """The kept answer, or that of the review; ReviewUnavailable is not kept, so that the next one asks again."""
-        kept = self._kept.get(key)
-        if kept is not None and self._clock() < kept[0]:
-            return kept[1]
+        for kept in (self._good, self._bad):
+            with contextlib.suppress(KeyError):
+                return kept[key]
         task = self._under_way.get(key)
         if task is None:
             task = asyncio.create_task(self._review(key, review, is_kept=is_kept))
@@ -227,9 +242,9 @@ class _KeptAnswers(Generic[Key, Answer]):
         # Shielded: one client that goes away must not take the answer from the others.
         return await asyncio.shield(task)
 
-    async def _review(self, key: Key, review: Callable[[], Awaitable[Answer]], *, is_kept: bool) -> Answer:
+    async def _review(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
         try:
-            answer = await review()
+            answer = await review(Lane.RENEWALS if key in self._seen_good else self._first_lane)
         except ClusterUnreachable as error:
             raise ReviewUnavailable(str(error)) from error
         if is_kept:
@@ -237,10 +252,12 @@ class _KeptAnswers(Generic[Key, Answer]):
         return answer
 
     def _keep(self, key: Key, answer: Answer) -> None:
-        self._kept.pop(key, None)
-        if len(self._kept) >= MOST_KEPT:
-            del self._kept[next(iter(self._kept))]
-        self._kept[key] = (self._clock() + self._kept_seconds(answer), answer)
+        if self._is_good(answer):
+            self._good[key] = answer
+            self._seen_good[key] = None
+        else:
+            self._bad[key] = answer
+            self._seen_good.pop(key, None)
 
     def _finish(self, key: Key, done: asyncio.Task[Answer]) -> None:
         self._under_way.pop(key, None)
@@ -248,13 +265,18 @@ class _KeptAnswers(Generic[Key, Answer]):
             done.exception()  # looked at, or asyncio would complain where every client went away
 
 
-def _token_kept_seconds(caller: Caller | None) -> float:
-    return BAD_TOKEN_KEPT_SECONDS if caller is None else TOKEN_KEPT_SECONDS
+_Access = tuple[bool, str]
+"""Whether it is allowed, and the authorizer's reason."""
 
 
-def _access_kept_seconds(answer: tuple[bool, str]) -> float:
-    is_allowed, _ = answer
-    return ALLOWED_KEPT_SECONDS if is_allowed else DENIED_KEPT_SECONDS
+def _tokens(clock: Callable[[], float]) -> _KeptAnswers[bytes, Caller | None]:
+    seconds = (TOKEN_KEPT_SECONDS, BAD_TOKEN_KEPT_SECONDS)
+    return _KeptAnswers(lambda caller: caller is not None, seconds, clock, Lane.STRANGERS)
+
+
+def _accesses(clock: Callable[[], float], first_lane: Lane) -> _KeptAnswers[_Wish, _Access]:
+    seconds = (ALLOWED_KEPT_SECONDS, DENIED_KEPT_SECONDS)
+    return _KeptAnswers(lambda access: access[0], seconds, clock, first_lane)
 
 
 def _with_authenticated(caller: Caller) -> Caller:

@@ -19,7 +19,7 @@ from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError
-from apiservice.access import UNAUTHENTICATED, Attributes, Caller
+from apiservice.access import Attributes, Caller, Lane
 from apiservice.authentication import ClusterUnreachable, Data
 
 Answer = TypeVar("Answer")
@@ -31,6 +31,7 @@ _load_kubeconfig: Callable[..., None] = config.load_kube_config
 _load_service_account: Callable[..., None] = config.load_incluster_config
 
 REVIEW_SECONDS = 3.0
+LANE_THREADS = 4  # as many reviews of one lane are under way at once
 WATCH_SECONDS = 240  # then the API server ends the watch and everything is read anew, whatever was missed
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 # The Role that is shipped for this allows list and watch of this one name only.
@@ -48,28 +49,27 @@ class Cluster:
         # A second attempt by the library would outlast the deadline; the one that is worth it is made in `_send`.
         configuration.retries = False
         configuration.keep_alive = True
+        configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 1  # one for the watch
         self._client = ApiClient(configuration)
         self._client.user_agent = "kafka-lag-adapter"
-        # Two rooms, so that strangers with made-up tokens and paths keep no proven caller waiting.
-        self._known = ThreadPoolExecutor(max_workers=4, thread_name_prefix="review")
-        self._strangers = ThreadPoolExecutor(max_workers=4, thread_name_prefix="review-strangers")
+        # Started with the first review of their lane.
+        self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
         self._watch: urllib3.BaseHTTPResponse | None = None
         self._is_interrupted = False
 
-    async def review_token(self, token: str) -> Caller | None:
+    async def review_token(self, token: str, lane: Lane) -> Caller | None:
         """Whom a bearer token belongs to; None: it is not good. ClusterUnreachable."""
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        return _caller_of(await self._review(self._strangers, "/apis/authentication.k8s.io/v1/tokenreviews", review))
+        return _caller_of(await self._review(lane, "/apis/authentication.k8s.io/v1/tokenreviews", review))
 
-    async def review_access(self, caller: Caller, attributes: Attributes) -> tuple[bool, str]:
+    async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
         """Whether this caller may do this, and the authorizer's reason, perhaps empty. ClusterUnreachable."""
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
             "spec": _subject(caller) | _action(attributes),
         }
-        threads = self._strangers if UNAUTHENTICATED in caller.groups else self._known
-        status = await self._review(threads, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
+        status = await self._review(lane, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
         is_allowed = status.get("allowed") is True and status.get("denied") is not True
         return is_allowed, str(status.get("reason") or "")
 
@@ -105,15 +105,15 @@ class Cluster:
 
     def close(self) -> None:
         """Drop reviews that have not begun; those under way end at their deadline."""
-        for threads in (self._known, self._strangers):
+        for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _review(self, threads: ThreadPoolExecutor, path: str, review: Json) -> Json:
-        """The status of a review, within the deadline, also when all threads are waiting for a silent API server."""
+    async def _review(self, lane: Lane, path: str, review: Json) -> Json:
+        """The status of a review, within the deadline, also while all threads of its lane wait for the API server."""
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(REVIEW_SECONDS):
-                return await loop.run_in_executor(threads, self._status_of, path, review)
+                return await loop.run_in_executor(self._threads[lane], self._status_of, path, review)
         except TimeoutError as error:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {REVIEW_SECONDS} s") from error
 

@@ -4,9 +4,9 @@ import ssl
 
 import pytest
 
-from apiservice.access import Attributes, Caller, Forbidden, ReviewUnavailable, Scope, Unauthorized
+from apiservice.access import Attributes, Caller, Forbidden, Lane, ReviewUnavailable, Scope, Unauthorized
 from apiservice.authentication import AuthenticationInvalid, ClusterUnreachable, authentication_of
-from apiservice.callers import ANONYMOUS, ClusterCallers
+from apiservice.callers import ANONYMOUS, MOST_KEPT, ClusterCallers
 from tests.authorities import CLIENT, SERVER, Authority, Issued, authentication, config_map_data, version_4
 
 PROXIES, CLIENTS = Authority("front-proxy-ca"), Authority("kubernetes")
@@ -21,15 +21,18 @@ class FakeReviews:
 
     def __init__(self, tokens: dict[str, Caller] | None = None, allowed: tuple[str, ...] = ()) -> None:
         self.tokens, self.allowed, self.asked = tokens or {}, allowed, 0
+        self.lanes: list[Lane] = []
         self.is_silent = False
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def review_token(self, token: str) -> Caller | None:
+    async def review_token(self, token: str, lane: Lane) -> Caller | None:
+        self.lanes.append(lane)
         await self._answering()
         return self.tokens.get(token)
 
-    async def review_access(self, caller: Caller, _attributes: Attributes) -> tuple[bool, str]:
+    async def review_access(self, caller: Caller, _attributes: Attributes, lane: Lane) -> tuple[bool, str]:
+        self.lanes.append(lane)
         await self._answering()
         return caller.name in self.allowed, "RBAC: no role"
 
@@ -321,6 +324,81 @@ def test_strangers_make_nobodys_permission_be_forgotten(monkeypatch: pytest.Monk
 
     assert callers.recall_permission(ALICE, READ_LAG) is True
     assert callers.recall_permission(ANONYMOUS, Attributes("get", "/3")) is True
+
+
+def with_token(token: str) -> Scope:
+    return request(headers=[("authorization", f"Bearer {token}")])
+
+
+def identify_made_up_tokens(callers: ClusterCallers, count: int) -> None:
+    async def identify_all() -> None:
+        for number in range(count):
+            with pytest.raises(Unauthorized):
+                await callers.identify(with_token(f"made up {number}"))
+
+    asyncio.run(identify_all())
+
+
+def test_made_up_tokens_evict_no_good_one() -> None:
+    callers = trusting(FakeReviews(tokens={"good": ALICE}))
+    identified(callers, with_token("good"))
+
+    identify_made_up_tokens(callers, 2 * MOST_KEPT)
+
+    assert callers.recall(with_token("good")) == ALICE
+
+
+def test_a_token_that_was_good_does_not_wait_for_those_that_never_were() -> None:
+    reviews, clock = FakeReviews(tokens={"good": ALICE}), Clock()
+    callers = trusting(reviews, clock)
+    identified(callers, with_token("good"))
+    identify_made_up_tokens(callers, 1)
+    clock.now += 31
+
+    identified(callers, with_token("good"))
+    identify_made_up_tokens(callers, 1)
+
+    assert reviews.lanes == [Lane.STRANGERS, Lane.STRANGERS, Lane.RENEWALS, Lane.STRANGERS]
+
+
+def test_a_token_that_is_good_no_more_is_reviewed_among_strangers() -> None:
+    reviews, clock = FakeReviews(tokens={"good": ALICE}), Clock()
+    callers = trusting(reviews, clock)
+    identified(callers, with_token("good"))
+    reviews.tokens.clear()
+    for _ in range(2):
+        clock.now += 31
+        with pytest.raises(Unauthorized):
+            identified(callers, with_token("good"))
+
+    assert reviews.lanes == [Lane.STRANGERS, Lane.RENEWALS, Lane.STRANGERS]
+
+
+def test_denied_wishes_of_a_known_caller_evict_no_permission() -> None:
+    callers = trusting(FakeReviews(allowed=("alice",)))
+    bob = Caller("bob", "", ("system:authenticated",), ())
+    asyncio.run(callers.authorize(ALICE, READ_LAG))
+
+    async def wish_for_everything() -> None:
+        for number in range(2 * MOST_KEPT):
+            with pytest.raises(Forbidden):
+                await callers.authorize(bob, Attributes("get", f"/{number}"))
+
+    asyncio.run(wish_for_everything())
+
+    assert callers.recall_permission(ALICE, READ_LAG) is True
+
+
+def test_a_permission_is_renewed_without_waiting_for_first_wishes_or_strangers() -> None:
+    reviews, clock = FakeReviews(allowed=("alice",)), Clock()
+    callers = trusting(reviews, clock)
+    asyncio.run(callers.authorize(ALICE, READ_LAG))
+    clock.now += 61
+    asyncio.run(callers.authorize(ALICE, READ_LAG))
+    with pytest.raises(Forbidden):
+        asyncio.run(callers.authorize(ANONYMOUS, READ_LAG))
+
+    assert reviews.lanes == [Lane.KNOWN_CALLERS, Lane.RENEWALS, Lane.STRANGERS]
 
 
 def test_permissions_for_very_long_paths_do_not_fill_the_memory() -> None:

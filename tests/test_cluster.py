@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiservice.access import Attributes, Caller
+from apiservice.access import Attributes, Caller, Lane
 from apiservice.authentication import Authentication, AuthenticationWatch, ClusterUnreachable
 from apiservice.callers import ANONYMOUS
 from apiservice.cluster import Cluster, ClusterUnknown, connect
@@ -45,12 +45,12 @@ def watching(cluster: Cluster) -> "Iterator[queue.SimpleQueue[Authentication]]":
 
 
 def test_a_token_is_reviewed(cluster: Cluster) -> None:
-    assert asyncio.run(cluster.review_token("good")) == Caller("bob", "", (), ())
-    assert asyncio.run(cluster.review_token("bad")) is None
+    assert asyncio.run(cluster.review_token("good", Lane.STRANGERS)) == Caller("bob", "", (), ())
+    assert asyncio.run(cluster.review_token("bad", Lane.STRANGERS)) is None
 
 
 def test_a_permission_is_reviewed_with_all_that_is_known_of_the_caller(cluster: Cluster, fake: FakeCluster) -> None:
-    assert asyncio.run(cluster.review_access(ALICE, READ_LAG)) == (True, "as the test says")
+    assert asyncio.run(cluster.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS)) == (True, "as the test says")
 
     assert fake.reviews[0]["spec"] == {
         "user": "alice",
@@ -70,7 +70,9 @@ def test_a_permission_is_reviewed_with_all_that_is_known_of_the_caller(cluster: 
 def test_a_path_is_reviewed_as_a_path(cluster: Cluster, fake: FakeCluster) -> None:
     nobody = Caller("nobody", "", (), ())
 
-    is_allowed, _ = asyncio.run(cluster.review_access(nobody, Attributes(verb="get", path="/metrics")))
+    is_allowed, _ = asyncio.run(
+        cluster.review_access(nobody, Attributes(verb="get", path="/metrics"), Lane.KNOWN_CALLERS)
+    )
 
     assert not is_allowed
     assert fake.reviews[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
@@ -80,7 +82,7 @@ def test_a_review_that_fails_is_no_answer(cluster: Cluster, fake: FakeCluster) -
     fake.failing_with = 500
 
     with pytest.raises(ClusterUnreachable, match="500: as the test says"):
-        asyncio.run(cluster.review_access(ALICE, READ_LAG))
+        asyncio.run(cluster.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS))
 
 
 def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
@@ -88,11 +90,12 @@ def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
     kubeconfig.write_text(kubeconfig_text(port=1))
 
     with pytest.raises(ClusterUnreachable, match="cannot be reached"):
-        asyncio.run(connect(kubeconfig).review_token("good"))
+        asyncio.run(connect(kubeconfig).review_token("good", Lane.STRANGERS))
 
 
+@pytest.mark.parametrize("lane", [Lane.RENEWALS, Lane.KNOWN_CALLERS])
 def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
-    cluster: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, lane: Lane
 ) -> None:
     held, answer = threading.Event(), fake.review
 
@@ -102,12 +105,12 @@ def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
         return answer(review)
 
     async def ask() -> tuple[bool, str]:
-        tokens = [asyncio.create_task(cluster.review_token(f"made up {number}")) for number in range(8)]
+        tokens = [asyncio.create_task(cluster.review_token(f"made up {number}", Lane.STRANGERS)) for number in range(8)]
         paths = [
-            asyncio.create_task(cluster.review_access(ANONYMOUS, Attributes("get", f"/{number}")))
+            asyncio.create_task(cluster.review_access(ANONYMOUS, Attributes("get", f"/{number}"), Lane.STRANGERS))
             for number in range(8)
         ]
-        known = await asyncio.create_task(cluster.review_access(ALICE, READ_LAG))
+        known = await asyncio.create_task(cluster.review_access(ALICE, READ_LAG, lane))
         held.set()
         await asyncio.gather(*tokens, *paths)
         return known
