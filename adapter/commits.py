@@ -201,16 +201,16 @@ class Commits:
     def _remember(self, parts: Sequence[Part], headless: Collection[str]) -> set[tuple[str, str]]:
         """Note what the groups have commits for; gives the topics that are missing in the last answers."""
         unreported: set[tuple[str, str]] = set()
+        unlisted: set[str] = set()
         for part in parts:
             learnt = part.learnt
             is_plain = not part.is_doubtful and bool(part.is_accepted.all())
             if is_plain and learnt.remembered_at == self.version:
                 continue
             for place in np.flatnonzero(part.is_accepted).tolist():
-                group, seen = learnt.shape.groups[place], learnt.topics[place]
+                group, seen = learnt.shape.groups[place], frozenset(learnt.topics[place])
                 if learnt.has_commits[place] and group not in self.directory.groups:
-                    # Listed or not, it exists: where its commits go before it is listed, it has to be found gone, too.
-                    self.directory = replace(self.directory, groups=self.directory.groups | {group})
+                    unlisted.add(group)
                 # Whom one doubts may have forgotten a topic; a new one is no step backward.
                 forgotten = self.topics.get(group, ()) if part.is_doubtful else ()
                 self._remember_group(group, seen, forgotten)
@@ -219,6 +219,9 @@ class Commits:
             # A group with missing topics is looked at again in each cycle, as they are counted.
             is_complete = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
             learnt.remembered_at = self.version if is_complete else None
+        if unlisted:
+            # A group with commits exists, listed or not. If its commits expire before it is listed, it must be removed.
+            self.directory = replace(self.directory, groups=self.directory.groups | unlisted)
         for group in headless:
             self._remember_group(group, ())
             unreported |= {(group, topic) for topic in self.topics[group]}

@@ -1,12 +1,14 @@
 """Ten times as many errors, rules or names cost ten times the work, not a hundred times; messages stay short."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from adapter.answers import ClusterUnreachable, Failure
 from adapter.directory import Directory, Kind, with_coordinators
 from adapter.errors import AdapterError
+from adapter.responses import Reader
 from adapter.rows import still_committed, treatment_of
 from adapter.settings import Settings
 from tests import samples
@@ -22,6 +24,12 @@ MANY = 10_000
 def names(count: int, prefix: str = "topic") -> list[str]:
     """Texts that are equal to those of another call, and never the same objects."""
     return [Name(f"{prefix}-{number}") for number in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def _names_in_responses_count_their_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = Reader.text
+    monkeypatch.setattr(Reader, "text", lambda reader, *errors: Name(text(reader, *errors)))
 
 
 # -- cycles with as many errors as groups or topics -----------------------------------------------------------
@@ -181,6 +189,29 @@ def test_refusing_a_named_metric_whose_topics_are_all_missing_is_linear() -> Non
         return lambda: refusal(lambda: answers.read("backlog"))
 
     assert is_linear(prepared)
+
+
+class CopiedGroups(frozenset[str]):
+    """Groups whose union with others is counted, as it copies all of them."""
+
+    copied = 0
+
+    def __or__(self, other: object) -> "CopiedGroups":
+        CopiedGroups.copied += len(self)
+        return CopiedGroups(frozenset.__or__(self, frozenset(other)))  # type: ignore[call-overload]
+
+
+def test_groups_that_nobody_lists_are_added_to_the_directory_all_at_once() -> None:
+    cluster = Kafka(topics={"orders": [1]})
+    rig = Rig(cluster, a_rule_for_each(100))
+    rig.run()
+    cluster.commits = {group: {("orders", 0): 1} for group in names(100, "group")}
+    commits = rig.cycle._commits
+    commits.directory = replace(commits.directory, groups=CopiedGroups({"other"}))
+    rig.run()
+
+    assert len(commits.directory.groups) == 101
+    assert CopiedGroups.copied <= 101
 
 
 # -- messages -------------------------------------------------------------------------------------------------
