@@ -5,34 +5,44 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 
-class Unusable(Exception):
+class ReportError(Exception):
+    """All of ours. Spark's tasks return them to the driver, so they can be pickled."""
+
+
+class Unusable(ReportError):
     """The location or a flag cannot be used: status 2; the text is meant for the user."""
 
 
-class Unreachable(Exception):
+class Unreachable(ReportError):
     """The location's store does not answer, or not as it should: status 1; the text is meant for the user."""
 
 
-class Interrupted(Exception):
+class Interrupted(ReportError):
     """SIGTERM or SIGINT came: status 143, and what was begun is begun again by the next run."""
 
 
-class Damaged(Exception):
+class Damaged(ReportError):
     """Files whose footers are sound, but not their rows."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{path} {reason}" for path, reason in reasons.items()))
+        super().__init__(reasons)
         self.reasons = reasons
         """Path of a file -> what is wrong with it."""
 
+    def __str__(self) -> str:
+        return "; ".join(f"{path} {reason}" for path, reason in self.reasons.items())
 
-class Spoilt(Exception):
+
+class Spoilt(ReportError):
     """A table of an hour, made before, that is missing or cannot be read."""
 
     def __init__(self, table: str, folder: str) -> None:
-        super().__init__(f"{table}/{folder} is missing or cannot be read")
-        self.folder = folder
-        """`date=…/hour=…`."""
+        super().__init__(table, folder)
+        self.table, self.folder = table, folder
+        """`folder`: `date=…/hour=…`."""
+
+    def __str__(self) -> str:
+        return f"{self.table}/{self.folder} is missing or cannot be read"
 
 
 OF_BUCKETS = ("AWS Error", "google::cloud::Status")

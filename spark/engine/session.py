@@ -12,6 +12,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from pathlib import Path
 import pyspark
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
+
+from spark.engine.machine import tasks_at_once
 
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
@@ -47,6 +50,9 @@ LOCALLY = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
+
+ATTEMPTS = 3
+"""At a task whose process was killed."""
 
 BRIEFLY = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
 BRIEF_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
@@ -116,17 +122,22 @@ def _built(machine: Machine, archive: Archive | None, extra: Mapping[str, str]) 
 
 def _of_machine(machine: Machine, archive: Archive | None) -> dict[str, str]:
     settings = {"spark.driver.memory": machine.memory} if machine.memory else {}
-    master = machine.master or (None if "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") else "local[*]")
+    master = machine.master or (None if "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") else _local_master())
     if master:
         settings["spark.master"] = master
     if master and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take the first `python3` on the PATH
         settings |= LOCALLY
         settings["spark.sql.shuffle.partitions"] = str(max(2, _cores(master)))
         settings |= BRIEFLY if machine.is_brief else {}
     options = (*(BRIEF_JAVA if machine.is_brief else LASTING_JAVA), *_java_options(archive), *machine.java_options)
     settings["spark.driver.extraJavaOptions"] = " ".join(options)
     return settings
+
+
+def _local_master() -> str:
+    return f"local[{tasks_at_once()},{ATTEMPTS}]"
 
 
 def _java_options(archive: Archive | None) -> list[str]:

@@ -1,0 +1,88 @@
+"""Where the tables lie, relative to the history's location. No other module spells these paths.
+
+<location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet
+<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions and carry .parquet; _record.json
+<location>/hourly/date=YYYY-MM-DD/           hourly.parquet, _record.json
+<location>/daily/YYYY-MM-DD.parquet
+
+A compacted hour has every one of its files, also those without a row, and keeps their names when it is made again: so
+`hours/*/*/deltas.parquet` finds each hour once.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+HOUR = timedelta(hours=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+SAMPLES, HOURS, HOURLY, DAILY = "samples", "hours", "hourly", "daily"
+DELTAS, TOTALS, PARTITIONS, CARRY = "deltas", "totals", "partitions", "carry"
+TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, CARRY)
+RECORD = "_record.json"
+"""What a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
+
+_HOUR_NAME = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
+
+
+def hour_name(start: datetime) -> str:
+    """`date=2026-11-20/hour=07`, below `samples` and `hours`."""
+    return f"{start:date=%Y-%m-%d/hour=%H}"
+
+
+def start_of(name: str) -> datetime | None:
+    """`date=2026-11-20/hour=07` -> its start. None: not an hour's name, or a year before 1970."""
+    found = _HOUR_NAME.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        start = datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return start if start >= EPOCH else None
+
+
+def samples_folder(hour: str) -> str:
+    """`hour`, here and below: an hour's name, `date=…/hour=…`."""
+    return f"{SAMPLES}/{hour}"
+
+
+def hour_folder(hour: str) -> str:
+    return f"{HOURS}/{hour}"
+
+
+def hour_of(path: str) -> str:
+    """The hour's name of a folder or file below `samples` or `hours`: `hours/date=…/hour=…/deltas.parquet`."""
+    return "/".join(path.split("/")[1:3])
+
+
+def hour_table(hour: str, table: str) -> str:
+    """`table`: one of TABLES_OF_AN_HOUR."""
+    return f"{hour_folder(hour)}/{table}.parquet"
+
+
+def hour_record(hour: str) -> str:
+    return f"{hour_folder(hour)}/{RECORD}"
+
+
+def day_of(hour: str) -> str:
+    """`date=2026-11-20/hour=07` -> `2026-11-20`."""
+    return hour.partition("/")[0].removeprefix("date=")
+
+
+def hourly_folder(day: str) -> str:
+    """`day`, here and below: `2026-11-20`."""
+    return f"{HOURLY}/date={day}"
+
+
+def hourly_table(day: str) -> str:
+    return f"{hourly_folder(day)}/{HOURLY}.parquet"
+
+
+def hourly_record(day: str) -> str:
+    return f"{hourly_folder(day)}/{RECORD}"
+
+
+def daily_table(day: str) -> str:
+    return f"{DAILY}/{day}.parquet"
