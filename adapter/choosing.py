@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -75,10 +76,16 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
 
 
 def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
-    """How much `chosen_of` may have to look at, told without looking: groups, their topics, ten partitions as one.
+    """An upper bound of the work of `chosen_of`, without doing it: one step for each group and topic that has to be
+    compared with a requirement, and one for ten partitions.
 
     A name that does not exist counts as everything: an error looks for names like it.
     """
+    repeats = Counter(requirement.key for requirement in asked)
+    return _entries_to_look_at(view, asked) * max(repeats.values(), default=1)
+
+
+def _entries_to_look_at(view: ClusterView, asked: Sequence[Requirement]) -> int:
     layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
     everything = len(layout.groups) + len(totals)
     groups = _candidates(view, asked) if "group" in keys else layout.groups

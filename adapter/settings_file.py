@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from adapter.errors import SettingsInvalid
+from adapter.errors import SettingsInvalid, some_of
 from adapter.settings import SERVED_NAMES, Settings
 
 
@@ -113,14 +113,15 @@ def _contradictions(
 ) -> Iterator[str]:
     yield from _repeated("clusters", ((at, str(cluster["name"])) for at, cluster in clusters))
     yield from _repeated("metrics", ((at, str(metric["name"]).lower()) for at, metric in metrics))
-    known = list(dict.fromkeys(cluster["name"] for _, cluster in clusters))
+    known = dict.fromkeys(str(cluster["name"]) for _, cluster in clusters)
+    names = some_of([*known], separator=", ")
     for at, metric in metrics:
         if str(metric["name"]).lower() in SERVED_NAMES:
             yield f"metrics[{at}].name: {metric['name']!r} is a metric that is always served"
         if metric.get("cluster") is None and len(known) > 1:
             yield f"metrics[{at}].cluster: is missing; there are several clusters"
         if isinstance(metric.get("cluster"), str) and metric["cluster"] not in known:
-            yield f"metrics[{at}].cluster: {metric['cluster']!r} is none of the clusters {', '.join(map(str, known))}"
+            yield f"metrics[{at}].cluster: {metric['cluster']!r} is none of the clusters {names}"
 
 
 def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from fastapi import APIRouter, Request, Response
 
+from adapter.errors import some_of
 from apiservice.replies import text_reply
 from apiservice.status import PathUnknown
 
@@ -68,7 +69,7 @@ def _report(name: str, results: Mapping[str, bool], excluded: frozenset[str], ve
     if not failed and not verbose:
         return text_reply("ok")
     lines = [_line(check, holds, check in excluded) for check, holds in results.items()]
-    unknown = ", ".join(f'"{check}"' for check in sorted(excluded - results.keys()))
+    unknown = some_of([f'"{check[:63]}"' for check in sorted(excluded - results.keys())], separator=", ")
     if unknown:
         lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
     lines.append(f"{name} check {'failed' if failed else 'passed'}")

@@ -195,6 +195,7 @@ def test_effort_is_never_less_than_what_is_chosen(selector: str) -> None:
         ("group=group-7,partition=1", 41 + 8),
         ("", 2050),
         ("group!=group-7", 2050),
+        ("group!=group-7,group!=group-8,group!=group-9", 3 * 2050),
         ("partition=1", 2050 + 400),
         ("group=nobody", 2050),
         ("group=group-7,topic=none", 2050),

@@ -14,6 +14,7 @@ from adapter.settings import Settings
 from tests import samples
 from tests.counting import Name, is_linear
 from tests.fake_brokers import NOBODY, Kafka, Rig
+from tests.fakes import House
 from tests.samples import Answers, view, watching
 
 Work = Callable[[], object]
@@ -230,6 +231,30 @@ def test_an_unknown_metric_is_refused_with_a_few_names_of_the_thousands_that_are
     assert message.startswith("no metric 'backlog-10000' is served here; served are kafka_consumergroup_lag, ")
     assert message.endswith(", and 9,996 more")
     assert len(message) < 500
+
+
+def test_a_listing_without_any_number_names_a_few_of_the_groups_that_fail() -> None:
+    unread = dict.fromkeys(names(MANY, "group"), "no broker coordinates it")
+    message = refusal(lambda: Answers([view({}, unread=unread)]).read("lag"))
+
+    assert message.endswith("lag of group group-2 is not known: no broker coordinates it; and 9,997 more")
+    assert len(message) < 500
+
+
+def test_a_cluster_that_no_metric_may_name_is_refused_with_a_few_names_of_those_there_are() -> None:
+    clusters = [samples.cluster(f"kafka-{number}") for number in range(1000)]
+    metric = {"name": "backlog", "value": "lag", "group": "billing", "cluster": "other"}
+    (problem,) = samples.settings_problems(clusters=clusters, metrics=[metric])
+
+    assert problem.endswith("'other' is none of the clusters kafka-0, kafka-1, kafka-2, and 997 more")
+
+
+def test_health_checks_that_do_not_exist_are_not_all_repeated() -> None:
+    query = "&".join(f"exclude={name}" for name in names(MANY, "check"))
+    body = House().get(f"/readyz?verbose&{query}").body.decode()
+
+    assert 'no matches for "check-0", "check-1", "check-10", and 9,997 more' in body
+    assert len(body) < 500
 
 
 def test_a_cluster_with_many_brokers_that_refuse_is_described_by_a_few_of_them() -> None:
