@@ -142,7 +142,7 @@ class Brokers:
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
-    ) -> dict[int, Answer[dict[str, Description]] | Failure]:
+    ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
         """The members of groups, all of this kind: one request per coordinator."""
         name = DESCRIBE[kind].__name__.removesuffix("Request")
         requests = {node: describe(kind, groups) for node, groups in plan.items()}

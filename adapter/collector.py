@@ -10,6 +10,7 @@ import numpy as np
 from adapter.brokers import Brokers
 from adapter.cycle import Cycle, Outcome
 from adapter.errors import some_of
+from adapter.lag import states_of
 from adapter.metrics import Clock
 from adapter.rows import Watching
 from adapter.sampling import Keep
@@ -81,8 +82,7 @@ class Collector:
 
     def _rows_by_state(self) -> dict[str, int]:
         view = self._view()
-        is_stale = view.treatment.is_outside | view.treatment.is_abandoned
-        counts = np.bincount(np.where(is_stale, State.STALE, view.snapshot.state), minlength=len(State)).tolist()
+        counts = np.bincount(states_of(view.snapshot, view.treatment), minlength=len(State)).tolist()
         return {state.name.lower(): counts[state] for state in State}
 
     def _tell(self, outcome: Outcome) -> None:

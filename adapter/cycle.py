@@ -14,7 +14,7 @@ from adapter.answers import ClusterUnreachable, Failure
 from adapter.brokers import Brokers
 from adapter.commits import CommitRound, Commits
 from adapter.ends import Ends
-from adapter.lag import has_gone_backward, settled, values_of, without_steps_backward
+from adapter.lag import has_gone_backward, settled, states_of, values_of, without_steps_backward
 from adapter.liveness import Liveness
 from adapter.looking import Looking
 from adapter.members import Members
@@ -138,6 +138,8 @@ class Cycle:
     def _apply(self, observed: Observed, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
         rows, directory = self._rows, self._commits.directory
         rows.snapshot = settled(observed, rows.snapshot)
+        in_doubt = self._members.in_doubt()
+        rows.treat(observed, self._shares, self._members.described_at, in_doubt)
         residue = rows.residue(directory, self._clock.monotonic())
         view = ClusterView(
             cluster=self._cluster,
@@ -148,6 +150,7 @@ class Cycle:
             unread=self._unread(rows.layout, problems),
             missing=self._looking.missing_topics(),
             unseen=self._looking.unseen_topics(),
+            in_doubt=in_doubt,
             assumed=self._watching.named_groups - directory.groups,
             topics=self._looking.watched_topics,
         )
@@ -164,14 +167,13 @@ class Cycle:
 
     def _sample(self, observed: Observed) -> Sample:
         rows, layout = self._rows, self._rows.layout
-        is_stale = rows.treatment.is_outside | rows.treatment.is_abandoned
         return Sample(
             cluster=self._cluster,
             sampled_at=self._began.at,
             to_epoch=self._began.at - self._began.monotonic,
             layout=layout,
             observed=observed,
-            state=np.where(is_stale, State.STALE, rows.snapshot.state).astype(np.int8),
+            state=states_of(rows.snapshot, rows.treatment),
             interval_seconds=self._interval,
             members=self._members_of(layout),
             is_committed_only=rows.is_committed_only,

@@ -28,6 +28,17 @@ def worst_of(kind: MetricKind, totals: Totals) -> list[int]:
     return totals.worst_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.worst
 
 
+def is_changed_by(kind: MetricKind, totals: Totals, entry: int) -> bool:
+    """Whether the metric is another one with the entry than without it."""
+    match kind:
+        case MetricKind.LAG | MetricKind.RECORDS_LAG_MAX:
+            return totals.lag[entry] > 0
+        case MetricKind.LEAD_MIN:
+            return totals.lead_min[entry] != NO_LEAD
+        case MetricKind.UNCOMMITTED_PARTITIONS:
+            return totals.uncommitted[entry] > 0
+
+
 def folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:
     filled = [one for one in chosen if one.entries]
     match kind:

@@ -104,6 +104,15 @@ class Treatment:
     """Beside the topics that the group's rule gives: stale."""
     is_abandoned: Flags
     """No member of a Stable group reads the topic: stale, unless a rule or named metric gives it by name."""
+    is_in_doubt: Flags
+    """No member read the topic when the group was last described as Stable, which is too long ago to tell."""
+
+
+def states_of(snapshot: Snapshot, treatment: Treatment) -> NDArray[np.int8]:
+    """The state of every row as it is reported: in the history, and in the adapter's own metrics."""
+    is_stale = treatment.is_outside | treatment.is_abandoned
+    read = np.where(treatment.is_in_doubt, np.int8(State.UNKNOWN), snapshot.state)
+    return np.where(is_stale, np.int8(State.STALE), read).astype(np.int8)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,12 +1,17 @@
-"""Who is in each group and which topics they read: what they no longer read is stale, and must not keep pods alive.
+"""The members of the groups, and the topics they read: a topic that nobody reads any more must not keep pods running.
 
-A broker describes groups of one kind per request, so where it coordinates several kinds they take turns.
+A describe request covers groups of one kind, so a broker that coordinates several kinds is asked for one after another.
+
+A description is trusted while it describes the group as it is. Where the next one fails (the coordinator returns an
+error, the group is rebalancing, subscriptions cannot be read), the last good description is kept, but it is outdated
+until the group is described as Stable again. Once it has been outdated for the time of two descriptions, what the group
+reads is in doubt.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from adapter.answers import Answer
 from adapter.brokers import Brokers
@@ -15,44 +20,68 @@ from adapter.liveness import Liveness
 
 DESCRIBE_SECONDS = 60.0
 """Between two requests to a broker: with ListGroups twice and the log starts once a minute, four of each."""
+DOUBT_SECONDS = 2 * DESCRIBE_SECONDS
+"""How long an outdated description is still used: a rebalance usually ends earlier."""
 GROUPS_PER_REQUEST = 1000
 """So that decoding one answer does not hold up the cycle; groups beyond that are described a minute later."""
 HEAD_START_SECONDS = 90.0
-"""A kind with groups that were never described goes first, but not for ever where new groups keep coming."""
-NEVER = float("-inf")
+"""How much earlier a kind is described that has new or outdated groups; bounded, so that no kind waits indefinitely."""
+NEVER, STILL_HOLDS = float("-inf"), float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What is known of one group."""
+
+    asked_at: float = NEVER
+    members: int | None = None
+    topics: frozenset[str] = frozenset()
+    """What the members read, as the group was last described as Stable; empty: it never was."""
+    described_at: float = NEVER
+    """When that description was asked for."""
+    outdated_since: float = STILL_HOLDS
+    """When something first showed that it may no longer hold."""
+    gone_as: Kind | None = None
+    """The kind as which the coordinator does not know the group."""
+
+    def outdated(self, now: float) -> _Group:
+        return replace(self, outdated_since=min(self.outdated_since, now))
 
 
 class Members:
     """The members of one cluster's groups. Used by one thread."""
 
-    def __init__(
-        self,
-        brokers: Brokers,
-        liveness: Liveness,
-        monotonic: Callable[[], float],
-        interval: float,
-    ) -> None:
+    def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
         self._brokers = brokers
         self._liveness = liveness
         self._monotonic = monotonic
         self._slack = interval / 2
         self._described: dict[int, float] = {}
         self._turns: dict[tuple[int, Kind], float] = {}
-        self._asked: dict[str, float] = {}
-        self._known: dict[str, Description] = {}
-        self._standings: Mapping[str, Standing] = {}
+        self._known: dict[str, _Group] = {}
+        self._directory = Directory()
         self.topics_read: Mapping[str, frozenset[str]] = {}
-        """Group -> the topics that some member is subscribed to or assigned, as the group was last seen Stable; the
-        same object while nothing changes."""
+        """Group -> the topics that some member is subscribed to or assigned, as the group was last described as Stable;
+        the same object while nothing changes."""
+        self.described_at: Mapping[str, float] = {}
+        """Group in `topics_read` -> when that description was asked for."""
         self.counts: Mapping[str, int] = {}
         """Group -> how many members it had when last described; 0: its coordinator calls it Empty; absent: not known.
         Replaced, never changed."""
 
+    def in_doubt(self) -> dict[str, float]:
+        """The groups whose description has been outdated for too long -> when it was asked for."""
+        latest = self._monotonic() - DOUBT_SECONDS + self._slack
+        return {
+            group: known.described_at
+            for group, known in self._known.items()
+            if known.topics and known.outdated_since <= latest
+        }
+
     def describe_if_due(self, directory: Directory, brokers: Collection[int]) -> None:
         """Describe groups with members: one kind at each broker that was last asked a minute ago."""
-        if directory.standings is not self._standings:
-            self._forget_who_left(directory.standings)
         now = self._monotonic()
+        self._follow(directory, now)
         self._described = {node: then for node, then in self._described.items() if node in brokers}
         self._turns = {turn: then for turn, then in self._turns.items() if turn[0] in brokers}
         due = {
@@ -63,8 +92,32 @@ class Members:
         for kind, plan in self._plans(directory, due, now).items():
             self._describe(kind, plan, now)
 
+    # -- what listings say -----------------------------------------------------------------------
+
+    def _follow(self, directory: Directory, now: float) -> None:
+        before, self._directory = self._directory, directory
+        if directory.standings is before.standings:
+            return
+        self._known = {group: known for group, known in self._known.items() if group in directory.groups}
+        for group in self._known.keys() & directory.standings.keys():
+            self._follow_group(group, directory.standings[group], before.standings.get(group), now)
+        self._publish()
+
+    def _follow_group(self, group: str, standing: Standing, before: Standing | None, now: float) -> None:
+        """A group that is missing in a listing may only be moving, so what is known of it stays."""
+        known = self._known[group]
+        is_listed = group in self._directory.listed
+        if standing.phase is Phase.EMPTY or (is_listed and known.gone_as is standing.kind):
+            del self._known[group]
+            return
+        is_another = standing.phase is Phase.MOVING or (before is not None and before.kind is not standing.kind)
+        known = known.outdated(now) if is_another else known
+        self._known[group] = replace(known, gone_as=None) if is_listed else known
+
+    # -- what descriptions say -------------------------------------------------------------------
+
     def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
-        """Kind -> the brokers whose turn it is -> groups; every broker at most once."""
+        """Kind -> the brokers to ask -> groups; every broker at most once."""
         waiting: dict[int, dict[Kind, list[str]]] = {}
         for group, standing in directory.standings.items() if due else ():
             node = directory.coordinators.get(group)
@@ -73,58 +126,54 @@ class Members:
         plans: dict[Kind, dict[int, list[str]]] = {}
         for node, by_kind in waiting.items():
             kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
-            first = sorted(by_kind[kind], key=lambda group: self._asked.get(group, NEVER))
-            plans.setdefault(kind, {})[node] = first[:GROUPS_PER_REQUEST]
+            plans.setdefault(kind, {})[node] = sorted(by_kind[kind], key=self._last_asked)[:GROUPS_PER_REQUEST]
             self._described[node] = self._turns[node, kind] = now
         return plans
 
+    def _last_asked(self, group: str) -> float:
+        known = self._known.get(group, _Group())
+        return known.asked_at - (HEAD_START_SECONDS if known.outdated_since != STILL_HOLDS else 0)
+
     def _last_turn(self, node: int, kind: Kind, groups: Collection[str]) -> float:
-        has_news = any(group not in self._asked for group in groups)
-        return self._turns.get((node, kind), NEVER) - (HEAD_START_SECONDS if has_news else 0)
+        turn = self._turns.get((node, kind), NEVER)
+        return turn - (HEAD_START_SECONDS if any(map(self._needs_description, groups)) else 0)
+
+    def _needs_description(self, group: str) -> bool:
+        return group not in self._known or self._known[group].outdated_since != STILL_HOLDS
 
     def _describe(self, kind: Kind, plan: Mapping[int, Sequence[str]], now: float) -> None:
         answers = self._brokers.described(plan, kind)
         self._liveness.note(answers)
         for node, answer in answers.items():
-            if isinstance(answer, Answer):
-                for group in plan[node]:
-                    self._asked[group] = now
-                    self._learn(group, answer.content.get(group))
-        self._tell()
+            found = answer.content if isinstance(answer, Answer) else {}
+            for group in plan[node]:
+                known = replace(self._known.get(group, _Group()), asked_at=now)
+                is_gone = group in found and found[group] is None
+                self._known[group] = _learnt(known, found.get(group), now, gone_as=kind if is_gone else None)
+        self._publish()
 
-    def _learn(self, group: str, description: Description | None) -> None:
-        """A group that moves reads what it read: else what is stale would count whenever a pod comes or goes."""
-        before = self._known.get(group)
-        if description is None:
-            self._known.pop(group, None)
-        elif before is not None and not description.is_stable:
-            self._known[group] = replace(description, topics=before.topics)
-        else:
-            self._known[group] = description
-
-    def _forget_who_left(self, standings: Mapping[str, Standing]) -> None:
-        """Who is Empty, of another kind, or no longer listed is described anew when it comes back."""
-        before, self._standings = self._standings, standings
-        for group in self._asked.keys() - _same(before, standings):
-            del self._asked[group]
-            self._known.pop(group, None)
-        self._tell()
-
-    def _tell(self) -> None:
-        empty = (group for group, standing in self._standings.items() if standing.phase is Phase.EMPTY)
-        self.counts = {
-            **dict.fromkeys(empty, 0),
-            **{group: description.members for group, description in self._known.items()},
-        }
-        topics_read = {group: description.topics for group, description in self._known.items() if description.topics}
+    def _publish(self) -> None:
+        standings = self._directory.standings
+        empty = (group for group, standing in standings.items() if standing.phase is Phase.EMPTY)
+        counts = {group: known.members for group, known in self._known.items() if known.members is not None}
+        self.counts = {**dict.fromkeys(empty, 0), **counts}
+        described = {group: known for group, known in self._known.items() if known.topics}
+        self.described_at = {group: known.described_at for group, known in described.items()}
+        topics_read = {group: known.topics for group, known in described.items()}
         if topics_read != self.topics_read:
             self.topics_read = topics_read
 
 
-def _same(before: Mapping[str, Standing], after: Mapping[str, Standing]) -> set[str]:
-    """The groups that have members and are of the kind they were."""
-    return {
-        group
-        for group, standing in after.items()
-        if standing.phase is not Phase.EMPTY and group in before and before[group].kind is standing.kind
-    }
+def _learnt(known: _Group, description: Description | None, now: float, gone_as: Kind | None) -> _Group:
+    """`description`: None where there is none."""
+    if description is None:
+        return replace(known.outdated(now), gone_as=gone_as)
+    if not description.topics:
+        return replace(known.outdated(now), members=description.members)
+    return replace(
+        known,
+        members=description.members,
+        topics=description.topics,
+        described_at=now,
+        outdated_since=STILL_HOLDS,
+    )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Protocol
 
 from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of, fits, hint, where_known
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable, some_of
-from adapter.folding import MetricValue, folded, oldest_of, worst_of
+from adapter.folding import MetricValue, folded, is_changed_by, oldest_of, worst_of
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
 from adapter.snapshot import State
 from adapter.store import ClusterView
@@ -183,6 +184,7 @@ class Metrics:
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
         now = self._clock.monotonic()
         for one in chosen:
+            self._refuse_doubt(served, one)
             self._refuse_bad(served, one, now)
         values = tuple(folded(served.kind, chosen, self._clock.time() - now))
         if not values:
@@ -190,6 +192,27 @@ class Metrics:
         # That a partition has no commit must be known as well as any offset: left-out ones count for the age.
         oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
+
+    def _refuse_doubt(self, served: Served, chosen: Chosen) -> None:
+        for entry in chosen.entries if chosen.view.in_doubt else ():
+            if self._is_in_doubt(served.kind, chosen.totals, entry):
+                raise ValueUnavailable(self._why_in_doubt(served, chosen.view, chosen.totals, entry))
+
+    def _is_in_doubt(self, kind: MetricKind, totals: Totals, entry: int) -> bool:
+        """Whether the answer depends on whether a topic is still read, and nobody knows that."""
+        return totals.is_in_doubt[entry] and is_changed_by(kind, totals, entry)
+
+    def _why_in_doubt(self, served: Served, view: ClusterView, totals: Totals, entry: int) -> str:
+        group, topic = view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
+        seconds = self._clock.time() - self._clock.monotonic() + view.in_doubt[group]
+        since = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._not_known(
+            served,
+            view,
+            group,
+            f"the group has not been described as Stable since {since}, and did not read topic {topic} then; "
+            "whether it reads the topic now is not known",
+        )
 
     def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
         if chosen.entries:
@@ -249,6 +272,9 @@ class Metrics:
             problems[group] = self._not_known(served, view, group, next(iter(unseen.values())))
         problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
         names, of_entry, oldest = view.layout.groups, totals.group, oldest_of(served.kind, totals)
+        for entry in chosen.entries if view.in_doubt else ():
+            if self._is_in_doubt(served.kind, totals, entry):
+                problems.setdefault(names[of_entry[entry]], self._why_in_doubt(served, view, totals, entry))
         for entry in chosen.entries:
             if now - oldest[entry] > self._max_age and (group := names[of_entry[entry]]) not in problems:
                 problems[group] = self._why(served, view, worst_of(served.kind, totals)[entry], now)

@@ -7,13 +7,15 @@ gives for it.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adapter.lag import Treatment
+from adapter.movement import Movement
 from adapter.settings import Isolation, Rule, Settings
-from adapter.snapshot import Flags, Layout
+from adapter.snapshot import NEVER, Flags, Layout
 
 CYCLES_BEFORE_DROPPED = 3
 """So many answers running must lack a topic before its commits are believed to be gone: one proves nothing."""
@@ -110,7 +112,7 @@ def still_committed(
 
 
 def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
-    """How the rules treat every row; `members_read`: Stable group -> the topics its members read, where known."""
+    """How the rules treat every row; `members_read`: group -> the topics its members read, where that is known."""
     columns = _Columns(layout)
     for group, span in layout.spans.items():
         rule = watching.rule_for(group)
@@ -123,7 +125,37 @@ def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, 
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
             columns.is_abandoned[rows] = True
-    return Treatment(columns.counts_from_start, columns.is_outside, columns.is_abandoned)
+    is_in_doubt = np.zeros(len(layout), dtype=bool)
+    return Treatment(columns.counts_from_start, columns.is_outside, columns.is_abandoned, is_in_doubt)
+
+
+def updated_treatment(
+    treatment: Treatment, movement: Movement, described_at: Mapping[str, float], in_doubt: Collection[str]
+) -> Treatment:
+    """The treatment of this cycle: a topic whose commits moved after the group was described is read by somebody.
+
+    `described_at`: the groups that `members_read` has -> when; `in_doubt`: those of which it may no longer be true.
+    """
+    rows, layout = np.flatnonzero(treatment.is_abandoned), movement.layout
+    if not len(rows):
+        return treatment
+    described = np.array([described_at.get(group, NEVER) for group in layout.groups])
+    group, topic = layout.group[rows], layout.topic[rows]
+    starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
+    is_read = np.logical_or.reduceat(movement.moved_at[rows] > described[group], starts)
+    unread = rows[~np.repeat(is_read, np.diff(starts, append=len(rows)))]
+    is_doubtful = np.array([group in in_doubt for group in layout.groups], dtype=bool)[layout.group[unread]]
+    return replace(
+        treatment,
+        is_abandoned=_flags(len(layout), unread[~is_doubtful]),
+        is_in_doubt=_flags(len(layout), unread[is_doubtful]),
+    )
+
+
+def _flags(size: int, rows: NDArray[np.intp]) -> Flags:
+    flags = np.zeros(size, dtype=bool)
+    flags[rows] = True
+    return flags
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from adapter.brokers import Brokers
 from adapter.directory import Directory, Kind
 from adapter.liveness import Liveness
 from adapter.rows import Absences, Watching, still_committed
-from adapter.snapshot import NO_COMMIT, NOT_KNOWN, Cause, Causes, Flags, Layout, Observed, State, is_offset
+from adapter.snapshot import NO_COMMIT, NOT_KNOWN, Cause, Causes, Flags, Layout, Observed, Offsets, State, is_offset
 from adapter.wire import (
     COORDINATOR_ABSENT,
     COORDINATOR_LOADING,
@@ -158,6 +158,20 @@ def with_shares(
             if rows is not None:
                 _fill(observed, rows, answer.topics.get(topic), causes)
     return is_doubtful
+
+
+def with_share_starts(committed: Offsets, layout: Layout, outcome: ShareRound) -> Offsets:
+    """The commits; of share groups the first record that is not done, as a computed commit changes without a reader."""
+    if not outcome.answers:
+        return committed
+    progress = committed.copy()
+    for group, answer in outcome.answers.items():
+        for topic, told in answer.topics.items():
+            rows = layout.pairs.get((group, topic))
+            if rows is not None:
+                inside = told.partition < rows.stop - rows.start
+                progress[rows.start + told.partition[inside]] = told.start[inside]
+    return progress
 
 
 def _fill(observed: Observed, rows: slice, told: SharedPartitions | None, causes: Causes) -> None:

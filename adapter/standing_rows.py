@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from adapter.commits import Commits
 from adapter.directory import Directory, Phase
+from adapter.movement import no_movement
 from adapter.residue import followed, no_residue
-from adapter.rows import Watching, isolation_of, treatment_of
+from adapter.rows import Watching, isolation_of, treatment_of, updated_treatment
 from adapter.settings import Isolation
-from adapter.shares import Shares
-from adapter.snapshot import NO_LAYOUT, Flags, Layout, empty_snapshot, layout_of, moved_to
+from adapter.shares import Shares, with_share_starts
+from adapter.snapshot import NO_LAYOUT, Flags, Layout, Observed, empty_snapshot, layout_of, moved_to
 from adapter.topology import Topology
 
 
@@ -26,8 +27,11 @@ class StandingRows:
         self._wanted: tuple[object, ...] = ()
         self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
         self._treated_for: Mapping[str, frozenset[str]] | None = None
+        self._movement = no_movement(NO_LAYOUT)
+        self._groups_read: frozenset[str] = frozenset()
         self.snapshot = empty_snapshot()
-        self.treatment = treatment_of(NO_LAYOUT, watching, {})
+        self._described = treatment_of(NO_LAYOUT, watching, {})
+        self.treatment = self._described
         self.is_committed_only = self._isolation_column(NO_LAYOUT)
         """Whether a row's end is that of read_committed."""
 
@@ -44,9 +48,10 @@ class StandingRows:
         if known is None or known[0] != versions or known[1] is not topology:
             self._laid_out_for = (versions, topology)
             self._lay_out_anew(commits, shares, topology)
+            self._groups_read = frozenset(commits.topics).union(shares.topics)
         if self._treated_for is not topics_read:
             self._treated_for = topics_read
-            self.treatment = treatment_of(self.layout, self._watching, topics_read)
+            self._described = treatment_of(self.layout, self._watching, topics_read)
         return self.layout
 
     def _lay_out_anew(self, commits: Commits, shares: Shares, topology: Topology) -> None:
@@ -63,8 +68,17 @@ class StandingRows:
             self._wanted = (wanted, shape)
             layout = layout_of(wanted, topology)
             self.snapshot = moved_to(self.snapshot, layout)
+            self._movement = self._movement.in_layout(layout, self._groups_read)
             self._treated_for = None
             self.is_committed_only = self._isolation_column(layout)
+
+    def treat(
+        self, observed: Observed, shares: Shares, described_at: Mapping[str, float], in_doubt: Collection[str]
+    ) -> None:
+        """Decide what counts in this cycle; `described_at` and `in_doubt` as in `updated_treatment`."""
+        progress = with_share_starts(observed.committed, self.layout, shares.newest)
+        self._movement = self._movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
+        self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
 
     def _isolation_column(self, layout: Layout) -> Flags:
         levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]

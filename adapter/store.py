@@ -32,6 +32,8 @@ class ClusterView:
     """Group -> the topics given for it by name that Metadata does not show, and why."""
     assumed: frozenset[str] = frozenset()
     """Groups that a rule or named metric gives and Kafka does not know."""
+    in_doubt: Mapping[str, float] = field(default_factory=dict)
+    """Group that has not been described as Stable for too long -> when it last was, in monotonic seconds."""
     topics: frozenset[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     totals: Totals = field(init=False)
@@ -54,7 +56,7 @@ def silent_view(cluster: str, silence: str) -> ClusterView:
     """A cluster of which nothing has been heard."""
     snapshot = empty_snapshot(layout_of({}, Topology()))
     flags = snapshot.received > 0
-    treatment = Treatment(flags, flags, flags)
+    treatment = Treatment(flags, flags, flags, flags)
     return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), silence)
 
 

@@ -41,6 +41,7 @@ class Totals:
     worst_told: list[int]
     is_outside: list[bool]
     is_abandoned: list[bool]
+    is_in_doubt: list[bool]
     spans: Mapping[int, range]
     """Group code -> its entries."""
 
@@ -54,7 +55,7 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
     group, topic = layout.group[rows], layout.topic[rows]
     starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
     if not len(starts):
-        return Totals([], [], [], [], [], [], [], [], [], [], [], [], {})
+        return Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
     received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
     oldest = np.minimum.reduceat(received, starts)
     told = np.where(values.is_told[rows], snapshot.received[rows], NEVER)
@@ -75,6 +76,7 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
         worst_told=rows[_first_equal(told, oldest_told, starts)].tolist(),
         is_outside=treatment.is_outside[first].tolist(),
         is_abandoned=treatment.is_abandoned[first].tolist(),
+        is_in_doubt=treatment.is_in_doubt[first].tolist(),
         spans=_spans(group[starts]),
     )
 

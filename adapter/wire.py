@@ -104,13 +104,21 @@ _KINDS = frozenset(kind.value for kind in Kind)
 
 
 @_of_a_known_shape
-def descriptions_in(response: Any, kind: Kind) -> dict[str, Description]:  # noqa: ANN401
-    """A response to the describe request of that kind: group -> its members; groups with an error are left out."""
+def descriptions_in(response: Any, kind: Kind) -> dict[str, Description | None]:  # noqa: ANN401
+    """A response to the describe request of a kind: group -> its members; None: there is no such group of that kind.
+
+    Groups that could not be described are left out.
+    """
     return {
-        group.group_id: _description_of(group, kind)
+        group.group_id: None if _is_gone(group) else _description_of(group, kind)
         for group in response.groups
-        if group.error_code == NO_ERROR and group.group_state.lower() != "dead"
+        if group.error_code in {NO_ERROR, GROUP_NOT_FOUND}
     }
+
+
+def _is_gone(group: Any) -> bool:  # noqa: ANN401
+    """Brokers report a missing group as Dead without an error (DescribeGroups before version 6), or as not found."""
+    return bool(group.error_code == GROUP_NOT_FOUND or group.group_state.lower() == "dead")
 
 
 def _description_of(group: Any, kind: Kind) -> Description:  # noqa: ANN401

@@ -75,6 +75,8 @@ class Kafka:
     """Group with members -> the topics that they read; groups that are not here are Empty."""
     moving: set[str] = field(default_factory=set)
     """Those of them that are not Stable just now."""
+    undescribed: set[str] = field(default_factory=set)
+    """Groups whose description is an error: the coordinator is loading or moving, or we may not describe them."""
     member_counts: dict[str, int] = field(default_factory=dict)
     """Where it is not one."""
     kinds: dict[str, Kind] = field(default_factory=dict)
@@ -159,15 +161,22 @@ class FakeBrokers(Brokers):
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
-    ) -> dict[int, Answer[dict[str, Description]] | Failure]:
+    ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
         self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
         return {
             node: self._asked(f"Describe {kind}", node)
-            or self._told({group: self._description(group) for group in groups if group in self.kafka.members})
+            or self._told(
+                {group: self._description(group, kind) for group in groups if self._is_described(node, group)}
+            )
             for node, groups in plan.items()
         }
 
-    def _description(self, group: str) -> Description:
+    def _is_described(self, node: int, group: str) -> bool:
+        return node not in self.kafka.loading and group not in self.kafka.undescribed
+
+    def _description(self, group: str, kind: Kind) -> Description | None:
+        if self.kafka.kinds.get(group, Kind.CLASSIC) is not kind or group not in self.kafka.members:
+            return None
         is_stable = group not in self.kafka.moving
         topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
         return Description(self.kafka.member_counts.get(group, 1), is_stable, topics)

@@ -63,7 +63,7 @@ def test_a_commit_gives_lag_from_the_log_start_on_and_a_lead_never_below_0(
 def test_without_a_commit_the_rule_says_whether_the_whole_log_counts(from_start: bool, lag: int) -> None:  # noqa: FBT001
     snapshot = after(row(None, 10, 2))
     flag = np.array([from_start])
-    values = values_of(snapshot, Treatment(flag, ~flag | flag, flag))
+    values = values_of(snapshot, Treatment(flag, ~flag | flag, flag, ~flag))
 
     assert snapshot.state.tolist() == [State.NO_COMMIT]
     assert values.lag.tolist() == [lag]
@@ -260,7 +260,7 @@ def test_columns_say_what_the_rules_say_row_by_row(
 ) -> None:
     layout = samples.layout([("billing", "orders", len(rows) - 1)])
     flags = np.array([from_start for from_start, _ in rows])
-    treatment = Treatment(flags, ~flags, ~flags)
+    treatment = Treatment(flags, ~flags, ~flags, ~flags)
     plain = [PlainRow() for _ in rows]
     snapshot = empty_snapshot(layout)
     for cycle in range(4):

@@ -1,10 +1,14 @@
 """Who is in a group and reads what: asked once a minute, of groups with members, at their coordinators."""
 
+from collections.abc import Collection
+
+import pytest
+
 from adapter.directory import Directory, Kind, Phase, Standing
 from adapter.liveness import Liveness
 from adapter.members import GROUPS_PER_REQUEST, Members
 from tests.fake_brokers import FakeBrokers, Kafka
-from tests.samples import SteppedClock
+from tests.samples import NOW, SteppedClock
 
 INTERVAL = 10.0
 NODES = (1, 2, 3)
@@ -28,10 +32,17 @@ class Descriptions:
         self.members = Members(self.brokers, self.liveness, self.clock.monotonic, INTERVAL)
         self.lists("billing", "audit")
 
-    def lists(self, *groups: str, phase: Phase = Phase.STABLE) -> None:
+    def lists(
+        self, *groups: str, phase: Phase = Phase.STABLE, moving: Collection[str] = (), also_known: Collection[str] = ()
+    ) -> None:
         """What the newest listing says, of these groups alone."""
-        standings = {group: Standing(self.kafka.kinds.get(group, Kind.CLASSIC), phase) for group in groups}
-        self.directory = Directory(frozenset(groups), self.kafka.coordinators, standings=standings)
+        standings = {
+            group: Standing(self.kafka.kinds.get(group, Kind.CLASSIC), Phase.MOVING if group in moving else phase)
+            for group in groups
+        }
+        self.directory = Directory(
+            frozenset({*groups, *also_known}), self.kafka.coordinators, listed=frozenset(groups), standings=standings
+        )
 
     def run(self, cycles: int = 1) -> list[tuple[str, object]]:
         """The newest cycle's descriptions: (kind, node -> groups)."""
@@ -172,24 +183,138 @@ def test_nothing_is_kept_of_groups_that_are_not_listed_any_more() -> None:
     assert descriptions.members.counts == {"audit": 1}
 
 
-def test_a_group_that_is_of_another_kind_now_is_described_anew() -> None:
+def test_a_group_that_is_of_another_kind_now_reads_what_it_read_until_it_is_described_anew() -> None:
     descriptions = Descriptions()
     descriptions.run()
     descriptions.kafka.kinds["billing"] = Kind.CONSUMER
-    descriptions.lists("billing")
+    descriptions.kafka.members["billing"] = {"refunds"}
+    descriptions.lists("billing", "audit")
     descriptions.run()
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
 
-    assert descriptions.members.counts == {}
+    descriptions.run(MINUTE)
+    assert descriptions.members.topics_read == {"billing": {"refunds"}, "audit": {"trail"}}
 
 
-def test_a_group_that_its_coordinator_no_longer_describes_is_not_known() -> None:
+@pytest.mark.parametrize("is_loading", [True, False], ids=["coordinator loading", "error of the group"])
+def test_a_failed_description_keeps_what_the_last_good_one_said(is_loading: bool) -> None:  # noqa: FBT001
+    descriptions = Descriptions()
+    descriptions.run()
+    if is_loading:
+        descriptions.kafka.loading = {2}
+    else:
+        descriptions.kafka.undescribed = {"billing"}
+    descriptions.run(10 * MINUTE)
+
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
+    assert descriptions.members.counts == {"billing": 4, "audit": 1}
+
+
+def test_a_description_without_readable_subscriptions_keeps_what_the_last_good_one_said() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.members["billing"] = set()
+    descriptions.kafka.member_counts["billing"] = 5
+    descriptions.run(MINUTE)
+
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
+    assert descriptions.members.counts == {"billing": 5, "audit": 1}
+
+
+def test_a_group_that_is_gone_as_the_kind_it_is_listed_as_is_forgotten() -> None:
     descriptions = Descriptions()
     descriptions.run()
     del descriptions.kafka.members["billing"]
     descriptions.run(MINUTE)
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
 
+    descriptions.lists("billing", "audit")
+    descriptions.run()
     assert descriptions.members.topics_read == {"audit": {"trail"}}
     assert descriptions.members.counts == {"audit": 1}
+
+
+def test_a_group_that_is_gone_only_as_the_kind_it_was_keeps_what_was_known() -> None:
+    """An upgrade to the new protocol may come between the listing and the description."""
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.kinds["billing"] = Kind.CONSUMER
+    descriptions.run(MINUTE)
+    descriptions.lists("billing", "audit")
+    descriptions.run()
+
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
+
+
+def test_a_group_that_is_missing_in_a_listing_keeps_what_was_known() -> None:
+    """A coordinator that is shutting down lists no group, and reports no error."""
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.lists("audit", also_known=["billing"])
+    descriptions.run()
+
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
+    assert descriptions.members.counts == {"billing": 4, "audit": 1}
+
+
+def test_a_group_that_was_not_stable_for_the_time_of_two_descriptions_is_in_doubt() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.moving = {"billing"}
+    descriptions.run(3 * MINUTE - 2)
+    assert descriptions.members.in_doubt() == {}
+
+    descriptions.run()
+    assert descriptions.members.in_doubt() == {"billing": NOW}
+
+
+def test_a_group_that_cannot_be_described_for_the_time_of_two_descriptions_is_in_doubt() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.undescribed = {"billing"}
+    descriptions.run(3 * MINUTE)
+
+    assert descriptions.members.in_doubt() == {"billing": NOW}
+
+
+def test_a_listing_that_shows_a_rebalance_makes_a_description_outdated() -> None:
+    descriptions = Descriptions()
+    descriptions.run(2)
+    descriptions.lists("billing", "audit", phase=Phase.MOVING)
+    coordinator = descriptions.kafka.coordinators.pop("billing")
+    descriptions.run(2 * MINUTE)
+    assert descriptions.members.in_doubt() == {"billing": NOW}
+
+    descriptions.kafka.coordinators["billing"] = coordinator
+    descriptions.lists("billing", "audit")
+    descriptions.run(MINUTE)
+    assert descriptions.members.in_doubt() == {}
+
+
+def test_a_group_that_was_never_described_as_stable_is_not_in_doubt() -> None:
+    descriptions = Descriptions()
+    descriptions.kafka.moving = {"billing"}
+    descriptions.run(10 * MINUTE)
+
+    assert descriptions.members.in_doubt() == {}
+
+
+def test_groups_that_may_read_something_else_are_described_first() -> None:
+    descriptions = Descriptions()
+    names = [f"group-{number}" for number in range(3 * GROUPS_PER_REQUEST)]
+    descriptions.kafka.coordinators |= dict.fromkeys(names, 1)
+    descriptions.kafka.members |= {name: {"orders"} for name in names}
+    descriptions.lists(*names)
+    descriptions.run(2 * MINUTE)
+    descriptions.lists(*names, moving=names[:1])
+    ((_, asked),) = descriptions.run()
+
+    assert isinstance(asked, dict)
+    assert names[0] not in asked[1]
+    descriptions.run(MINUTE - 1)
+    ((_, asked),) = descriptions.run()
+    assert isinstance(asked, dict)
+    assert asked[1][0] == names[0]
 
 
 def test_a_silent_coordinator_leaves_what_was_known_of_its_groups() -> None:

@@ -28,13 +28,13 @@ def group(name: str, *members: tuple[bytes, bytes], state: str = "Stable", error
     return SimpleNamespace(group_id=name, error_code=error, group_state=state, members=told)
 
 
-def described(kind: Kind, *groups: SimpleNamespace) -> dict[str, Description]:
+def described(kind: Kind, *groups: SimpleNamespace) -> dict[str, Description | None]:
     return descriptions_in(SimpleNamespace(groups=groups), kind)
 
 
 def read(*groups: SimpleNamespace) -> dict[str, frozenset[str]]:
     """Of classic groups."""
-    return {name: one.topics for name, one in described(Kind.CLASSIC, *groups).items() if one.topics}
+    return {name: one.topics for name, one in described(Kind.CLASSIC, *groups).items() if one and one.topics}
 
 
 def assigned(**topics: Sequence[int]) -> SimpleNamespace:
@@ -84,7 +84,7 @@ def test_only_what_stable_groups_read_is_told() -> None:
 )
 def test_a_member_that_sends_nonsense_hides_its_own_group_and_no_other(member: tuple[bytes, bytes]) -> None:
     assert read(group("odd", member), group("billing", (subscription("orders"), b""))) == {"billing": {"orders"}}
-    assert described(Kind.CLASSIC, group("odd", member))["odd"].members == 1
+    assert described(Kind.CLASSIC, group("odd", member)) == {"odd": Description(1, True)}
 
 
 def test_every_member_counts_whatever_the_group_is_doing() -> None:
@@ -94,9 +94,18 @@ def test_every_member_counts_whatever_the_group_is_doing() -> None:
     assert described(Kind.CLASSIC, *groups) == {"moving": Description(2, False), "empty": Description(0, False)}
 
 
-def test_a_group_that_cannot_be_described_is_left_out() -> None:
-    """A classic request for a group of another kind, or for none, is answered with Dead and no error."""
-    assert described(Kind.CLASSIC, group("gone", state="Dead"), group("hidden", error=30)) == {}
+@pytest.mark.parametrize("error", [14, 15, 16, 30, -1])
+def test_a_group_whose_description_failed_is_left_out(error: int) -> None:
+    assert described(Kind.CLASSIC, group("billing", error=error, state="")) == {}
+
+
+def test_a_group_that_does_not_exist_as_that_kind_is_described_as_none() -> None:
+    """By an old broker as Dead without an error, by a newer one as not found; also where it is of another kind."""
+    assert described(Kind.CLASSIC, group("old", state="Dead"), group("new", state="Dead", error=69)) == {
+        "old": None,
+        "new": None,
+    }
+    assert described(Kind.CONSUMER, new_group("billing", state="", error=69)) == {"billing": None}
 
 
 def test_members_of_the_new_kind_read_what_they_subscribe_to_and_what_they_have_or_will_have() -> None:

@@ -177,7 +177,7 @@ def members(rig: InProcess, group: str) -> int | None:
     return rig.cycle._members.counts.get(group)
 
 
-def description(rig: InProcess, group: str, kind: Kind) -> Description:
+def description(rig: InProcess, group: str, kind: Kind) -> Description | None:
     answer = rig.brokers.described({1: [group]}, kind)[1]
     assert isinstance(answer, Answer)
     return answer.content[group]

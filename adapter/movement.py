@@ -1,0 +1,51 @@
+"""Pure: when the group's progress in each partition last changed, which proves that somebody reads the topic.
+
+Progress is the commit; of a share group it is the first record that is not done. A commit that disappears, because it
+expired or was deleted, is no progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from adapter.snapshot import NEVER, NO_COMMIT, Flags, Layout, Offsets, Seconds, same_rows
+
+_NOT_SEEN = -2
+"""The group had not been read when the row was added, so its first commit may be an old one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Movement:
+    """One entry per row of the layout."""
+
+    layout: Layout
+    progress: Offsets
+    """The newest that was read."""
+    moved_at: Seconds
+    """When the newest change was received; NEVER where none was seen."""
+
+    def in_layout(self, layout: Layout, groups_read: Collection[str]) -> Movement:
+        """`groups_read`: the groups that had been read before; their new rows are known to have had no commit."""
+        moved = no_movement(layout)
+        was_read = np.array([group in groups_read for group in layout.groups], dtype=bool)
+        moved.progress[was_read[layout.group]] = NO_COMMIT
+        here, there = same_rows(layout, self.layout)
+        moved.progress[here], moved.moved_at[here] = self.progress[there], self.moved_at[there]
+        return moved
+
+    def followed(self, progress: Offsets, received: Seconds, is_read: Flags) -> Movement:
+        """The movement after a cycle; `is_read`: the rows whose progress was read in it."""
+        is_other = (progress != self.progress) & (progress != NO_COMMIT) & (self.progress != _NOT_SEEN)
+        return replace(
+            self,
+            progress=np.where(is_read, progress, self.progress),
+            moved_at=np.where(is_read & is_other, received, self.moved_at),
+        )
+
+
+def no_movement(layout: Layout) -> Movement:
+    rows = len(layout)
+    return Movement(layout, np.full(rows, _NOT_SEEN, dtype=np.int64), np.full(rows, NEVER))
