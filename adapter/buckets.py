@@ -1,4 +1,4 @@
-"""S3 and Google Cloud Storage as pyarrow's file systems: for whoever writes the history and whoever reads it.
+"""S3, Google Cloud Storage and Azure as pyarrow's file systems, for everything that writes or reads a history.
 
 Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance).
 """
@@ -10,18 +10,19 @@ from datetime import timedelta
 
 from pyarrow import fs
 
-SCHEMES = ("s3", "gs")
+from adapter.location import Bucket
+
 CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
 
 
-def opened(scheme: str, attempts: int = 1) -> fs.FileSystem:
-    """One of SCHEMES. May ask the network who we are; raises what the system and pyarrow raise."""
-    return _s3(attempts) if scheme == "s3" else _gcs()
+def opened(bucket: Bucket, attempts: int = 1) -> fs.FileSystem:
+    """May ask the network which identity this process has; raises what the system and pyarrow raise."""
+    return {"s3": _s3, "gs": _gcs, "abfss": _azure}[bucket.scheme](bucket, attempts)
 
 
-def _s3(attempts: int) -> fs.FileSystem:
+def _s3(_bucket: Bucket, attempts: int) -> fs.FileSystem:
     return fs.S3FileSystem(
-        # Stores of one's own; credentials and region come from the environment by themselves, this does not.
+        # The library reads credentials and region from the environment by itself, but not the endpoint.
         endpoint_override=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
         connect_timeout=CONNECT_SECONDS,
         request_timeout=REQUEST_SECONDS,
@@ -31,5 +32,17 @@ def _s3(attempts: int) -> fs.FileSystem:
     )
 
 
-def _gcs() -> fs.FileSystem:
+def _gcs(_bucket: Bucket, _attempts: int) -> fs.FileSystem:
     return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+
+
+def _azure(bucket: Bucket, _attempts: int) -> fs.FileSystem:
+    """The names of the variables are those of Azure's command line; without them its default credential is used."""
+    account, _, domain = bucket.host.partition(".dfs.")
+    return fs.AzureFileSystem(
+        account,
+        account_key=os.environ.get("AZURE_STORAGE_KEY"),
+        sas_token=os.environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        blob_storage_authority=f".blob.{domain}",
+        dfs_storage_authority=f".dfs.{domain}",
+    )

@@ -21,6 +21,7 @@ from pyarrow import fs
 
 from adapter.buckets import opened
 from adapter.history_trouble import translated
+from adapter.location import Bucket, bucket_at
 
 DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 BEING_DELETED = re.compile(r"\.date=\d{4}-\d{2}-\d{2}\.deleted")
@@ -49,10 +50,8 @@ class Files(Protocol):
 
 def files_at(location: str) -> Files:
     """By the settings' `location`. Touches nothing yet."""
-    scheme, separator, rest = location.partition("://")
-    if not separator:
-        return Folder(Path(location))
-    return Bucket(scheme, rest)
+    bucket = bucket_at(location)
+    return Folder(Path(location)) if bucket is None else BucketFolder(bucket)
 
 
 class Folder:
@@ -148,25 +147,24 @@ def _delete_unfinished(folder: Path) -> None:
                 Path(entry.path).unlink()
 
 
-class Bucket:
-    """S3 or Google Cloud Storage: an object is there as a whole or not at all, so nothing is ever renamed."""
+class BucketFolder:
+    """A prefix in a bucket: an object is there as a whole or not at all, so nothing is ever renamed."""
 
-    def __init__(self, scheme: str, root: str) -> None:
-        self._scheme = scheme
-        self._root = root
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
         self._made: fs.FileSystem | None = None
 
     def write(self, path: str, content: pa.Buffer) -> None:
-        with translated(f"{self._scheme}://{self._root}"), self._files().open_output_stream(self._at(path)) as stream:
+        with translated(self._bucket), self._files().open_output_stream(self._at(path)) as stream:
             stream.write(content)
 
     def days(self, table: str) -> list[str]:
-        with translated(f"{self._scheme}://{self._root}"):
+        with translated(self._bucket):
             found = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
             return _days_among([info.base_name for info in found if info.type is fs.FileType.Directory])
 
     def delete_day(self, table: str, day: str) -> None:
-        with translated(f"{self._scheme}://{self._root}"), contextlib.suppress(FileNotFoundError):
+        with translated(self._bucket), contextlib.suppress(FileNotFoundError):
             self._files().delete_dir(self._at(f"{table}/date={day}"))
 
     def tidy(self, table: str) -> None:
@@ -175,11 +173,11 @@ class Bucket:
     def _files(self) -> fs.FileSystem:
         """Made at the first use: that may ask the network who we are."""
         if self._made is None:
-            self._made = opened(self._scheme)  # tried again from here, after others had a turn
+            self._made = opened(self._bucket)  # tried again from here, after others had a turn
         return self._made
 
     def _at(self, path: str) -> str:
-        return f"{self._root}/{path}"
+        return f"{self._bucket.root}/{path}"
 
 
 def _days_among(names: list[str]) -> list[str]:

@@ -9,14 +9,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from adapter.location import FORMS, bucket_at
+
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-BUCKET = re.compile(r"[a-z0-9][-a-z0-9._]{1,220}[a-z0-9]")
-OBJECT_NAME = re.compile(r"(?!\.{1,2}$)[-A-Za-z0-9_.=]+")
-OTHER_SCHEMES = {"s3a": "s3://", "s3n": "s3://", "gcs": "gs://", "file": "the path alone"}
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -85,29 +84,13 @@ def secret_file(path: Path) -> Path:
 
 def history_location(text: str) -> str:
     """An absolute path or a bucket with an optional prefix, without a `/` at its end."""
-    scheme, separator, rest = text.partition("://")
-    if separator and scheme in OTHER_SCHEMES:
-        raise ValueError(f"{text!r}: write {OTHER_SCHEMES[scheme]}")
-    if separator:
-        return _bucket_and_prefix(text, scheme, rest)
-    return _absolute_path(text)
-
-
-def _bucket_and_prefix(text: str, scheme: str, rest: str) -> str:
-    if scheme not in {"s3", "gs"}:
-        raise ValueError(f"{text!r} is neither an absolute path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX")
-    bucket, _, prefix = rest.rstrip("/").partition("/")
-    if not BUCKET.fullmatch(bucket):
-        raise ValueError(f"{text!r} names no legal bucket")
-    if prefix and not all(OBJECT_NAME.fullmatch(part) for part in prefix.split("/")):
-        raise ValueError(f"{text!r}: the prefix must be parts of letters, digits, '-', '_', '.' and '='")
-    return f"{scheme}://{bucket}/{prefix}".rstrip("/")
+    return str(bucket_at(text) or _absolute_path(text))
 
 
 def _absolute_path(text: str) -> str:
     path = Path(text)
     if not path.is_absolute() or "\0" in text:
-        raise ValueError(f"{text!r} is neither an absolute path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX")
+        raise ValueError(f"{text!r} is neither an absolute path nor {FORMS}")
     if path == path.parent or ".." in path.parts:
         raise ValueError(f"{text!r} must be a folder of its own, without '..'")
     if path.exists() and not path.is_dir():

@@ -224,7 +224,7 @@ class History(SettingsPart):
     """Where the offsets that were seen are kept; without a location nowhere."""
 
     location: HistoryLocation | None = None
-    """An absolute path, s3://BUCKET/PREFIX or gs://BUCKET/PREFIX."""
+    """An absolute path, or a prefix in a bucket: s3:// (or s3a://), gs:// or abfss://."""
     flush_interval: Annotated[Seconds, Field(ge=10, le=3600)] = 300.0
     """Seconds between two files: what a crash may lose, against the number of files."""
     retention: Annotated[Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0

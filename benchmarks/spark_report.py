@@ -64,7 +64,7 @@ def main(location: str, output: str) -> None:
         for number in range(RUNS):
             began = time.monotonic()
             request = requested(location, f"{output}-{number}", (None, None), "UTC", None, datetime.now(UTC))
-            report(request, files_at(location, lambda: session), lambda: session, lambda _: None, lambda: None)
+            report(request, files_at(location), lambda: session, lambda _: None, lambda: None)
             print(time.monotonic() - began)
 
 

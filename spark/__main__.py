@@ -30,7 +30,7 @@ BRIEF_BYTES = 8_000_000
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://…, gs://… or hdfs://….")]
+History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://…, gs://… or abfss://….")]
 Master = Annotated[str | None, typer.Option(help="Spark's master; all cores of this machine where nothing is said.")]
 Memory = Annotated[str | None, typer.Option(help="Heap of the driver, as Spark writes it: 4g.")]
 
@@ -51,7 +51,7 @@ def compact_command(
     now = datetime.now(UTC)
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         by_spark = bool(master) or is_submitted()
-        files = files_at(history, session, by_spark=by_spark)
+        files = files_at(history)
         limits = Limits(in_memory=0) if by_spark else DEFAULT_LIMITS
         outcome = compact(files, session, _time(until) or now, now, say, ending.check, limits, session.expect)
         _tell(outcome, say)
@@ -61,7 +61,8 @@ def compact_command(
 def report_command(
     history: History,
     output: Annotated[
-        str, typer.Option(help="For report.html, .json, .md, groups.csv and hpa/: a folder, s3://… or gs://….")
+        str,
+        typer.Option(help="For report.html, .json, .md, groups.csv and hpa/: a folder, s3://…, gs://… or abfss://…."),
     ],
     since: Annotated[str | None, typer.Option("--from", help="First hour: 2026-11-20T07:00, in --timezone.")] = None,
     to: Annotated[str | None, typer.Option(help="End of the last hour.")] = None,
@@ -73,7 +74,7 @@ def report_command(
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
-        files = files_at(history, session, by_spark=bool(master) or is_submitted())
+        files = files_at(history)
         session.expect(sum(file.size for file in files.listed("totals", 2)))
         if is_submitted():
             session()  # what starts applications takes one that never has a session for a failed one

@@ -127,6 +127,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _put(self, key: str, body: bytes) -> Answer:
         if number := self._query("partNumber"):
             self.parts[key, int(number)] = body
+        elif source := unquote(self.headers.get("x-amz-copy-source", "")):
+            self.store.objects[key] = self.store.objects[source.lstrip("/").partition("/")[2]]
+            return 200, b"<CopyObjectResult><ETag>0</ETag></CopyObjectResult>"
         else:
             self.store.objects[key] = body
             self.store.kinds[key] = self.headers.get("Content-Type", "")

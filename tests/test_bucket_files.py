@@ -1,4 +1,6 @@
 import gc
+import pickle
+import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -6,21 +8,22 @@ import pytest
 from pyarrow import fs
 
 from adapter import buckets
+from adapter.location import Bucket
 from spark.errors import Unreachable, Unusable, is_of_system
 from spark.storage import bucket as module
 from spark.storage.bucket import BucketFiles
 from spark.storage.location import files_at
 from spark.storage.protocol import File, Files
-from tests.compacting import no_session
 from tests.fake_store import FakeStore
 
 LOCATION = "s3://lag/history"
+BUCKET = Bucket("s3", "lag/history")
 
 
 @pytest.fixture
 def files(store: FakeStore) -> BucketFiles:
     store.objects["history/there/already"] = b"1"
-    return BucketFiles("s3", "lag/history")
+    return BucketFiles(BUCKET)
 
 
 def trouble(files: Files, error: type[Exception]) -> str:
@@ -38,15 +41,30 @@ def test_a_listing_is_a_request_for_each_page_whatever_the_folders(store: FakeSt
     assert [method for method, _ in store.requests] == ["GET"] * 3
 
 
-def test_what_is_staged_makes_no_request(store: FakeStore, files: BucketFiles) -> None:
+def test_what_one_process_stages_another_one_sees(store: FakeStore, files: BucketFiles) -> None:
     files.write(".run/deltas/_inputs.json", "{}")
     with files.created(".run/deltas/part-0.parquet") as target:
-        Path(str(target)).write_bytes(b"1234")
+        target.write(b"1234")
+    other = pickle.loads(pickle.dumps(files))  # noqa: S301 -- just made
 
-    assert files.listed(".run/deltas", 0) == [File(".run/deltas/part-0.parquet", 4)]
-    assert files.read(".run/deltas/_inputs.json") == "{}"
-    files.delete(".run")
-    assert store.requests == []
+    assert other.listed(".run/deltas", 0) == [File(".run/deltas/part-0.parquet", 4)]
+    assert other.read(".run/deltas/_inputs.json") == "{}"
+    other.delete(".run")
+    assert store.below("history/") == {"there/already": b"1"}
+
+
+def test_a_location_that_goes_to_an_executor_carries_no_credentials(files: BucketFiles) -> None:
+    files.exists()
+
+    assert b"wonderland" not in pickle.dumps(files)
+    assert b"alice" not in pickle.dumps(files)
+
+
+def test_an_object_that_is_not_finished_is_not_there(files: BucketFiles) -> None:
+    with pytest.raises(ZeroDivisionError), files.created(".run/part-0.parquet") as target:
+        target.write(bytes(1 // 0))
+
+    assert not files.exists(".run/part-0.parquet")
 
 
 def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_first(
@@ -55,11 +73,12 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
     store.objects.update({"history/deltas/hour/part-9.parquet": b"1", "history/deltas/hour/_inputs.json": b"old"})
     for name in ("_inputs.json", "part-0.parquet", "_skipped.json", "part-1.parquet"):
         files.write(f".run/deltas/{name}", "new")
+    store.requests.clear()
 
-    files.swap(".run/deltas", "deltas/hour", ".run/old")
+    files.publish(".run/deltas", "deltas/hour")
 
     names = ["part-0.parquet", "part-1.parquet", "_skipped.json", "_inputs.json"]
-    assert store.changes() == [
+    assert store.changes()[:5] == [
         ("DELETE", "history/deltas/hour/part-9.parquet"),
         *(("PUT", f"history/deltas/hour/{name}") for name in names),
     ]
@@ -69,7 +88,7 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
 def test_a_folder_of_which_nothing_is_staged_goes(store: FakeStore, files: BucketFiles) -> None:
     store.objects["history/totals/hour/part-0.parquet"] = b"1"
 
-    files.swap(".run/totals", "totals/hour", ".run/old")
+    files.publish(".run/totals", "totals/hour")
 
     assert store.below("history/") == {"there/already": b"1"}
 
@@ -78,9 +97,9 @@ def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) ->
     """The store's clients put more than 10 MB in parts."""
     content = bytes(range(256)) * 50_000
     with files.created(".run/deltas/part-0.parquet") as target:
-        Path(str(target)).write_bytes(content)
+        target.write(content)
 
-    files.swap(".run/deltas", "deltas/hour", ".run/old")
+    files.publish(".run/deltas", "deltas/hour")
 
     assert store.below("history/deltas/hour/") == {"part-0.parquet": content}
     assert pa.input_stream(files.source("deltas/hour/part-0.parquet")).read() == content
@@ -109,7 +128,7 @@ def test_a_store_that_breaks_off_is_never_an_error_for_which_a_file_would_be_ski
 ) -> None:
     store.objects["history/file"] = b"12345"
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    files = BucketFiles("s3", "lag/history")
+    files = BucketFiles(BUCKET)
 
     with pytest.raises(Unreachable, match=f"^{LOCATION}: .*NETWORK_CONNECTION"):
         files.opened(File("file", 5))
@@ -123,7 +142,7 @@ def test_without_credentials_the_store_s_refusal_is_told(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
 
-    told = trouble(BucketFiles("s3", "lag/history"), Unusable)
+    told = trouble(BucketFiles(BUCKET), Unusable)
     assert told.startswith(f"{LOCATION}: ")
     assert "ACCESS_DENIED" in told
     assert store.requests
@@ -134,10 +153,10 @@ def test_a_store_that_does_not_answer_is_given_up(store: FakeStore, monkeypatch:
     monkeypatch.setattr(module, "ATTEMPTS", 1)
     store.is_silent = True
 
-    assert trouble(BucketFiles("s3", "lag/history"), Unreachable).startswith(f"{LOCATION}: ")
+    assert trouble(BucketFiles(BUCKET), Unreachable).startswith(f"{LOCATION}: ")
 
 
-def test_spark_is_given_copies_until_the_next_table_is_in_its_place(store: FakeStore, files: BucketFiles) -> None:
+def test_spark_reads_copies_until_the_next_table_is_published(store: FakeStore, files: BucketFiles) -> None:
     store.objects.update({"history/_carry/hour/part-0.parquet": b"12", "history/_carry/hour/_inputs.json": b"{}"})
     folder, file = files.uri("_carry/hour"), files.uri("there/already")
     copy = Path(folder.removeprefix("file://"))
@@ -147,42 +166,61 @@ def test_spark_is_given_copies_until_the_next_table_is_in_its_place(store: FakeS
     assert files.local_path(File("there/already", 1)) == Path(file.removeprefix("file://"))
 
     files.write(".run/deltas/_inputs.json", "{}")
-    files.swap(".run/deltas", "deltas/hour", ".run/old")
+    files.publish(".run/deltas", "deltas/hour")
     assert not copy.exists()
 
 
-def test_nothing_of_a_run_is_left_on_this_machine(store: FakeStore) -> None:
-    files = BucketFiles("s3", "lag/history")
-    folder = Path(files.uri(".run").removeprefix("file://")).parent
-    files.write(".run/one", "1")
-    assert folder.is_dir()
+def test_copies_do_not_outlive_the_run(store: FakeStore) -> None:
+    files = BucketFiles(BUCKET)
+    store.objects["history/one"] = b"1"
+    copy = Path(files.uri("one").removeprefix("file://"))
+    assert copy.is_file()
 
     del files
     gc.collect()
-    assert not folder.exists()
-    assert store.objects == {}
+    assert not copy.parent.exists()
 
 
-@pytest.mark.parametrize("location", ["s3://lag/history", "gs://lag/history/"])
-def test_the_adapter_s_buckets_are_opened_as_the_adapter_opens_them(
-    location: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("location", "scheme", "shown"),
+    [
+        ("s3://lag/history", "s3", "s3://lag/history"),
+        ("s3a://lag/history", "s3", "s3://lag/history"),
+        ("gs://lag/history/", "gs", "gs://lag/history"),
+        ("abfss://lag@acme.dfs.core.windows.net/history", "abfss", "abfss://lag@acme.dfs.core.windows.net/history"),
+    ],
+)
+def test_buckets_are_opened_as_the_adapter_opens_them(
+    location: str, scheme: str, shown: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     seen: list[str] = []
 
-    def opened(scheme: str, _attempts: int) -> fs.FileSystem:
-        seen.append(scheme)
+    def opened(bucket: Bucket, _attempts: int) -> fs.FileSystem:
+        seen.append(bucket.scheme)
         return fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
 
     monkeypatch.setattr(module, "opened", opened)
     (tmp_path / "lag/history").mkdir(parents=True)
     (tmp_path / "lag/history/file").write_text("here")
 
-    files = files_at(location, no_session)
-    assert (files.read("file"), seen) == ("here", [location[:2]])
-    assert files.shown("samples") == f"{location.rstrip('/')}/samples"
+    files = files_at(location)
+    assert (files.read("file"), seen) == ("here", [scheme])
+    assert files.shown("samples") == f"{shown}/samples"
 
 
-@pytest.mark.parametrize("location", ["s3://", "gs:///history", "s3://lag//history"])
-def test_what_names_no_bucket_is_refused(location: str) -> None:
-    with pytest.raises(Unusable, match=r"^\S+ is no (s3|gs)://BUCKET/PREFIX$"):
-        files_at(location, no_session)
+@pytest.mark.parametrize(
+    ("location", "said"),
+    [
+        ("s3://", "names no legal bucket"),
+        ("gs:///history", "names no legal bucket"),
+        ("s3://lag//history", "the prefix must be parts of letters"),
+        ("s3://lag/one[1]", "the prefix must be parts of letters"),
+        ("abfss://lag/history", "is not of the form s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or abfss://CONTAINER@"),
+        ("s3://lag@acme.dfs.core.windows.net/history", "is not of the form s3://BUCKET/PREFIX"),
+        ("hdfs://name/history", "is neither a path nor s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or abfss://"),
+        ("file:///history", "is neither a path nor s3://BUCKET/PREFIX"),
+    ],
+)
+def test_what_is_no_location_is_refused(location: str, said: str) -> None:
+    with pytest.raises(Unusable, match=f"^{re.escape(repr(location))}:? {said}"):
+        files_at(location)

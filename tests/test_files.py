@@ -9,8 +9,6 @@ from pyspark.sql import SparkSession
 
 from spark.errors import Unusable
 from spark.pipeline.compact import compact
-from spark.storage.bucket import BucketFiles
-from spark.storage.hadoop_files import HadoopFiles
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
 from spark.storage.protocol import File, Files
@@ -20,20 +18,17 @@ from tests.written_history import read, sample, write
 Made = Callable[[Path], Files]
 
 
-@pytest.fixture(params=["local", "bucket", "hadoop"])
+@pytest.fixture(params=["local", "bucket"])
 def made(request: pytest.FixtureRequest) -> Made:
-    """All must do the same; Hadoop's is shown on this machine's files, a bucket has a copy of them."""
+    """Both must do the same; the bucket has a copy of the folder."""
     if request.param == "local":
         return LocalFiles
-    if request.param == "bucket":
-        return partial(in_bucket, request.getfixturevalue("store"))
-    session: SparkSession = request.getfixturevalue("spark_session")
-    return lambda root: HadoopFiles(f"file://{root}", session)
+    return partial(in_bucket, request.getfixturevalue("store"))
 
 
 def in_bucket(store: FakeStore, root: Path) -> Files:
     store.lay(root)
-    return BucketFiles("s3", "lag/history")
+    return files_at("s3://lag/history")
 
 
 def test_only_what_is_not_hidden_is_listed_at_its_depth(made: Made, tmp_path: Path) -> None:
@@ -72,12 +67,10 @@ def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_p
     files.write("table/place/c", "old")
     files.write(".run/new/b", "new")
 
-    files.swap(".run/new", "table/place", ".run/old")
+    files.publish(".run/new", "table/place")
     assert [files.read(f"table/place/{name}") for name in "bc"] == ["new", None]
-    assert not files.exists(".run/new")
-    assert not files.exists(".run/old")
 
-    files.swap(".run/nothing", "table/place", ".run/old")
+    files.publish(".run/nothing", "table/place")
     assert not files.exists("table/place")
 
 
@@ -109,42 +102,23 @@ def test_a_footer_is_read_without_the_rest(made: Made, tmp_path: Path) -> None:
         assert pq.ParquetFile(opened).metadata.num_rows == 2
 
 
-def test_a_history_is_compacted_through_hadoop_as_it_is_on_a_local_path(
-    spark_session: SparkSession, tmp_path: Path
-) -> None:
-    rows = [sample(0, 1, 10), sample(10, 4, 12), sample(3600, 4, 20)]
-    now = datetime(2026, 11, 22, tzinfo=UTC)
-    for name, location in (("a", str(tmp_path / "a")), ("b", f"file://{tmp_path}/b")):
-        write(tmp_path / name, rows)
-        files = files_at(location, lambda: spark_session)
-        outcomes = [compact(files, lambda: spark_session, now, now, lambda _: None) for _ in range(2)]
-        assert [len(outcome.hours) for outcome in outcomes] == [2, 0]
-
-    for table in ("deltas", "hourly", "daily"):
-        assert read(tmp_path / "b", table) == read(tmp_path / "a", table)
-
-
 @pytest.mark.parametrize("sign", ["[", "{", "*", "?", "]", "\\"])
-@pytest.mark.parametrize("before", ["/histories/", "s3://bucket/"])
-def test_a_location_that_spark_would_take_for_several_is_refused(before: str, sign: str) -> None:
-    def never() -> SparkSession:
-        raise AssertionError("no session is needed to say so")
-
+def test_a_path_that_spark_would_take_for_several_is_refused(sign: str) -> None:
     with pytest.raises(Unusable, match=r"^--history .*: Spark takes '.' for a pattern") as refused:
-        files_at(f"{before}one{sign}1/two", never)
+        files_at(f"/histories/one{sign}1/two")
 
-    assert f"{before}one{sign}1/two" in str(refused.value)
+    assert f"/histories/one{sign}1/two" in str(refused.value)
     assert f"'{sign}'" in str(refused.value)
 
 
 def test_a_folder_in_which_the_command_runs_may_be_such_a_location(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark_session: SparkSession
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a[1]").mkdir()
     monkeypatch.chdir(tmp_path / "a[1]")
 
     with pytest.raises(Unusable, match="Spark takes '\\['"):
-        files_at("history", lambda: spark_session)
+        files_at("history")
 
 
 def test_other_signs_in_a_location_do_no_harm(spark_session: SparkSession, tmp_path: Path) -> None:
@@ -152,15 +126,6 @@ def test_other_signs_in_a_location_do_no_harm(spark_session: SparkSession, tmp_p
     name = "a b,c%20#é:d^"
     write(tmp_path / name, [sample(0, 1, 10), sample(10, 4, 12)])
 
-    compact(files_at(str(tmp_path / name), lambda: spark_session), lambda: spark_session, now, now, lambda _: None)
+    compact(files_at(str(tmp_path / name)), lambda: spark_session, now, now, lambda _: None)
 
     assert [row["produced"] for row in read(tmp_path / name, "hourly")] == [2]
-
-
-def test_s3_is_what_hadoop_calls_s3a(spark_session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[str] = []
-    monkeypatch.setattr(HadoopFiles, "__init__", lambda _self, location, _session: seen.append(location))
-
-    files_at("s3://bucket/history", lambda: spark_session, by_spark=True)
-
-    assert seen == ["s3a://bucket/history"]

@@ -15,10 +15,11 @@ from pyarrow import parquet
 
 from adapter import buckets
 from adapter import history_files as module
-from adapter.history_files import Bucket, Folder, files_at
+from adapter.history_files import BucketFolder, Folder, files_at
 from adapter.history_parquet import encoded
 from adapter.history_rows import rows_of
 from adapter.history_trouble import HistoryUnwritable
+from adapter.location import Bucket
 from tests.fake_store import FakeStore
 from tests.histories import sample
 
@@ -35,7 +36,7 @@ def everything_in(root: Path) -> list[str]:
     return sorted(path.relative_to(root).as_posix() for path in root.rglob("*") if not path.is_dir())
 
 
-def refusal(files: Folder | Bucket) -> HistoryUnwritable:
+def refusal(files: Folder | BucketFolder) -> HistoryUnwritable:
     with pytest.raises(HistoryUnwritable) as caught:
         files.write(PATH, content())
     return caught.value
@@ -236,7 +237,7 @@ def test_a_bucket_has_days_that_can_be_deleted(store: FakeStore) -> None:
 
 
 def test_a_bucket_that_is_gone_is_told(store: FakeStore) -> None:
-    error = refusal(Bucket("s3", "elsewhere/history"))
+    error = refusal(BucketFolder(Bucket("s3", "elsewhere/history")))
 
     assert (error.cause, str(error).partition(": ")[0]) == ("not_found", "s3://elsewhere/history")
     assert store.objects == {}
@@ -246,7 +247,7 @@ def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.3)
     store.is_silent = True
     started = time.monotonic()
-    error = refusal(Bucket("s3", "lag/history"))
+    error = refusal(BucketFolder(Bucket("s3", "lag/history")))
 
     assert error.cause in {"timed_out", "unreachable"}
     assert time.monotonic() - started < 15  # the library looks at how slow it is every few seconds only

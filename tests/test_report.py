@@ -196,5 +196,5 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
 
 
 def test_an_output_that_is_no_place_of_ours_is_refused() -> None:
-    with pytest.raises(Unusable, match=r"^--output s3a://lag/reports is neither a path nor s3://"):
-        output_at("s3a://lag/reports")
+    with pytest.raises(Unusable, match=r"^'hdfs://lag/reports' is neither a path nor s3://"):
+        output_at("hdfs://lag/reports")

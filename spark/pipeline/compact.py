@@ -66,7 +66,7 @@ def compact(
 
                 return BySpark(files, staging, session, check)
 
-            in_memory = InMemory(files.direct, staging) if files.direct and limits.in_memory else None
+            in_memory = InMemory(files, staging) if limits.in_memory else None
             run = Run(files, staging, say, check, limits, by_spark, in_memory)
             return _compacted(run, found, lambda: found_in(files, min(until, now), now))
 

@@ -23,7 +23,7 @@ from spark.rules.hourly import summaries_of
 from spark.rules.totals import partitions_of, totals_of
 from spark.rules.writer_choice import clusters_at, counts_of, is_chosen
 from spark.rules.writers import Chosen, chosen_before, chosen_of
-from spark.storage.protocol import DirectFiles
+from spark.storage.protocol import Files
 from spark.tables.columns import Rows, none_of, table_of
 from spark.tables.contract import CARRIED, DAILY, DELTAS, HOURLY, PARTITIONS, REMEMBERED, TOTALS
 from spark.tables.parquet_reader import samples_in, table_in
@@ -45,7 +45,7 @@ ENCODINGS = {
 class InMemory:
     """An Engine for files that this process reads and writes by itself; its batches have one hour each."""
 
-    files: DirectFiles
+    files: Files
     staging: Staging
 
     def stage_batch(self, batch: Batch) -> Staged:

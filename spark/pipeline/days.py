@@ -90,8 +90,5 @@ def _summarise(run: Run, day: str, made_from: Mapping[str, Record], with_rows: C
 
 def _rows_of_day(run: Run, folders: Collection[str]) -> int:
     """That are in memory at once: an hour's totals, and of all others the lags."""
-    direct = run.files.direct
-    if direct is None:
-        return 0
-    hours = each_of(direct, partial(rows_in, direct), [f"totals/{folder}" for folder in folders])
+    hours = each_of(run.files, partial(rows_in, run.files), [f"totals/{folder}" for folder in folders])
     return max(*hours, sum(hours) // LAGS_OF_A_ROW, 0)

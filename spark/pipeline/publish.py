@@ -90,11 +90,12 @@ def stage(rows: DataFrame, staging: Staging, table: str, by: Sequence[str] = ())
     for name in PLAIN_NUMBERS:
         writer = writer.option(f"parquet.enable.dictionary#{name}", "false")
     (writer.partitionBy(*by) if by else writer).parquet(staging.uri(table))
+    staging.files.adopt(staging.path(table))
 
 
 def swap(staging: Staging, staged: str, target: str) -> None:
     """The staged folder takes the place of the target; where nothing was staged, the target goes."""
-    staging.files.swap(staging.path(staged), target, staging.path(f"old/{target}"))
+    staging.files.publish(staging.path(staged), target)
 
 
 def swap_file(staging: Staging, staged: str, target: str) -> None:

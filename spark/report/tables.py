@@ -22,7 +22,7 @@ from spark.pipeline.read_by_spark import schema_of
 from spark.report.told_by_spark import small, told_by_spark
 from spark.rules.lag_statistics import told_in_memory
 from spark.rules.told import COLUMNS, Key, Told, series_of
-from spark.storage.protocol import DirectFiles, File, Files, each_of
+from spark.storage.protocol import File, Files, each_of
 from spark.tables.columns import ARROW_TYPES
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS, TOTALS
 from spark.tables.sample_files import folder_of
@@ -56,8 +56,8 @@ class Tables:
         paths = self._of_hours("totals", hours)
         if not paths or not thresholds:
             return Told()
-        if self._direct is not None and rows <= self.in_memory_rows:
-            return told_in_memory(_read(self._direct, paths, TOTALS, COLUMNS), thresholds)
+        if not self.by_spark and rows <= self.in_memory_rows:
+            return told_in_memory(_read(self.files, paths, TOTALS, COLUMNS), thresholds)
         return told_by_spark(self._frame(paths, TOTALS), thresholds, rows, check)
 
     def shares(self, hours: Mapping[Key, datetime]) -> pa.Table:
@@ -66,8 +66,8 @@ class Tables:
         micros = {key: round(hour.timestamp()) * 1_000_000 for key, hour in hours.items()}
         if not paths:
             return _nothing(PARTITIONS, SHARES)
-        if self._direct is not None:
-            return _in_its_hour(_read(self._direct, paths, PARTITIONS, (*SHARES, "starts_at")), micros)
+        if not self.by_spark:
+            return _in_its_hour(_read(self.files, paths, PARTITIONS, (*SHARES, "starts_at")), micros)
         rows = self._frame(paths, PARTITIONS)
         return (
             rows.join(F.broadcast(small(rows.sparkSession, micros, "wanted")), on=list(NAMES), how="inner")
@@ -76,15 +76,11 @@ class Tables:
             .toArrow()
         )
 
-    @property
-    def _direct(self) -> DirectFiles | None:
-        return None if self.by_spark else self.files.direct
-
     def _arrow(self, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
         if not paths:
             return _nothing(contract, columns)
-        if self._direct is not None:
-            return _read(self._direct, paths, contract, columns)
+        if not self.by_spark:
+            return _read(self.files, paths, contract, columns)
         return self._frame(paths, contract).select(*columns).toArrow()
 
     def _frame(self, paths: Sequence[str], contract: Sequence[Column]) -> DataFrame:
@@ -98,7 +94,7 @@ class Tables:
         return [file.path for file in found if file.folder in folders]
 
 
-def _read(files: DirectFiles, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
+def _read(files: Files, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> pa.Table:
     """A column that a file does not have is null in its rows, as in Spark."""
     schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in contract])
     wanted = pa.schema([schema.field(name) for name in columns])
@@ -106,7 +102,7 @@ def _read(files: DirectFiles, paths: Sequence[str], contract: Sequence[Column], 
     return pa.concat_tables([empty_table(wanted), *parts], promote_options="default")
 
 
-def _columns_of(files: DirectFiles, path: str, columns: Sequence[str]) -> pa.Table:
+def _columns_of(files: Files, path: str, columns: Sequence[str]) -> pa.Table:
     """Without `pyarrow.dataset`, which would import pandas: a second, where it is installed."""
     try:
         with pq.ParquetFile(files.source(path)) as file:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from spark.storage.protocol import DirectFiles, File, is_hidden, renamed
+from spark.storage.exchange import exchanged
+from spark.storage.protocol import RECORD, File, in_order, is_hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +21,6 @@ class LocalFiles:
     @property
     def at_once(self) -> int:
         return 1
-
-    @property
-    def direct(self) -> DirectFiles | None:
-        return self
 
     def exists(self, path: str = "") -> bool:
         return (self.root / path).exists()
@@ -59,13 +56,16 @@ class LocalFiles:
         written.write_text(text, encoding="utf-8")
         written.replace(target)
 
-    def move(self, old: str, new: str) -> None:
-        """Makes the folders above `new`; there is no `new` yet."""
-        (self.root / new).parent.mkdir(parents=True, exist_ok=True)
-        (self.root / old).rename(self.root / new)
-
-    def swap(self, staged: str, target: str, aside: str) -> None:
-        renamed(self, staged, target, aside)
+    def publish(self, staged: str, target: str) -> None:
+        """A reader finds the old folder or the new one. The old one stays where the new one was staged."""
+        new, old = self.root / staged, self.root / target
+        if not new.exists():
+            self.delete(target)
+        elif not old.exists():
+            old.parent.mkdir(parents=True, exist_ok=True)
+            new.rename(old)
+        elif not exchanged(new, old):
+            _replace_each(new, old)
 
     def replace(self, staged: str, target: str) -> None:
         (self.root / target).parent.mkdir(parents=True, exist_ok=True)
@@ -87,6 +87,9 @@ class LocalFiles:
     def uri(self, path: str = "") -> str:
         return f"file://{self.root / path}"  # Hadoop takes a path as it is written, without escapes
 
+    def adopt(self, path: str) -> None:
+        """Nothing: Spark wrote it here."""
+
     def shown(self, path: str = "") -> str:
         return str(self.root / path)
 
@@ -98,3 +101,20 @@ class LocalFiles:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         yield str(target)
+
+
+def _replace_each(new: Path, old: Path) -> None:
+    """Where folders cannot be exchanged: a reader finds each file's old content or its new one. The record comes last;
+    files that have no successor go just before it."""
+    names = [each.name for each in new.iterdir()]
+    for name in in_order(names):
+        if name == RECORD:
+            _delete_others(old, names)
+        (new / name).replace(old / name)
+    _delete_others(old, names)
+
+
+def _delete_others(folder: Path, names: Collection[str]) -> None:
+    for each in folder.iterdir():
+        if each.name not in names:
+            each.unlink()

@@ -1,7 +1,8 @@
-"""Every touch of a file below the history's location, as one protocol: `local_files` goes through the operating system,
-`bucket_files` as the adapter does it, `hadoop_files` through Hadoop's FileSystem.
+"""Everything that is done with files below the history's location, as one protocol: `local` implements it for a path,
+`bucket` for S3, Google Cloud Storage and Azure.
 
-Paths given to a `Files` are relative to the location, with `/` between their parts.
+A `Files` carries a location and nothing else. It can be pickled, so driver and executors use the same one, and each
+process finds its own credentials in its environment. Paths are relative to the location, with `/` between their parts.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import pyarrow as pa
 
 FOOTER_BYTES = 262_144
 """Enough for the footer of any file of the history; what lies before is never asked for."""
+RECORD = "_inputs.json"
+"""The file that says that its folder is complete, so it is published last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,70 +37,59 @@ class File:
 
 
 class Files(Protocol):
-    """Hidden names, those that begin with `.` or `_`, are listed by nobody but `hidden`.
+    """Names that begin with `.` or `_` are hidden: only `hidden` lists them.
 
-    What a run stages lies in a folder of the location whose name begins with `.`, and is nobody else's.
+    A run stages its tables below a folder of the location whose name begins with `.`; no other run writes there. What
+    any process of the run, on any machine, has staged there can be read and published by any other.
     """
 
     @property
     def at_once(self) -> int:
-        """How many of its files are worth reading side by side."""
-
-    @property
-    def direct(self) -> DirectFiles | None:
-        """The same, where this process reads and writes its tables without Spark."""
+        """How many files are worth reading side by side."""
 
     def exists(self, path: str = "") -> bool: ...
     def listed(self, table: str, depth: int) -> list[File]:
-        """The files `depth` folders below the table, none where there is no table."""
+        """The files `depth` folders below the table, in order; none where there is no table."""
 
     def hidden(self, path: str = "") -> list[str]:
         """Names in a folder that begin with `.` or `_`."""
 
     def read(self, path: str) -> str | None:
-        """The text; None: there is no such file."""
+        """The text, or None where there is no such file."""
 
     def write(self, path: str, text: str) -> None:
-        """Replaces the file."""
-
-    def swap(self, staged: str, target: str, aside: str) -> None:
-        """The staged folder takes the place of the target, if there is one; where nothing was staged, the target goes.
-        `aside`: a staged place where the old one may lie meanwhile."""
-
-    def replace(self, staged: str, target: str) -> None:
-        """The same for a single file."""
-
-    def delete(self, path: str) -> None:
-        """Whatever is there, if anything is."""
+        """Creates the file or replaces it: a reader sees the old text or the new one."""
 
     def opened(self, file: File) -> BinaryIO:
-        """For its footer."""
-
-    def local_path(self, file: File) -> Path | None:
-        """Where this process can open it by itself; None: nowhere."""
-
-    def uri(self, path: str = "") -> str:
-        """What Spark reads and writes."""
-
-    def shown(self, path: str = "") -> str:
-        """What a person is told of."""
-
-
-class DirectFiles(Files, Protocol):
-    """Without Spark."""
+        """Opens a file to read its footer."""
 
     def source(self, path: str) -> str | pa.NativeFile:
         """What pyarrow reads the whole file from."""
 
     def created(self, path: str) -> contextlib.AbstractContextManager[str | pa.NativeFile]:
-        """What pyarrow writes a staged file to."""
+        """What pyarrow writes a staged file to; the file is there when the block ends without an error."""
 
+    def publish(self, staged: str, target: str) -> None:
+        """Puts the staged folder in the place of the target, which may not exist yet. Where nothing is staged, the
+        target is deleted."""
 
-class Renaming(Files, Protocol):
-    """Where a folder is renamed at once."""
+    def replace(self, staged: str, target: str) -> None:
+        """Puts a staged file in the place of the target, which may not exist yet."""
 
-    def move(self, old: str, new: str) -> None:
-        """Makes the folders above `new`; there is no `new` yet."""
+    def delete(self, path: str) -> None:
+        """Deletes a file, or a folder and everything in it; does nothing where there is neither."""
+
+    def shown(self, path: str = "") -> str:
+        """The path as messages show it."""
+
+    def local_path(self, file: File) -> Path | None:
+        """Where this process can open the file by itself. Goes with the tables that Spark reads and writes."""
+
+    def uri(self, path: str = "") -> str:
+        """What Spark itself reads and writes. Goes with the tables that Spark reads and writes."""
+
+    def adopt(self, path: str) -> None:
+        """Stages what Spark wrote below `uri(path)`. Goes with the tables that Spark reads and writes."""
 
 
 Item = TypeVar("Item")
@@ -105,7 +97,7 @@ Result = TypeVar("Result")
 
 
 def each_of(files: Files, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-    """What the work, which reads files, gives for each of the items, in their order."""
+    """Returns the results of the work, which reads files, for each of the items, in their order."""
     if files.at_once == 1 or len(items) <= 1:
         return [work(item) for item in items]
     with ThreadPoolExecutor(min(files.at_once, len(items))) as pool:
@@ -120,15 +112,11 @@ def is_below_hidden(path: str) -> bool:
     return any(map(is_hidden, path.split("/")))
 
 
+def in_order(names: Sequence[str]) -> list[str]:
+    """The order in which a folder's files are published: the record last."""
+    return sorted(names, key=lambda name: (name == RECORD, is_hidden(name), name))
+
+
 def pattern_sign(name: str) -> str | None:
     """The first sign by which Hadoop, and so Spark's reader, chooses among several files; a backslash hides others."""
     return next((sign for sign in name if sign in "[]{}*?\\"), None)
-
-
-def renamed(files: Renaming, staged: str, target: str, aside: str) -> None:
-    """A folder is renamed at once, and only to a name that is free."""
-    if files.exists(target):
-        files.move(target, aside)
-    if files.exists(staged):
-        files.move(staged, target)
-    files.delete(aside)

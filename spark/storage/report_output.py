@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Protocol
 
 from spark.errors import Unusable
-from spark.storage.location import in_bucket, is_in_bucket
+from spark.storage.location import bucket_in, files_at
 from spark.storage.protocol import Files
-
-STAGED = ".report"
 
 
 class Output(Protocol):
@@ -27,12 +25,8 @@ class Output(Protocol):
 
 
 def output_at(place: str) -> Output:
-    """Raises Unusable where it is neither a path nor one of the adapter's buckets."""
-    if is_in_bucket(place):
-        return BucketOutput(in_bucket(place))
-    if "://" in place:
-        raise Unusable(f"--output {place} is neither a path nor s3://BUCKET/PREFIX nor gs://BUCKET/PREFIX")
-    return FolderOutput(Path(place))
+    """Raises Unusable where it is neither a path nor a bucket."""
+    return FolderOutput(Path(place)) if bucket_in(place) is None else BucketOutput(files_at(place))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +72,9 @@ class BucketOutput:
         self.files.hidden()
 
     def publish(self, documents: Mapping[str, str]) -> None:
-        """An object at a time: a reader meets an old file or a new one, never half of one."""
+        """Each file is one PUT: a reader meets an old file or a new one, never half of one."""
         for path, text in documents.items():
-            self.files.write(f"{STAGED}/{path}", text)
-        self.files.swap(f"{STAGED}/hpa", "hpa", f"{STAGED}/old")
-        for path in documents:
-            if "/" not in path:
-                self.files.replace(f"{STAGED}/{path}", path)
+            self.files.write(path, text)
+        for file in self.files.listed("hpa", 0):
+            if file.path not in documents:
+                self.files.delete(file.path)

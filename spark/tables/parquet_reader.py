@@ -11,13 +11,13 @@ import pyarrow.parquet as pq
 
 from adapter.history_contract import SAMPLES, Column, Type
 from spark.errors import Damaged, Spoilt, is_of_system
-from spark.storage.protocol import DirectFiles, File, each_of
+from spark.storage.protocol import File, Files, each_of
 from spark.tables.columns import Ints, Rows, joined, none_of, rows_of
 from spark.tables.sample_files import DAMAGED, HOUR, Sound, hour_of, micros_of
 from spark.tables.sample_validation import fault_of
 
 
-def samples_in(files: DirectFiles, sound: Sequence[Sound], writers: Sequence[str]) -> tuple[Rows, Ints]:
+def samples_in(files: Files, sound: Sequence[Sound], writers: Sequence[str]) -> tuple[Rows, Ints]:
     """All rows of these files that belong to their hour, and the place of each row's writer in `writers`.
 
     Raises Damaged, which names every file of which that is true.
@@ -32,7 +32,7 @@ def samples_in(files: DirectFiles, sound: Sequence[Sound], writers: Sequence[str
     return (joined(parts) if parts else none_of(SAMPLES)), writer
 
 
-def table_in(files: DirectFiles, folder: str, contract: Sequence[Column]) -> Rows:
+def table_in(files: Files, folder: str, contract: Sequence[Column]) -> Rows:
     """Rows of a table that compaction made; a column that a file does not have is unknown in its rows. Raises
     Spoilt."""
     with _told_as_spoilt(folder):
@@ -41,7 +41,7 @@ def table_in(files: DirectFiles, folder: str, contract: Sequence[Column]) -> Row
     return joined(parts) if parts else none_of(contract)
 
 
-def rows_in(files: DirectFiles, folder: str) -> int:
+def rows_in(files: Files, folder: str) -> int:
     """By the footers of its files. Raises Spoilt."""
     with _told_as_spoilt(folder):
         return sum(_rows_of_file(files, file) for file in files.listed(folder, 0))
@@ -57,7 +57,7 @@ def _told_as_spoilt(folder: str) -> Iterator[None]:
         raise Spoilt(*folder.split("/", 1)) from error
 
 
-def _rows_of_file(files: DirectFiles, file: File) -> int:
+def _rows_of_file(files: Files, file: File) -> int:
     with files.opened(file) as opened:
         return int(pq.read_metadata(opened).num_rows)
 
@@ -71,7 +71,7 @@ def _of_its_hour(rows: Rows, sound: Sound) -> Rows:
     return rows.taken((rows["sampled_at"] >= start) & (rows["sampled_at"] < end))
 
 
-def _rows_or_reason(files: DirectFiles, sound: Sound) -> Rows | str:
+def _rows_or_reason(files: Files, sound: Sound) -> Rows | str:
     """Of a file of samples; the reason why none of its rows can be used."""
     try:
         table = _opened(files, sound.file, SAMPLES)
@@ -82,7 +82,7 @@ def _rows_or_reason(files: DirectFiles, sound: Sound) -> Rows | str:
     return fault_of(table) or _of_its_hour(rows_of(table, SAMPLES), sound)
 
 
-def _opened(files: DirectFiles, file: File, contract: Sequence[Column]) -> pa.Table:
+def _opened(files: Files, file: File, contract: Sequence[Column]) -> pa.Table:
     texts = [column.name for column in contract if column.type is Type.TEXT]
     with pq.ParquetFile(files.source(file.path), read_dictionary=texts) as opened:
         there = set(opened.schema_arrow.names)
