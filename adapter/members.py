@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from adapter.answers import Answer
+from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
 from adapter.directory import Description, Directory, Kind, Phase, Standing
 from adapter.liveness import Liveness
@@ -26,7 +26,10 @@ GROUPS_PER_REQUEST = 1000
 """So that decoding one answer does not hold up the cycle; groups beyond that are described a minute later."""
 HEAD_START_SECONDS = 90.0
 """How much earlier a kind is described that has new or outdated groups; bounded, so that no kind waits indefinitely."""
-NEVER, STILL_HOLDS = float("-inf"), float("inf")
+EMPTY_SECONDS = 15.0
+"""A coordinator that has just taken over may call a group Empty, without an error, for some tenths of a second. So a
+listing must say it again, and listings come every 30 s."""
+NEVER, STILL_HOLDS, NOT_EMPTY = float("-inf"), float("inf"), float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,13 @@ class _Group:
     topics: frozenset[str] = frozenset()
     """What the members read, as the group was last described as Stable; empty: it never was."""
     described_at: float = NEVER
-    """When that description was asked for."""
+    """When that description was received."""
     outdated_since: float = STILL_HOLDS
     """When something first showed that it may no longer hold."""
     gone_as: Kind | None = None
     """The kind as which the coordinator does not know the group."""
+    empty_since: float = NOT_EMPTY
+    """When the first listing called it Empty, of those in a row that do."""
 
     def outdated(self, now: float) -> _Group:
         return replace(self, outdated_since=min(self.outdated_since, now))
@@ -64,13 +69,13 @@ class Members:
         """Group -> the topics that some member is subscribed to or assigned, as the group was last described as Stable;
         the same object while nothing changes."""
         self.described_at: Mapping[str, float] = {}
-        """Group in `topics_read` -> when that description was asked for."""
+        """Group in `topics_read` -> when that description was received."""
         self.counts: Mapping[str, int] = {}
         """Group -> how many members it had when last described; 0: its coordinator calls it Empty; absent: not known.
         Replaced, never changed."""
 
     def in_doubt(self) -> dict[str, float]:
-        """The groups whose description has been outdated for too long -> when it was asked for."""
+        """The groups whose description has been outdated for too long -> when it was received."""
         latest = self._monotonic() - DOUBT_SECONDS + self._slack
         return {
             group: known.described_at
@@ -105,14 +110,13 @@ class Members:
 
     def _follow_group(self, group: str, standing: Standing, before: Standing | None, now: float) -> None:
         """A group that is missing in a listing may only be moving, so what is known of it stays."""
-        known = self._known[group]
-        is_listed = group in self._directory.listed
-        if standing.phase is Phase.EMPTY or (is_listed and known.gone_as is standing.kind):
+        known, is_listed = self._known[group], group in self._directory.listed
+        if is_listed and (known.gone_as is standing.kind or _is_empty(known, standing, now)):
             del self._known[group]
             return
-        is_another = standing.phase is Phase.MOVING or (before is not None and before.kind is not standing.kind)
+        is_another = standing.phase is not Phase.STABLE or (before is not None and before.kind is not standing.kind)
         known = known.outdated(now) if is_another else known
-        self._known[group] = replace(known, gone_as=None) if is_listed else known
+        self._known[group] = _listed(known, standing, now) if is_listed else known
 
     # -- what descriptions say -------------------------------------------------------------------
 
@@ -145,11 +149,9 @@ class Members:
         answers = self._brokers.described(plan, kind)
         self._liveness.note(answers)
         for node, answer in answers.items():
-            found = answer.content if isinstance(answer, Answer) else {}
             for group in plan[node]:
                 known = replace(self._known.get(group, _Group()), asked_at=now)
-                is_gone = group in found and found[group] is None
-                self._known[group] = _learnt(known, found.get(group), now, gone_as=kind if is_gone else None)
+                self._known[group] = _learnt(known, group, kind, answer)
         self._publish()
 
     def _publish(self) -> None:
@@ -164,16 +166,23 @@ class Members:
             self.topics_read = topics_read
 
 
-def _learnt(known: _Group, description: Description | None, now: float, gone_as: Kind | None) -> _Group:
-    """`description`: None where there is none."""
+def _is_empty(known: _Group, standing: Standing, now: float) -> bool:
+    return standing.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
+
+
+def _listed(known: _Group, standing: Standing, now: float) -> _Group:
+    empty_since = min(known.empty_since, now) if standing.phase is Phase.EMPTY else NOT_EMPTY
+    return replace(known, gone_as=None, empty_since=empty_since)
+
+
+def _learnt(known: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:
+    """What is known of the group after a request for groups of that kind."""
+    if isinstance(answer, Failure) or group not in answer.content:
+        return known.outdated(known.asked_at)
+    description = answer.content[group]
     if description is None:
-        return replace(known.outdated(now), gone_as=gone_as)
+        return replace(known.outdated(known.asked_at), gone_as=kind)
+    known = replace(known, members=description.members or known.members, gone_as=None)
     if not description.topics:
-        return replace(known.outdated(now), members=description.members)
-    return replace(
-        known,
-        members=description.members,
-        topics=description.topics,
-        described_at=now,
-        outdated_since=STILL_HOLDS,
-    )
+        return known.outdated(known.asked_at)
+    return replace(known, topics=description.topics, described_at=answer.received, outdated_since=STILL_HOLDS)

@@ -277,7 +277,7 @@ def test_an_empty_group_has_no_stale_topics() -> None:
     cluster.members["billing"] = {"orders"}
     rig = running(cluster)
     cluster.members.clear()
-    rig.run(3)
+    rig.run(6)
 
     assert rig.lag() == 113
 

@@ -233,9 +233,21 @@ def test_an_empty_group_counts_every_topic_and_nothing_is_in_doubt() -> None:
     rig = in_doubt(kafka())
     rig.kafka.moving.clear()
     rig.kafka.members.clear()
-    rig.run(3)
+    rig.run(MINUTE)
 
     assert rig.lag() == 1000
+
+
+def test_a_group_that_one_listing_calls_empty_brings_no_stale_topic_back() -> None:
+    """As a coordinator does that has just taken over, for some tenths of a second."""
+    rig = running(kafka(), cycles=1)
+    rig.run(2)
+    members = dict(rig.kafka.members)
+    rig.kafka.members.clear()
+    assert lags(rig, 1) == [0], "this cycle lists the groups"
+
+    rig.kafka.members |= members
+    assert lags(rig, 2 * MINUTE) == [0] * 2 * MINUTE
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,12 @@ class Descriptions:
             frozenset({*groups, *also_known}), self.kafka.coordinators, listed=frozenset(groups), standings=standings
         )
 
+    def is_empty(self, group: str) -> None:
+        """In two listings, 30 s apart; the other groups are not listed in these."""
+        for _ in range(2):
+            self.lists(group, phase=Phase.EMPTY, also_known=["billing", "audit"])
+            self.run(3)
+
     def run(self, cycles: int = 1) -> list[tuple[str, object]]:
         """The newest cycle's descriptions: (kind, node -> groups)."""
         for _ in range(cycles):
@@ -129,27 +135,40 @@ def test_without_groups_that_have_members_nobody_is_asked() -> None:
     assert descriptions.members.counts == {"billing": 0, "audit": 0}
 
 
-def test_an_empty_group_has_no_members_and_reads_nothing_that_is_known() -> None:
+def test_a_group_that_two_listings_call_empty_has_no_members_and_reads_nothing_that_is_known() -> None:
     descriptions = Descriptions()
     descriptions.run()
-    descriptions.lists("billing", phase=Phase.EMPTY)
-    descriptions.run()
+    descriptions.is_empty("billing")
 
-    assert descriptions.members.counts == {"billing": 0}
-    assert descriptions.members.topics_read == {}
+    assert descriptions.members.counts == {"billing": 0, "audit": 1}
+    assert descriptions.members.topics_read == {"audit": {"trail"}}
+
+
+def test_one_listing_proves_not_that_a_group_is_empty() -> None:
+    descriptions = Descriptions()
+    descriptions.run()
+    for _ in range(3):
+        descriptions.lists("billing", phase=Phase.EMPTY, also_known=["audit"])
+        descriptions.run()
+        descriptions.lists("billing", also_known=["audit"])
+        descriptions.run(3)
+
+    assert descriptions.members.counts == {"billing": 4, "audit": 1}
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
 
 
 def test_a_group_that_has_been_empty_is_not_known_by_its_former_members() -> None:
     descriptions = Descriptions()
     descriptions.run()
-    descriptions.lists("billing", phase=Phase.EMPTY)
-    descriptions.run()
-    descriptions.lists("billing")
-    descriptions.run()
-
-    assert descriptions.members.counts == {}
+    descriptions.is_empty("billing")
+    descriptions.kafka.undescribed = {"billing"}
+    descriptions.lists("billing", "audit")
     descriptions.run(MINUTE)
-    assert descriptions.members.counts == {"billing": 4}
+    assert descriptions.members.counts == {"audit": 1}
+
+    descriptions.kafka.undescribed.clear()
+    descriptions.run(MINUTE)
+    assert descriptions.members.counts == {"billing": 4, "audit": 1}
 
 
 def test_a_group_that_moves_has_the_members_it_has_and_reads_what_it_read() -> None:

@@ -6,13 +6,15 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 import pytest
+from kafka import TopicPartition
 
-from adapter.errors import NothingChosen
+from adapter.errors import NothingChosen, ValueUnavailable
 from local.broker import Kafka
 from local.kafka_admin import admin
 from local.kafka_tools import commit, create_topic, delete_topic, produce
 from local.processes import wait_until
-from tests.end_to_end.in_process import settings_for
+from tests.end_to_end.changes import member, state_of
+from tests.end_to_end.in_process import in_process, settings_for
 from tests.end_to_end.placing import (
     OFFSETS_TOPIC,
     coordinates,
@@ -64,6 +66,42 @@ def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) ->
         running.wait_for_lag(100 - 2 - MOVES + 1, group, seconds=MAX_AGE + 4)
     watcher.check()
     assert watcher.numbers[group] > 0
+
+
+def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafka) -> None:
+    """Members are described in every cycle, so also while the one broker stops and the other loads the group."""
+    read, left = "moves-read", "moves-left"
+    for topic in (read, left):
+        placed_topic(three_brokers, topic, three_brokers.brokers)
+        produce(three_brokers, topic, 10)
+    group = next(group_names(three_brokers, "moves-members", three_brokers.brokers[0], 3))
+    commit(three_brokers, group, {(read, 0): 4, (left, 0): 1})
+    seen: list[int] = []
+    with (
+        member(three_brokers, group, read),
+        in_process(three_brokers, collection={"groups": {"include": [group]}}) as rig,
+        admin(three_brokers.bootstrap_servers) as client,
+    ):
+
+        def is_followed(node: int) -> bool:
+            rig.look_round()
+            with contextlib.suppress(ValueUnavailable):
+                seen.append(rig.lag(group))
+            return coordinates(client, node, group)
+
+        rig.wait_for_lag(6, group)
+        where, nodes = TopicPartition(OFFSETS_TOPIC, offsets_partition(group)), itertools.cycle([2, 3, 1])
+        for _ in range(MOVES):
+            first = next(nodes)
+            client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
+            client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
+            wait_until(partial(is_followed, first), f"{first} to coordinate {group}", 20)
+            # A new coordinator calls the group Empty for some tenths of a second; cycles are half a minute apart.
+            wait_until(lambda: state_of(three_brokers, group) == "Stable", f"{group} to be Stable", 20)
+            rig.look_round()
+            seen.append(rig.lag(group))
+
+    assert set(seen) == {6}
 
 
 def test_leadership_that_moves_while_cycles_run_is_followed(three_brokers: Kafka) -> None:

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
+from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
 
 from adapter.errors import NothingChosen, ValueUnavailable
 from local.broker import Kafka
@@ -158,7 +159,9 @@ def test_a_topic_that_the_members_no_longer_read_is_left_out(one_broker: Kafka) 
 
         wait_until(lambda: state_of(one_broker, group) == "Empty", "the member to be gone", WAIT_SECONDS)
         plain.look_round()
+        assert plain.lag(group) == 6, "one listing proves nothing: a coordinator that has just taken over says so, too"
 
+        plain.look_round()
         assert plain.lag(group) == 15
 
 
@@ -172,10 +175,55 @@ def test_a_topic_that_is_left_out_stays_so_while_the_group_rebalances(one_broker
     with member(one_broker, group, read), in_process(one_broker) as rig:
         rig.wait_for_lag(6, group)
         with rebalancing(one_broker, group, read):
-            for _ in range(3):
+            for _ in range(2):
                 rig.look_round()
 
                 assert rig.lag(group) == 6
+
+
+def test_a_topic_counts_as_soon_as_its_commits_move(one_broker: Kafka) -> None:
+    """A deployment that adds a topic the group had given up, between two descriptions."""
+    read, added, group = "read-before", "read-again", "reads-more"
+    for topic in (read, added):
+        create_topic(one_broker, topic)
+        produce(one_broker, topic, 10)
+    commit(one_broker, group, {(read, 0): 4, (added, 0): 1})
+    with member(one_broker, group, read) as consumer, in_process(one_broker) as rig:
+        rig.run_once()
+        assert rig.lag(group) == 6
+
+        consumer.subscribe([read, added])
+        wait_until(lambda: _is_assigned(consumer, added), f"{added} to be assigned", WAIT_SECONDS)
+        consumer.commit({TopicPartition(added, 0): OffsetAndMetadata(3, "", -1)})
+        rig.run_once()
+
+        assert rig.lag(group) == 6 + 7
+
+
+def test_a_stale_topic_is_in_doubt_while_a_member_does_not_rejoin(one_broker: Kafka) -> None:
+    """The group waits for the member for as long as its rebalance timeout, five minutes here."""
+    read, left, group = "waiting-read", "waiting-left", "waiting-on"
+    for topic in (read, left):
+        create_topic(one_broker, topic)
+        produce(one_broker, topic, 10)
+    commit(one_broker, group, {(read, 0): 4, (left, 0): 1})
+    with member(one_broker, group, read) as consumer, in_process(one_broker) as rig:
+        rig.wait_for_lag(6, group)
+        with rebalancing(one_broker, group, read):
+            for _ in range(3):
+                rig.look_round()
+            told = rig.refusal("lag", group=group)
+
+            assert isinstance(told, ValueUnavailable)
+            assert str(told).startswith(
+                f"lag of group {group} is not known: the group has not been described as Stable since 20"
+            )
+            assert str(told).endswith(f"did not read topic {left} then; whether it reads the topic now is not known")
+            assert rig.lag(group, read) == 6
+
+        wait_until(lambda: _is_stable(one_broker, group, consumer), f"{group} to be Stable again", WAIT_SECONDS)
+        rig.look_round()
+        assert rig.lag(group) == 6
 
 
 def test_a_topic_outside_of_its_rule_does_not_count(one_broker: Kafka) -> None:
@@ -189,6 +237,16 @@ def test_a_topic_outside_of_its_rule_does_not_count(one_broker: Kafka) -> None:
 
         assert rig.lag(group) == 6
         assert isinstance(rig.refusal("lag", group=group, topic=outside), NothingChosen)
+
+
+def _is_assigned(consumer: KafkaConsumer, topic: str) -> bool:
+    consumer.poll(timeout_ms=100, max_records=1)
+    return TopicPartition(topic, 0) in consumer.assignment()
+
+
+def _is_stable(cluster: Kafka, group: str, consumer: KafkaConsumer) -> bool:
+    consumer.poll(timeout_ms=100, max_records=1)
+    return state_of(cluster, group) == "Stable"
 
 
 def _until_unknown(rig: InProcess, read: Callable[[], int], **labels: str) -> list[int]:
