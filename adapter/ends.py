@@ -129,7 +129,7 @@ class Ends:
             self.have_moved |= bool(np.isin(error[failed], MOVED_ERRORS).any())
             topics = columns.shape.topics
             block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[wiring.wire[failed]]
-            _fill_failed(table, places[failed], error[failed], [topics[one] for one in block.tolist()], causes)
+            _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
     def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
         """The newest known start of every place; a new partition's is read at once, all others when they are due."""
@@ -196,11 +196,13 @@ def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
 
 
 def _fill_failed(
-    table: EndTable, places: Indexes, error: NDArray[np.int16], topics: Sequence[str], causes: Causes
+    table: EndTable, places: Indexes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
 ) -> None:
-    """One cause per error and topic."""
-    for place, one, topic in zip(places.tolist(), error.tolist(), topics, strict=True):
-        table.cause[place] = causes.code(_cause_of(one, topic))
+    """One cause for each run of rows of one topic that have the same error."""
+    begins = np.flatnonzero((np.diff(block, prepend=-1) != 0) | (np.diff(error, prepend=NO_ERROR) != 0))
+    runs = zip(error[begins].tolist(), block[begins].tolist(), strict=True)
+    codes = [causes.code(_cause_of(one, topics[number])) for one, number in runs]
+    table.cause[places] = np.repeat(codes, np.diff(begins, append=len(places)))
 
 
 def _cause_of(error: int, topic: str) -> Cause:

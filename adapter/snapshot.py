@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,9 +51,8 @@ class State(IntEnum):
     UNKNOWN = 7
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """Why a row could not be read in a cycle."""
+class Cause(NamedTuple):
+    """Why a row could not be read in a cycle. A tuple: a cycle may make and look up tens of thousands."""
 
     state: State
     text: str

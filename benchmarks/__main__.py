@@ -15,6 +15,7 @@ from benchmarks import (
     cycle_cost,
     cycle_cost_on_brokers,
     direct_reads,
+    failing_cycles,
     frozen_broker,
     history_writer,
     hundred_groups,
@@ -34,6 +35,7 @@ from local.processes import RigError, exit_on_sigterm, scratch
 ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "cycle-cost": cycle_cost.measure,
     "cycle-cost-on-brokers": cycle_cost_on_brokers.measure,
+    "failing-cycles": failing_cycles.measure,
     "history-writer": history_writer.measure,
     "spark-compact": spark_compact.measure,
     "spark-report": spark_report.measure,

@@ -17,6 +17,7 @@ class Effort:
     first_read_rounds: int
     partitions: tuple[int, ...]
     """How many the fake brokers have, from one step to the next."""
+    failing_groups: int
     timed_cycles: int
     """Cycles whose CPU is taken one by one. A multiple of 6, as above."""
     admin_rounds: int
@@ -43,6 +44,7 @@ FULL = Effort(
     warm_up_seconds=2.0,
     first_read_rounds=3,
     partitions=(1_000, 10_000, 100_000),
+    failing_groups=10_000,
     timed_cycles=24,
     admin_rounds=3,
     busy_partitions=(10_000, 100_000),
@@ -64,6 +66,7 @@ QUICK = Effort(
     warm_up_seconds=0.5,
     first_read_rounds=1,
     partitions=(1_000, 5_000),
+    failing_groups=500,
     timed_cycles=6,
     admin_rounds=1,
     busy_partitions=(1_000, 5_000),

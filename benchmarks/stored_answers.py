@@ -24,11 +24,12 @@ from kafka.protocol.metadata import (
 )
 from numpy.typing import NDArray
 
-from benchmarks.stored_cluster import FIRST_OFFSET, StoredCluster, lag_of
+from benchmarks.stored_cluster import FIRST_OFFSET, REFUSED_AFTER, Refusal, StoredCluster, lag_of
 from benchmarks.stored_metadata import HOST, METADATA_VERSION, NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION, metadata_response
 
 EARLIEST, NO_OFFSET = -2, -1
 NOT_LEADER, NOT_COORDINATOR, UNSUPPORTED_VERSION = 6, 16, 35
+TOPIC_NOT_AUTHORIZED, GROUP_NOT_AUTHORIZED = 29, 30
 MOST_KEPT = 200
 PATCHED = b"\x5b\xa1\x9c\x3d\xe7\x42\xf0\x86"
 """Stands where an offset is to be written; nothing else in a response looks like it."""
@@ -55,8 +56,10 @@ class Stored:
     """Eight bytes for each offset: shape (offsets, 8)."""
     offsets: NDArray[np.int64]
     """As they were when all logs began."""
+    answers: int = 0
 
     def at(self, correlation_id: int, milliseconds: int) -> bytes:
+        self.answers += 1
         _INT32.pack_into(self.frame, 4, correlation_id)
         if len(self.places):
             now = (self.offsets + milliseconds).astype(">i8").view(np.uint8)
@@ -87,13 +90,19 @@ class StoredAnswers:
         api_key, version, correlation_id = _HEAD.unpack_from(request, 4)
         key = request[4:8] + request[12:]
         stored = self._kept.get(key)
-        if stored is None:
-            stored = self._kept[key] = self._made(api_key, version, request)
+        if stored is None or self._is_to_be_refused(api_key, stored):
+            stored = self._kept[key] = self._made(api_key, version, request, is_refused=stored is not None)
             if len(self._kept) > MOST_KEPT:
                 self._kept.popitem(last=False)
         return stored.at(correlation_id, int((time.monotonic() - self._cluster.began) * 1000))
 
-    def _made(self, api_key: int, version: int, request: bytes) -> Stored:
+    def _is_to_be_refused(self, api_key: int, stored: Stored) -> bool:
+        """Once: what is made then is refused for good."""
+        refused = {Refusal.GROUPS: OffsetFetchRequest, Refusal.TOPICS: ListOffsetsRequest}
+        refusal = self._cluster.refusal
+        return refusal is not None and api_key == refused[refusal].API_KEY and stored.answers == REFUSED_AFTER
+
+    def _made(self, api_key: int, version: int, request: bytes, *, is_refused: bool) -> Stored:
         kind, make = self._makers[api_key]
         lowest, highest = VERSIONS[kind]
         if kind is ApiVersionsRequest and not lowest <= version <= highest:
@@ -103,8 +112,10 @@ class StoredAnswers:
         asked = kind.decode(request, version=version, header=True, framed=True)
         if kind is MetadataRequest and asked.topics is None and version == METADATA_VERSION:
             return Stored(bytearray(self._all_topics), _no_places(), np.empty(0, dtype=np.int64))
-        response, offsets = make(asked)
-        return stored(response, version, offsets)
+        response, offsets = (self._refused if is_refused else make)(asked)
+        made = stored(response, version, offsets)
+        made.answers = REFUSED_AFTER + 1 if is_refused else 0
+        return made
 
     # -- what there is ---------------------------------------------------------------------------
 
@@ -159,6 +170,18 @@ class StoredAnswers:
             member_assignment=ConsumerProtocolAssignment(assigned_partitions=everything, version=0).encode(),
         )  # fmt: skip
 
+    def _refused(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        """Not a single offset: each group, or each partition, is answered with the error of a missing permission."""
+        if isinstance(asked, OffsetFetchRequest):
+            group = OffsetFetchResponse.OffsetFetchResponseGroup
+            refused = [group(group_id=one.group_id, topics=[], error_code=GROUP_NOT_AUTHORIZED) for one in asked.groups]
+            return OffsetFetchResponse(throttle_time_ms=0, groups=refused), []
+        topic = ListOffsetsResponse.ListOffsetsTopicResponse
+        topics = [
+            topic(name=one.name, partitions=list(map(_refused_partition, one.partitions))) for one in asked.topics
+        ]
+        return ListOffsetsResponse(throttle_time_ms=0, topics=topics), []
+
     # -- offsets ---------------------------------------------------------------------------------
 
     def _offset_fetch(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
@@ -210,6 +233,13 @@ class StoredAnswers:
         return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
             partition_index=index, error_code=error, timestamp=-1, offset=number, leader_epoch=0
         )
+
+
+def _refused_partition(asked: Any) -> Any:  # noqa: ANN401
+    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=TOPIC_NOT_AUTHORIZED, timestamp=-1, offset=NO_OFFSET,
+        leader_epoch=-1,
+    )  # fmt: skip
 
 
 def stored(response: Any, version: int, offsets: list[int] | None = None) -> Stored:  # noqa: ANN401

@@ -20,7 +20,7 @@ from typing import cast
 import uvloop
 
 from benchmarks.stored_answers import StoredAnswers
-from benchmarks.stored_cluster import StoredCluster, StoredGroup, cluster_in
+from benchmarks.stored_cluster import Refusal, StoredCluster, StoredGroup, cluster_in
 from benchmarks.stored_metadata import metadata_frame
 from local.processes import Process, free_port, start, wait_until
 
@@ -44,10 +44,12 @@ class StoredBrokers:
 
 
 @contextlib.contextmanager
-def stored_brokers(home: Path, groups: tuple[StoredGroup, ...], nodes: int) -> Iterator[StoredBrokers]:
+def stored_brokers(
+    home: Path, groups: tuple[StoredGroup, ...], nodes: int, refusal: Refusal | None = None
+) -> Iterator[StoredBrokers]:
     """Run so many nodes that share these groups and their topics; end them with the block."""
     home.mkdir(parents=True, exist_ok=True)
-    cluster = StoredCluster(groups, tuple(free_port() for _ in range(nodes)), time.monotonic())
+    cluster = StoredCluster(groups, tuple(free_port() for _ in range(nodes)), time.monotonic(), refusal)
     cluster_file, all_topics = home / "cluster.json", home / "all-topics"
     cluster_file.write_text(cluster.to_json())
     all_topics.write_bytes(metadata_frame(cluster))

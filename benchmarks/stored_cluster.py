@@ -7,12 +7,21 @@ import dataclasses
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 PARTITIONS_PER_TOPIC = 20
 FIRST_OFFSET = 1_000_000
+REFUSED_AFTER = 4
+
+
+class Refusal(StrEnum):
+    """What the client is no longer authorized to describe."""
+
+    GROUPS = "groups"
+    TOPICS = "topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +43,8 @@ class StoredCluster:
     """Of node 1, 2, and so on, on 127.0.0.1."""
     began: float
     """When all logs ended at FIRST_OFFSET, in seconds of the machine's monotonic clock."""
+    refusal: Refusal | None = None
+    """What the client may not describe, once each of its requests was answered `REFUSED_AFTER` times."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -76,7 +87,8 @@ def lag_of(partition: int) -> int:
 def cluster_of(document: dict[str, Any]) -> StoredCluster:
     """A cluster as `to_json` wrote it."""
     groups = tuple(StoredGroup(**group) for group in document["groups"])
-    return StoredCluster(groups, tuple(document["ports"]), document["began"])
+    refusal = Refusal(document["refusal"]) if document["refusal"] else None
+    return StoredCluster(groups, tuple(document["ports"]), document["began"], refusal)
 
 
 def cluster_in(file: Path) -> StoredCluster:

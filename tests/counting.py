@@ -27,8 +27,9 @@ def work(act: Callable[[], object]) -> int:
 
     def count(frame: FrameType, event: str, _: object) -> None:
         nonlocal calls
-        code = frame.f_code
-        if event in {"call", "c_call"} and (code.co_filename.startswith(PACKAGES) or code is Name.__eq__.__code__):
+        # A comparison is the work of the code that asks for it.
+        asking = frame.f_back if frame.f_code is Name.__eq__.__code__ else frame
+        if event in {"call", "c_call"} and asking is not None and asking.f_code.co_filename.startswith(PACKAGES):
             calls += 1
 
     before = sys.getprofile()

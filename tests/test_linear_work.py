@@ -12,7 +12,7 @@ from adapter.responses import Reader
 from adapter.rows import still_committed, treatment_of
 from adapter.settings import Settings
 from tests import samples
-from tests.counting import Name, is_linear
+from tests.counting import Name, is_linear, work
 from tests.fake_brokers import NOBODY, Kafka, Rig
 from tests.fakes import House
 from tests.samples import Answers, view, watching
@@ -124,6 +124,15 @@ def test_a_cycle_in_which_the_topic_of_every_rule_is_missing_or_hidden_is_linear
     change: Callable[[Kafka], None],
 ) -> None:
     assert is_linear(lambda count: after_cycles(many_topics(count), change, a_rule_for_each(count)))
+
+
+def test_the_partitions_of_a_topic_that_fail_alike_cost_no_more_than_one() -> None:
+    def refused(partitions: int) -> Work:
+        cluster = Kafka(topics={"orders": [1] * partitions}, commits={"billing": {("orders", 0): 1}})
+        cluster.end_errors = {("orders", index): TOPIC_NOT_AUTHORIZED for index in range(partitions)}
+        return after_cycles(cluster, change_nothing)
+
+    assert work(refused(1000)) < 1.5 * work(refused(1))
 
 
 # -- what the settings name -----------------------------------------------------------------------------------

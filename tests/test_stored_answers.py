@@ -12,7 +12,16 @@ from adapter.frames import RawRequest
 from adapter.metadata import topology_in
 from adapter.wire import NOT_COORDINATOR
 from benchmarks.stored_answers import NOT_LEADER, StoredAnswers, stored
-from benchmarks.stored_cluster import FIRST_OFFSET, StoredCluster, StoredGroup, cluster_of, groups_of, lag_of
+from benchmarks.stored_cluster import (
+    FIRST_OFFSET,
+    REFUSED_AFTER,
+    Refusal,
+    StoredCluster,
+    StoredGroup,
+    cluster_of,
+    groups_of,
+    lag_of,
+)
 from benchmarks.stored_metadata import metadata_frame
 from tests.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
@@ -52,6 +61,25 @@ def test_a_node_gives_the_ends_of_the_partitions_it_leads_and_refuses_the_others
     assert sorted(leads) == [False, False, True, True]
     assert offsets.error.tolist() == [0 if leads_it else NOT_LEADER for leads_it in leads]
     assert [offset >= FIRST_OFFSET for offset in offsets.offset.tolist()] == leads
+
+
+@pytest.mark.parametrize(
+    ("refusal", "commit_error", "end_error"), [(Refusal.GROUPS, 30, 0), (Refusal.TOPICS, 0, 29), (None, 0, 0)]
+)
+def test_a_node_refuses_groups_or_topics_after_a_few_answers_to_the_same_request(
+    refusal: Refusal | None, commit_error: int, end_error: int
+) -> None:
+    node = StoredAnswers(replace(CLUSTER, refusal=refusal), 1, metadata_frame(CLUSTER))
+    index = next(index for index in range(3) if CLUSTER.leader("billing-topic-000", index) == 1)
+
+    def errors() -> tuple[int, int]:
+        commits = node.answer(sent(frames.offset_fetch(["billing"])))
+        asked = frames.list_offsets({"billing-topic-000": [index]}, -1, committed_only=False)
+        (ends,) = offsets_in_bytes(node.answer(sent(asked))[HEAD:]).values()
+        return commits_in_bytes(commits[HEAD:])["billing"].error, int(ends.error[0])
+
+    assert [errors() for _ in range(REFUSED_AFTER)] == [(0, 0)] * REFUSED_AFTER
+    assert [errors() for _ in range(3)] == [(commit_error, end_error)] * 3
 
 
 def test_a_group_lags_by_what_its_partitions_say_at_any_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
