@@ -17,7 +17,7 @@ demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.report_demo
 
-test: rig ## every test, those on the real broker and control plane included
+test: rig ## every test, those on the real broker, control plane and S3 server included
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 check: $(VENV)/installed ## format, lint, types, imports, manifests
@@ -31,7 +31,7 @@ check: $(VENV)/installed ## format, lint, types, imports, manifests
 bench: rig ## the tables of docs/benchmarks.md, measured here and now
 	@$(BIN)/python -m benchmarks
 
-rig: $(VENV)/installed ## a real Kafka and a real control plane, downloaded and built once
+rig: $(VENV)/installed ## a real Kafka, control plane and S3 server, downloaded and built once
 	@$(BIN)/python -m local.downloads
 
 format: $(VENV)/installed

@@ -1,5 +1,5 @@
-"""What the rig is made of, brought once into a cache folder: Kafka's jars, a control plane built from its source, and
-the definitions of the Spark operator's kinds.
+"""What the rig is made of, brought once into a cache folder: Kafka's jars, a control plane and an S3 server built from
+their source, and the definitions of the Spark operator's kinds.
 
 `python -m local.downloads` brings whatever is missing. Everything is written under a temporary name and renamed, under
 a lock, so that what has its final name is whole, and two at once do not do the work twice.
@@ -29,14 +29,17 @@ GO_AT_LEAST = (1, 26)
 JAVA_AT_LEAST = 17
 KUBERNETES = "v1.36.3"
 SPARK_OPERATOR = "v2.4.0"
+OBJECT_STORE = "v1.8.0"
 BUILD_NEEDS_BYTES = 4 * 1024**3
 JARS_NEED_BYTES = 200 * 1024**2
 OPERATOR_NEEDS_BYTES = 16 * 1024**2
+STORE_NEEDS_BYTES = 1024**3
 PLAIN_LINE_SECONDS = 20.0
 
 HERE = Path(__file__).parent
 GO_SOURCE = HERE / "control_plane_go"
 SPARK_OPERATOR_GO = HERE / "spark_operator_go"
+OBJECT_STORE_GO = HERE / "object_store_go"
 GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
 
 # kafka-tools brings Kafka Connect and its web server, which the consumer group command does not need.
@@ -70,6 +73,11 @@ def control_plane_binary() -> Path:
     return _bring(_control_plane())
 
 
+def object_store_binary() -> Path:
+    """versitygw, an S3 server for a folder. Raises RigError."""
+    return _bring(_object_store())
+
+
 def spark_operator_definitions() -> tuple[Path, ...]:
     """The files of the CustomResourceDefinitions of ScheduledSparkApplication and SparkApplication. Raises RigError."""
     return tuple(sorted(_bring(_spark_operator()).glob("*.yaml")))
@@ -80,7 +88,8 @@ def main() -> int:
     try:
         with exit_on_sigterm():
             _require_java()
-            missing = [part for part in (_kafka(), _control_plane(), _spark_operator()) if not part.path.exists()]
+            parts = (_kafka(), _control_plane(), _object_store(), _spark_operator())
+            missing = [part for part in parts if not part.path.exists()]
             _require_disk(missing)
             for part in missing:
                 _bring(part)
@@ -118,6 +127,11 @@ def _spark_operator() -> _Part:
     sources = [(SPARK_OPERATOR_GO / name).read_bytes() for name in ("go.mod", "go.sum")]
     name = f"spark-operator-{SPARK_OPERATOR}-{_digest(*sources)}"
     return _Part(name, OPERATOR_NEEDS_BYTES, _download_spark_operator)
+
+
+def _object_store() -> _Part:
+    sources = [(OBJECT_STORE_GO / name).read_bytes() for name in ("go.mod", "go.sum")]
+    return _Part(f"object-store-{OBJECT_STORE}-{_digest(*sources)}", STORE_NEEDS_BYTES, _build_object_store)
 
 
 def _digest(*parts: bytes) -> str:
@@ -208,6 +222,16 @@ def _build_control_plane(target: Path) -> None:
     major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     version = {"gitVersion": KUBERNETES, "gitMajor": major, "gitMinor": minor}
     stamps = [f"-X k8s.io/component-base/version.{name}={value}" for name, value in version.items()]
+    what = f"building the control plane, Kubernetes {KUBERNETES} (about 6 minutes on two cores; once)"
+    _build(what, GO_SOURCE, ".", target, stamps)
+
+
+def _build_object_store(target: Path) -> None:
+    what = f"building the S3 server, versitygw {OBJECT_STORE} (about a minute on two cores; once)"
+    _build(what, OBJECT_STORE_GO, "github.com/versity/versitygw/cmd/versitygw", target)
+
+
+def _build(what: str, source: Path, package: str, target: Path, stamps: Sequence[str] = ()) -> None:
     flags = [
         "-trimpath",
         "-buildvcs=false",
@@ -218,11 +242,11 @@ def _build_control_plane(target: Path) -> None:
     ]
     environment = {"CGO_ENABLED": "0", "GOCACHE": str(cache_folder() / "go-build")}
     _run(
-        f"building the control plane, Kubernetes {KUBERNETES} (about 6 minutes on two cores; once)",
-        [str(_go()), "build", *flags, "-o", str(target), "."],
+        what,
+        [str(_go()), "build", *flags, "-o", str(target), package],
         target.with_name("log"),
         {**environment, **_go_environment(cache_folder() / "go-modules")},
-        GO_SOURCE,
+        source,
     )
 
 

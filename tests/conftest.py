@@ -1,13 +1,18 @@
-"""What all tests share: one SparkSession for all that need one, and the two ways to compact."""
+"""What all tests share: one SparkSession and one S3 server for all that need them, and the two ways to compact."""
 
+import itertools
 from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
 
+from local.object_store import OWNER, ObjectStore, object_store
 from spark.engine.session import Machine, started
 from tests.compacting import Way, way_of
 from tests.fake_store import FakeStore, fake_store
+from tests.real_bucket import RealBucket
+
+NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +24,22 @@ def spark_session() -> Iterator[SparkSession]:
 @pytest.fixture(params=["in_memory", "by_spark"])
 def way(request: pytest.FixtureRequest) -> Way:
     return way_of(request.param, request)
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("object-store")) as running:
+        yield running
+
+
+@pytest.fixture
+def real_bucket(s3_server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> RealBucket:
+    """A new one, and an environment that leads to it."""
+    for name, value in OWNER.environment(s3_server.url).items():
+        monkeypatch.setenv(name, value)
+    bucket = RealBucket(f"bucket-{next(NUMBERS)}", s3_server)
+    s3_server.bucket(bucket.name)
+    return bucket
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
 from spark.storage.protocol import File, Files
-from tests.fake_store import FakeStore
+from tests.real_bucket import RealBucket
 from tests.written_history import read, sample, write
 
 Made = Callable[[Path], Files]
@@ -23,12 +23,12 @@ def made(request: pytest.FixtureRequest) -> Made:
     """Both must do the same; the bucket has a copy of the folder."""
     if request.param == "local":
         return LocalFiles
-    return partial(in_bucket, request.getfixturevalue("store"))
+    return partial(in_bucket, request.getfixturevalue("real_bucket"))
 
 
-def in_bucket(store: FakeStore, root: Path) -> Files:
-    store.lay(root)
-    return files_at("s3://lag/history")
+def in_bucket(bucket: RealBucket, root: Path) -> Files:
+    bucket.lay(root)
+    return files_at(bucket.location)
 
 
 def test_only_what_is_not_hidden_is_listed_at_its_depth(made: Made, tmp_path: Path) -> None:
