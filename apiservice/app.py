@@ -3,12 +3,13 @@
 request ──► caller ──► a metric ──► ExternalMetrics      a few look-ups, nothing of the framework
                  │ └─► all else ──► FastAPI               health comes here without any caller
                  └───► not allowed ──► Status
+
+Queries and `Accept` are parsed once the caller is known; those of anybody else are bounded first.
 """
 
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from cachetools import LRUCache
 from fastapi import FastAPI, HTTPException, Request, Response
@@ -18,31 +19,23 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
 from apiservice import discovery, health, openapi
-from apiservice.access import Attributes, Callers, Unauthorized
+from apiservice.access import UNAUTHENTICATED, Attributes, Callers, Unauthorized
 from apiservice.external import ExternalMetrics, MetricSource, metric_of
 from apiservice.health import Readiness
-from apiservice.negotiation import accept_and_agent, is_for_people
+from apiservice.negotiation import accept_and_agent, check_bounds, is_for_people
 from apiservice.query_parameters import is_watch
 from apiservice.replies import json_reply, pretty, text_reply
 from apiservice.request_attributes import attributes_of
-from apiservice.status import Status, status_of, status_of_code
+from apiservice.status import BadRequest, Status, status_of, status_of_code
 
 logger = logging.getLogger(__name__)
 
 MOST_KEPT = 4000
 LONGEST_KEPT = 1000
-"""Characters of path and query, ASCII. Kept before anybody knows who asks, so it has to stay small: some 20 MB."""
+"""Characters of path and query, ASCII: some 20 MB."""
 
 Exposition = Callable[[], tuple[bytes, str]]
 """Our own metrics as Prometheus reads them: the bytes and their content type."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a request is about: whom to ask whether it is allowed (None: nobody), and which metric it reads, if any."""
-
-    attributes: Attributes | None
-    metric: str | None
 
 
 class ApiServer:
@@ -55,7 +48,7 @@ class ApiServer:
         self._callers = callers
         self._others = others
         self._count_read = count_read
-        self._asked: LRUCache[tuple[str, str, bytes], Asked] = LRUCache(MOST_KEPT)
+        self._attributes: LRUCache[tuple[str, str, bytes], Attributes] = LRUCache(MOST_KEPT)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await self._answer(scope) if scope["type"] == "http" else None
@@ -67,13 +60,12 @@ class ApiServer:
 
     async def _answer(self, scope: Scope) -> Response | None:
         """The answer to the read of a metric or to a caller who may not ask; None: the other routes answer."""
-        asked = self._what_is_asked(scope)
+        metric = metric_of(scope["path"])
         response: Response | None = None
         try:
-            if asked.attributes is not None:
-                await self._admit(scope, asked.attributes)
-            if asked.metric is not None:
-                response = await self._external.answer(asked.metric, scope)
+            await self._admit(scope)
+            if metric is not None:
+                response = await self._external.answer(metric, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
                 # The reply does not say why. Not louder, as any stranger could fill the log with it.
@@ -82,24 +74,33 @@ class ApiServer:
         except Exception as error:
             logger.exception("%s %r failed", scope["method"], scope["path"])
             response = refusal(status_of(error), scope)
-        if asked.metric is not None and response is not None:
-            self._count_read(self._external.spelled(asked.metric) or "other", response.status_code)
+        if metric is not None and response is not None:
+            self._count_read(self._external.spelled(metric) or "other", response.status_code)
         return response
 
-    def _what_is_asked(self, scope: Scope) -> Asked:
-        key = (scope["method"], scope["path"], scope["query_string"])
-        asked = self._asked.get(key)
-        if asked is None:
-            asked = asked_of(*key)
-            if sum(map(len, key)) <= LONGEST_KEPT and scope["path"].isascii():
-                self._asked[key] = asked
-        return asked
-
-    async def _admit(self, scope: Scope, attributes: Attributes) -> None:
+    async def _admit(self, scope: Scope) -> None:
         """Return if the caller is known and allowed; a kept "no" is asked again, as `authorize` knows its reason."""
+        if health.is_health_path(scope["path"]):
+            check_bounds(scope)
+            return
         caller = self._callers.recall(scope) or await self._callers.identify(scope)
+        if UNAUTHENTICATED in caller.groups:
+            check_bounds(scope)
+            attributes = attributes_of_request(scope)
+        else:
+            scope["state"]["connection"].recognise()
+            attributes = self._kept_attributes(scope)
         if not self._callers.recall_permission(caller, attributes):
             await self._callers.authorize(caller, attributes)
+
+    def _kept_attributes(self, scope: Scope) -> Attributes:
+        key = (scope["method"], scope["path"], scope["query_string"])
+        attributes = self._attributes.get(key)
+        if attributes is None:
+            attributes = attributes_of_request(scope)
+            if sum(map(len, key)) <= LONGEST_KEPT and scope["path"].isascii():
+                self._attributes[key] = attributes
+        return attributes
 
 
 def create_app(
@@ -121,19 +122,26 @@ def create_app(
     return ApiServer(ExternalMetrics(metrics, monotonic), callers, others, count_read)
 
 
-def create_metrics_app(readiness: Readiness, exposition: Exposition) -> FastAPI:
+def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
     """The application of the plain HTTP port: our own metrics and health, for whoever reaches it."""
     app = _framework()
     app.include_router(health.routes(readiness))
     _add_exposition(app, exposition)
-    return app
+
+    async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            check_bounds(scope)
+        except BadRequest as error:
+            await refusal(status_of(error), scope)(scope, receive, send)
+        else:
+            await app(scope, receive, send)
+
+    return bounded
 
 
-def asked_of(method: str, path: str, query: bytes) -> Asked:
-    """What a request is about, by its first line alone."""
-    if health.is_health_path(path):
-        return Asked(None, None)
-    return Asked(attributes_of(method, path, is_watch(query)), metric_of(path))
+def attributes_of_request(scope: Scope) -> Attributes:
+    """What its caller must be allowed to do, by the request's first line alone; BadRequest if it cannot be read."""
+    return attributes_of(scope["method"], scope["path"], is_watch(scope["query_string"]))
 
 
 def refusal(status: Status, scope: Scope) -> Response:

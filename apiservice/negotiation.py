@@ -7,10 +7,12 @@ from functools import lru_cache
 from fastapi import Response
 
 from apiservice.access import Scope
-from apiservice.query_parameters import wants_pretty
+from apiservice.query_parameters import parameters_of, wants_pretty
 from apiservice.replies import pretty
-from apiservice.status import NotAcceptable
+from apiservice.status import BadRequest, NotAcceptable
 
+LONGEST_QUERY = 8 * 1024  # bytes, of a caller who has not proved who they are
+LONGEST_ACCEPT = 1024
 _PEOPLES_AGENTS = (b"curl", b"Wget", b"Mozilla/5.0")
 _JSON_RANGES = frozenset({"application/json", "application/*", "*/*"})
 _QUALITY = re.compile(r"[01](?:\.[0-9]{0,3})?")
@@ -39,6 +41,17 @@ def unless_known(response: Response, scope: Scope) -> Response:
     return unchanged
 
 
+def check_bounds(scope: Scope) -> None:
+    """BadRequest if parsing the query or `Accept` would take long; for callers who have not proved who they are."""
+    if len(scope["query_string"]) > LONGEST_QUERY:
+        raise BadRequest(
+            f"the query is longer than the {LONGEST_QUERY} bytes that a caller without credentials may send"
+        )
+    if len(accept_and_agent(scope)[0]) > LONGEST_ACCEPT:
+        raise BadRequest(f"Accept is longer than the {LONGEST_ACCEPT} bytes that a caller without credentials may send")
+    parameters_of(scope["query_string"])
+
+
 def accept_and_agent(scope: Scope) -> tuple[bytes, bytes]:
     """The `Accept` header (several are one list) and the `User-Agent`; empty if absent."""
     accept = agent = b""
@@ -51,8 +64,8 @@ def accept_and_agent(scope: Scope) -> tuple[bytes, bytes]:
 
 
 def is_for_people(query: bytes, agent: bytes) -> bool:
-    """Whether to indent: `pretty` decides, without it the kind of client."""
-    asked = wants_pretty(query)
+    """Whether to indent: `pretty` decides, without it, or in a very long query, the kind of client."""
+    asked = wants_pretty(query) if len(query) <= LONGEST_QUERY else None
     return agent.startswith(_PEOPLES_AGENTS) if asked is None else asked
 
 

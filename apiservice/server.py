@@ -13,13 +13,14 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
 
 import uvicorn
 import uvloop
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from adapter.errors import AdapterError
+from apiservice.connections import Connections
 from apiservice.peers import Chain
 
 logger = logging.getLogger(__name__)
@@ -29,11 +30,15 @@ Application = Callable[..., Awaitable[None]]
 
 KEEP_ALIVE_SECONDS = 100  # kube-apiserver keeps idle connections for 90 s, and the autoscaler asks every 15 s
 LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; a user of many groups has long ones
-HEAD_SECONDS = 10.0  # between two pieces of a request's head
+LONGEST_PATH = 8 * 1024  # bytes, as escaped
+MOST_HEADERS = 200  # of a peer without client certificate: only kube-apiserver, which shows one, sends a user's groups
+MOST_PIPELINED = 8  # requests that wait for the answer to an earlier one; clients of Kubernetes send none
+PIECE = 4096  # bytes that are parsed before the limits are checked again
 GRACE_SECONDS = 3.0  # how long callers that have not yet heard of the end are served
 FINISH_SECONDS = 3  # for requests under way after that
 DATE_SECONDS = 1.0
-CLOSE_SECONDS = 1.0  # for the peer's part of closing a TLS connection
+CLOSE_SECONDS = 1.0  # for the peer's part of closing a TLS connection, once the process ends
+RETRY_SECONDS = 0.1  # after a connection that could not be accepted
 
 
 class AddressUnusable(AdapterError):
@@ -41,12 +46,36 @@ class AddressUnusable(AdapterError):
 
 
 @dataclass(frozen=True, slots=True)
+class Limits:
+    """How long peers of a listener may take, in seconds, and how many of them may be connected."""
+
+    handshake: float = 10.0
+    first_request: float = 30.0
+    """From the connection until the head of its first request is complete."""
+    head: float = 30.0
+    """From the first byte of a request until its head is complete."""
+    body: float = 30.0
+    """From there until its body is complete."""
+    reading: float = 30.0
+    """Until a peer reads on that left an answer unread."""
+    closing: float = 10.0
+    """For the peer's part of closing a connection."""
+    idle: int = KEEP_ALIVE_SECONDS
+    """From an answer until the next request."""
+    strangers: int = 500
+    """Connections whose caller has not proved who they are, each of some 35 KB."""
+    known: int = 1000
+    """Connections of known callers that stay open after an answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class Listener:
-    """An open socket, what answers on it, and with which TLS, if any."""
+    """An open socket, what answers on it, with which TLS, if any, and what its peers may take."""
 
     socket: socket.socket
     application: Application
     tls: ssl.SSLContext | None = None
+    limits: Limits = Limits()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -90,11 +119,11 @@ async def serve_until(
     `on_started` is called once all listeners accept, `on_stopping` at the event, both in the loop's thread.
     `background` runs beside the listeners and is cancelled at the end.
     """
-    servers = [_Server(_config(listener)) for listener in listeners]
+    servers = [_Server(listener) for listener in listeners]
     async with asyncio.TaskGroup() as tasks:
         beside = [tasks.create_task(work()) for work in background]
-        for server, listener in zip(servers, listeners, strict=True):
-            tasks.create_task(server.serve(sockets=[listener.socket]))
+        for server in servers:
+            tasks.create_task(server.serve())
         for server in servers:
             await server.is_accepting.wait()
         on_started()
@@ -134,11 +163,13 @@ async def _grace(servers: "list[_Server]") -> None:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that says when it accepts, and leaves signals to the process."""
+    """A uvicorn server with bounds and deadlines for its connections, which leaves signals to the process."""
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
+    def __init__(self, listener: Listener) -> None:
+        super().__init__(_config(listener))
         self.is_accepting = asyncio.Event()
+        self._listener = listener
+        self._connections = Connections(listener.limits.strangers, listener.limits.known)
         self._is_leaving = asyncio.Event()
 
     async def main_loop(self) -> None:
@@ -158,9 +189,43 @@ class _Server(uvicorn.Server):
         connections = self.server_state.connections
         return bool(self.server_state.tasks) or any(not each.transport.is_closing() for each in connections)
 
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        """Instead of uvicorn's own, which bounds neither handshakes nor connections."""
+        await self.lifespan.startup()
+        self.servers = []
+        self.started = True
+        self._listener.socket.setblocking(False)
+        self._accepting = asyncio.create_task(self._accept())
         self.is_accepting.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        self._accepting.cancel()
+        await asyncio.wait((self._accepting,))
+        await super().shutdown([self._listener.socket])
+
+    async def _accept(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                peer, _ = await loop.sock_accept(self._listener.socket)
+            except OSError:  # no file descriptor is left, or the peer went away at once
+                await asyncio.sleep(RETRY_SECONDS)
+                continue
+            protocol = _Protocol(self._connections, self._listener.limits, self.config, self.server_state)
+            protocol.arrival = loop.create_task(self._welcome(peer, protocol))
+            self._connections.add(protocol)
+
+    async def _welcome(self, peer: socket.socket, protocol: "_Protocol") -> None:
+        """Make the connection and, with TLS, its handshake; whatever goes wrong in it is the peer's."""
+        limits, tls = self._listener.limits, self._listener.tls
+        timeouts = (
+            {} if tls is None else {"ssl_handshake_timeout": limits.handshake, "ssl_shutdown_timeout": limits.closing}
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            await loop.connect_accepted_socket(lambda: protocol, peer, ssl=tls, **timeouts)
+        except OSError:
+            self._connections.remove(protocol)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -175,39 +240,54 @@ class _Server(uvicorn.Server):
                 connection.cycle.keep_alive = False
 
 
+class _Stage(Enum):
+    """What a peer has begun to send."""
+
+    HEAD = "head"
+    BODY = "body"
+
+
+class _RequestRefused(Exception):
+    """Raised within the parser, to which it means that the request is invalid."""
+
+
 class _Protocol(HttpToolsProtocol):
-    """uvicorn's, with the peer's certificates in the scope, a limit for requests' heads, and an end for idle peers."""
+    """uvicorn's, with the peer's certificates in the scope, limits for what it sends, and deadlines.
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:  # noqa: ANN401 - passed on as they come
-        super().__init__(*arguments, **named)
+    uvicorn's own timer runs between an answer and the next byte only. `_deadline` runs whenever the peer must send more
+    for a request to be complete.
+    """
+
+    arrival: asyncio.Task[None]
+
+    def __init__(
+        self, connections: Connections, limits: Limits, config: uvicorn.Config, server_state: uvicorn.server.ServerState
+    ) -> None:
+        super().__init__(config, server_state, {})
+        self._kept_connections = connections
+        self._limits = limits
         self._peer: Chain = ()
-        self._is_reading_head = True
+        self._stage: _Stage | None = _Stage.HEAD
+        self._piece = 0
+        """Bytes of the piece that is parsed, as far as they may belong to the next head."""
         self._head_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._reading_deadline: asyncio.TimerHandle | None = None
+        self._refusal = "Invalid HTTP request received."
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's own
-        super().connection_made(transport)
-        self._peer = _chain(transport)
-        self._close_if_silent(KEEP_ALIVE_SECONDS)
+    # What the server and the application ask
 
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self.scope["state"]["peer"] = self._peer
+    def abort(self) -> None:
+        """Close the connection now, also within its handshake."""
+        if self.transport is None:
+            self.arrival.cancel()
+        else:
+            self.transport.abort()
 
-    def data_received(self, data: bytes) -> None:
-        if self._is_reading_head:
-            self._head_bytes += len(data)
-        super().data_received(data)
-        if self._is_reading_head and self._head_bytes:
-            self._limit_head()
-
-    def on_headers_complete(self) -> None:
-        self._is_reading_head = False
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._is_reading_head = True
-        self._head_bytes = 0
-        super().on_message_complete()
+    def recognise(self) -> None:
+        """The caller of the request is known: keep the connection as one of theirs, or close it after the answer."""
+        if not self._kept_connections.recognise(self):
+            self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -215,16 +295,105 @@ class _Protocol(HttpToolsProtocol):
             # A peer that does not read would hold up the end of the process by its part of closing TLS.
             self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
 
-    def _limit_head(self) -> None:
-        if self._head_bytes > LONGEST_HEAD and not self.transport.is_closing():
-            self.send_400_response("The request's headers are too long.")
-        else:
-            self._close_if_silent(HEAD_SECONDS)
+    # What the transport reports
 
-    def _close_if_silent(self, seconds: float) -> None:
-        """By uvicorn's own timer for idle connections, which every further byte stops."""
-        if self.timeout_keep_alive_task is None:
-            self.timeout_keep_alive_task = self.loop.call_later(seconds, self.timeout_keep_alive_handler)
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's own
+        super().connection_made(transport)
+        self._peer = _chain(transport)
+        self._deadline = self.loop.call_later(self._limits.first_request, transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._kept_connections.remove(self)
+        self._stop_deadline()
+        self.resume_writing()
+        self._unset_keepalive_if_required()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        for begin in range(0, len(data), PIECE):
+            self._feed(data[begin : begin + PIECE])
+            if self.transport.is_closing():
+                return
+        if self._deadline is None and (self._stage is not None or self.cycle.response_complete):
+            # A request has begun, or what came between two requests has stopped uvicorn's timer.
+            seconds = self._limits.body if self._stage is _Stage.BODY else self._limits.head
+            self._deadline = self.loop.call_later(seconds, self.transport.abort)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._reading_deadline = self.loop.call_later(self._limits.reading, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        if self._reading_deadline is not None:
+            self._reading_deadline.cancel()
+            self._reading_deadline = None
+        super().resume_writing()
+
+    # What the parser reports
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._stage = _Stage.HEAD
+        self._head_bytes = self._piece
+        self.scope["state"].update(peer=self._peer, connection=self)
+
+    def on_headers_complete(self) -> None:
+        self._stop_deadline()
+        self._stage = _Stage.BODY
+        self._refuse_if(len(self.url) > LONGEST_PATH and len(self.url.partition(b"?")[0]) > LONGEST_PATH, "path")
+        # A head that begins after another request is counted from the next piece on.
+        self._refuse_if(self._head_bytes > LONGEST_HEAD - PIECE and self._size_of_head() > LONGEST_HEAD, "head")
+        self._refuse_if(len(self.pipeline) >= MOST_PIPELINED, "queue of requests")
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._stop_deadline()
+        self._stage = None
+        self._piece = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self.loop.call_later(self._limits.reading, self.transport.abort)
+
+    # Ours
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for all that its parser refuses
+        super().send_400_response(self._refusal)
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self.loop.call_later(self._limits.closing, self.transport.abort)
+
+    def _feed(self, piece: bytes) -> None:
+        self._piece = len(piece)
+        if self._stage is _Stage.HEAD:
+            self._head_bytes += self._piece
+        super().data_received(piece)
+        if self._stage is _Stage.HEAD and not self.transport.is_closing():
+            self._limit_head()
+
+    def _limit_head(self) -> None:
+        """Refuse a head that is too long already, though its end has not come."""
+        has_too_many = not self._peer and len(self.headers or ()) > MOST_HEADERS
+        if self._head_bytes > LONGEST_HEAD or has_too_many:
+            self._refusal = "The request's head is too long."
+            self.send_400_response("")
+
+    def _size_of_head(self) -> int:
+        """Bytes of the request line and the headers, their separators and ends of lines included."""
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+
+    def _refuse_if(self, is_too_long: bool, what: str) -> None:  # noqa: FBT001 - the condition is what the name ends with
+        if is_too_long:
+            self._refusal = f"The request's {what} is too long."
+            raise _RequestRefused(self._refusal)
+
+    def _stop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
 
 def _chain(transport: asyncio.Transport) -> Chain:
@@ -248,7 +417,7 @@ def _config(listener: Listener) -> uvicorn.Config:
         lifespan="off",
         interface="asgi3",
         ssl_context_factory=None if tls is None else lambda _config, _default: tls,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_keep_alive=listener.limits.idle,
         timeout_graceful_shutdown=FINISH_SECONDS,
         access_log=False,
         log_config=None,

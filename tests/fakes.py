@@ -130,6 +130,16 @@ class FakeCallers:
 
 
 @dataclass
+class FakeConnection:
+    """Remembers whether the application recognised its caller."""
+
+    is_recognised: bool = False
+
+    def recognise(self) -> None:
+        self.is_recognised = True
+
+
+@dataclass
 class House:
     """An application with everything around it that a test may want to turn or read."""
 
@@ -201,7 +211,13 @@ def ask(app: ASGIApp, method: str, target: str | bytes, headers: Sequence[tuple[
     return asyncio.run(asked(app, method, target, headers))
 
 
-async def asked(app: ASGIApp, method: str, target: str | bytes, headers: Sequence[tuple[str, str]] = ()) -> Answer:
+async def asked(
+    app: ASGIApp,
+    method: str,
+    target: str | bytes,
+    headers: Sequence[tuple[str, str]] = (),
+    connection: "FakeConnection | None" = None,
+) -> Answer:
     """As `ask`, in a loop where others may ask as well."""
     raw = target.encode() if isinstance(target, str) else target
     raw_path, _, query = raw.partition(b"?")
@@ -218,6 +234,7 @@ async def asked(app: ASGIApp, method: str, target: str | bytes, headers: Sequenc
         "headers": [(name.encode(), text.encode("latin-1")) for name, text in headers],
         "client": ("127.0.0.1", 1),
         "server": ("127.0.0.1", 6443),
+        "state": {"connection": connection or FakeConnection()},
     }
     sent: list[Event] = []
 

@@ -68,7 +68,7 @@ def test_a_metric_is_echoed_as_discovery_lists_it(asked: str) -> None:
         "watch=false",
         "watch=0",
         "fieldSelector=",
-        "fieldSelector=metadata.name%3Da%5C%2Cb%2Cmetadata.namespace!%3Dc",
+        "a=%zz",
         "unknown=1&&=&x",
         "labelSelector=",
     ],
