@@ -17,8 +17,7 @@ MOST_SECONDS_COLD = 9
 MOST_SECONDS_WARM = 2
 RUNS = 5
 HOW = (
-    "The report of one compacted day, all its files: of 1,000 partitions in the command's own memory, of 10,000, "
-    "whose samples are more than two million, by Spark. Cold: the whole process, the median of three, with the CPU "
+    "The report of one compacted day, all its files. Cold: the whole process, the median of three, with the CPU "
     "and the peak of resident memory of it and its children. Warm: the last of five reports in one process, "
     "without its start."
 )

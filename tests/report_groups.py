@@ -1,16 +1,29 @@
 """Groups by hand for the tests of the report: hours whose load and lag are written as short functions of time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from spark.figures.model import Above, Findings, Group, Lag, Pace, Periods, Share, Shares, Topic, Windows
+from spark.figures.model import (
+    NUMBERS,
+    Above,
+    Capacity,
+    Findings,
+    Floats,
+    Group,
+    Lag,
+    Pace,
+    Periods,
+    Share,
+    Shares,
+    Times,
+    Topic,
+)
 from spark.figures.periods import periods
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC)
 STEADY = Pace(0, 0)
-NO_WINDOWS = Windows(np.empty(0), np.empty(0), np.empty(0))
 
 
 def hours(
@@ -69,15 +82,44 @@ def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600,
     return Topic(name, columns, periods(np.empty(0, "datetime64[us]")), lag, above, shares)
 
 
-def group(name: str = "billing", *topics: Topic, windows: Windows = NO_WINDOWS, pace: Pace = STEADY) -> Group:
+def group(name: str = "billing", *topics: Topic, capacity: Capacity | None = None, pace: Pace = STEADY) -> Group:
     of = topics or (topic(),)
-    return Group("main", name, 10.0, of, of[0].hours, windows, pace, np.zeros(len(of[0].hours)))
+    return Group("main", name, 10.0, of, of[0].hours, capacity, pace, np.zeros(len(of[0].hours)))
 
 
-def saturated(number: int = 60, per_member: float = 50.0, members: int = 2) -> Windows:
-    """As many windows of a minute in which each member did `per_member` messages a second."""
-    consumed = np.full(number, 60 * per_member * members)
-    return Windows(np.full(number, 60.0), consumed, np.full(number, float(members)))
+def saturated(number: int = 60, per_member: float = 50.0) -> Capacity:
+    """Seen in so many windows of a minute, in each of which a member did `per_member` messages a second."""
+    return Capacity(number, 60.0 * number, per_member, per_member)
+
+
+_ADDED = {
+    "produced",
+    "consumed",
+    "resets",
+    "rewinds",
+    "skips",
+    "gaps",
+    "recreations",
+    "partitions",
+    "samples",
+    "expected_samples",
+}
+
+
+def together(parts: Sequence[Periods]) -> Periods:
+    """Several topics of one group as one: counts are added up, of all else the largest counts."""
+    start = np.unique(np.concatenate([part.start for part in parts]))
+    return periods(start, **{name: _folded(start, parts, name) for name in NUMBERS})
+
+
+def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
+    fold = np.add if name in _ADDED else np.fmax
+    whole = np.full(len(start), np.nan)
+    for part in parts:
+        at = np.searchsorted(start, part.start)
+        known, new = whole[at], getattr(part, name)
+        whole[at] = np.where(np.isnan(known), new, np.where(np.isnan(new), known, fold(known, new)))
+    return whole
 
 
 def findings(*groups: Group, timezone: str = "Europe/Berlin") -> Findings:

@@ -10,9 +10,9 @@ from spark.advice.assessment import drain_seconds
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import advice_for, loop_delay, rounded
 from spark.advice.presets import presets_for
-from spark.figures.model import Above, Group, Pace, Periods, Windows
-from spark.figures.periods import between, together
-from tests.report_groups import MONDAY, NO_WINDOWS, STEADY, group, hours, saturated, topic
+from spark.figures.model import Above, Capacity, Group, Pace, Periods
+from spark.figures.periods import between
+from tests.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
 
 
 def finding(of: Group, code: str) -> Finding | None:
@@ -28,7 +28,7 @@ def read(of: Periods, **given: object) -> Group:
 
 
 def test_the_target_is_what_a_member_does_in_e_times_the_loops_delay() -> None:
-    target = advice_for(group(windows=saturated(60, per_member=50))).hpa.target
+    target = advice_for(group(capacity=saturated(60, per_member=50))).hpa.target
 
     assert target.value == rounded(50 * math.e * loop_delay(10))
     assert "60 windows" in target.reason
@@ -54,7 +54,7 @@ def test_an_idle_group_may_go_to_zero() -> None:
 
 def test_the_least_replicas_carry_the_off_peak_load() -> None:
     busy = hours(number=240, production=lambda hour: 100 if hour % 2 else 900, partitions=40)
-    hpa = advice_for(read(busy, windows=saturated(60, 50))).hpa
+    hpa = advice_for(read(busy, capacity=saturated(60, 50))).hpa
 
     assert hpa.min_replicas.value == 3  # 100/s at 80 % of 50/s each: 16 partitions each, so three members
 
@@ -66,7 +66,7 @@ def test_without_a_capacity_no_more_than_one_replica_is_asked_for() -> None:
 def test_the_most_replicas_are_the_partitions_unless_a_week_shows_that_fewer_do() -> None:
     a_day = hours(number=24, production=lambda _: 100, partitions=40)
     a_week = hours(number=168, production=lambda _: 100, partitions=40)
-    of_a_day, of_a_week = (advice_for(read(it, windows=saturated(60, 50))).hpa.max_replicas for it in (a_day, a_week))
+    of_a_day, of_a_week = (advice_for(read(it, capacity=saturated(60, 50))).hpa.max_replicas for it in (a_day, a_week))
 
     assert of_a_day.value == 40
     assert of_a_week.value == 4  # 1.5 times 100/s at 50/s each: 13 partitions each
@@ -75,7 +75,7 @@ def test_the_most_replicas_are_the_partitions_unless_a_week_shows_that_fewer_do(
 
 def test_a_steep_rise_is_followed_at_once() -> None:
     steep = hours(production=lambda hour: 1000 if hour >= 24 else 10, partitions=40)
-    up = advice_for(read(steep, windows=saturated(60, 50))).hpa.up
+    up = advice_for(read(steep, capacity=saturated(60, 50))).hpa.up
 
     assert up.pods.value == 20
     assert up.window_seconds.value == 0
@@ -89,7 +89,7 @@ def test_dips_that_come_back_make_the_group_wait_before_it_shrinks() -> None:
 
 
 def test_every_number_has_a_reason() -> None:
-    hpa = advice_for(group(windows=saturated())).hpa
+    hpa = advice_for(group(capacity=saturated())).hpa
     numbers = [hpa.target, hpa.min_replicas, hpa.max_replicas]
     for behavior in (hpa.up, hpa.down):
         numbers += [behavior.window_seconds, behavior.pods, behavior.percent]
@@ -97,9 +97,11 @@ def test_every_number_has_a_reason() -> None:
     assert all(number.reason.endswith(".") for number in numbers if number.value or number is hpa.up.window_seconds)
 
 
-@pytest.mark.parametrize("windows", [NO_WINDOWS, saturated(60)])
-def test_production_that_is_not_known_is_not_taken_for_none(windows: Windows) -> None:
-    of = read(changed(hours(number=400), produced=math.nan, consumed=math.nan, covered_seconds=600.0), windows=windows)
+@pytest.mark.parametrize("capacity", [None, saturated(60)])
+def test_production_that_is_not_known_is_not_taken_for_none(capacity: Capacity | None) -> None:
+    of = read(
+        changed(hours(number=400), produced=math.nan, consumed=math.nan, covered_seconds=600.0), capacity=capacity
+    )
     advice = advice_for(of)
 
     assert (advice.hpa.min_replicas.value, advice.hpa.max_replicas.value) == (1, of.partitions)
@@ -111,11 +113,11 @@ def test_production_that_is_not_known_is_not_taken_for_none(windows: Windows) ->
 def test_a_few_hours_on_both_sides_of_a_gap_are_no_week() -> None:
     of = hours(number=4, production=lambda _: 7 * 86400 / 3600, covered_seconds=7 * 86400.0)
 
-    assert advice_for(read(of, windows=saturated(60, per_member=50))).hpa.max_replicas.value == 4
+    assert advice_for(read(of, capacity=saturated(60, per_member=50))).hpa.max_replicas.value == 4
 
 
 def test_a_healthy_group_has_no_findings() -> None:
-    assert advice_for(group(windows=saturated(60))).findings == ()
+    assert advice_for(group(capacity=saturated(60))).findings == ()
 
 
 STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
@@ -131,14 +133,14 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
         ("falling_behind", read(changed(hours(lag=lambda hour: 900.0 * hour), consumed=18_000.0)), Severity.URGENT),
         ("above_threshold", group("billing", dataclasses.replace(topic(), above=ABOVE)), Severity.WATCH),
         ("hot_partition", read(hours(skew=0.9)), Severity.WATCH),
-        ("hot_partition", read(hours(skew=0.9), windows=saturated(60, per_member=5)), Severity.URGENT),
+        ("hot_partition", read(hours(skew=0.9), capacity=saturated(60, per_member=5)), Severity.URGENT),
         ("idle_members", read(hours(members_max=5)), Severity.WATCH),
         ("rewinds", read(hours(rewinds=1)), Severity.WATCH),
         ("skips", read(hours(skips=1)), Severity.WATCH),
         ("recreations", read(hours(recreations=1)), Severity.WATCH),
         ("resets", read(hours(resets=1)), Severity.NOTE),
         ("never_saturated", read(hours()), Severity.NOTE),
-        ("barely_saturated", read(hours(), windows=saturated(3)), Severity.NOTE),
+        ("barely_saturated", read(hours(), capacity=saturated(3)), Severity.NOTE),
         ("rare_commits", read(hours(lag=lambda _: 50), pace=Pace(lagging=300, moving=100)), Severity.NOTE),
         ("little_data", read(hours(number=12)), Severity.NOTE),
         ("incomplete", read(hours(samples=300)), Severity.NOTE),

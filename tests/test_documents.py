@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from spark.advice.assessment import Report, decided
 from spark.figures import formatting
 from spark.figures.model import Group, Lag, Skipped
-from spark.figures.periods import together
 from spark.report.json_export import SCHEMA, json_of
 from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
-from tests.report_groups import MONDAY, findings, group, hours, saturated, topic
+from tests.report_groups import MONDAY, findings, group, hours, saturated, together, topic
 
 
 def report(*groups: Group) -> Report:
@@ -32,7 +31,7 @@ def rows(*groups: Group) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(csv_of(report(*groups)))))
 
 
-BILLING = group("billing", topic("orders", hours(lag=lambda hour: 10.0 * hour)), windows=saturated(60, 50, 2))
+BILLING = group("billing", topic("orders", hours(lag=lambda hour: 10.0 * hour)), capacity=saturated(60, 50))
 
 
 def test_the_json_says_its_schema_and_its_range() -> None:
@@ -81,14 +80,14 @@ def test_what_is_not_known_is_null_or_an_empty_cell_and_never_zero() -> None:
 
 def test_a_backlog_that_never_drains_is_said_to_last() -> None:
     behind = replace(topic("x", hours(production=lambda _: 500)), lag=Lag(1, 1, 1, 1, 9e6, 1, 1))
-    (of_topic,) = document(group("a", behind, windows=saturated(60, 50, 2)))["groups"][0]["topics"]
+    (of_topic,) = document(group("a", behind, capacity=saturated(60, 50)))["groups"][0]["topics"]
 
     assert (of_topic["drain_seconds"], of_topic["drains"]) == (None, False)
 
 
 def test_drain_time_is_the_largest_lag_over_what_members_can_do_beside_production() -> None:
     behind = replace(topic("x", hours(production=lambda _: 40)), lag=Lag(1, 1, 1, 1, 6000, 1, 1))
-    (of_topic,) = document(group("a", behind, windows=saturated(60, 50, 2)))["groups"][0]["topics"]
+    (of_topic,) = document(group("a", behind, capacity=saturated(60, 50)))["groups"][0]["topics"]
 
     assert of_topic["drain_seconds"] == 6000 / (2 * 50 - 40)
 

@@ -71,10 +71,10 @@ def problems(spec: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize(
     "of",
     [
-        group(windows=saturated()),
+        group(capacity=saturated()),
         group(),
         group("x", topic(of=hours(1, lambda _: 0))),
-        group("x", topic(of=hours(200, lambda hour: hour**2, partitions=300)), windows=saturated(20, 1)),
+        group("x", topic(of=hours(200, lambda hour: hour**2, partitions=300)), capacity=saturated(20, 1)),
     ],
 )
 def test_every_file_is_an_hpa_that_kubernetes_takes(of: Group) -> None:

@@ -88,7 +88,7 @@ def test_members_that_were_not_counted_may_have_been_one_for_each_partition() ->
 
 
 def test_a_capacity_that_was_learned_counts_by_its_median() -> None:
-    assert load_of(group(windows=saturated(60, per_member=70))).per_member == 70
+    assert load_of(group(capacity=saturated(60, per_member=70))).per_member == 70
 
 
 def test_an_hour_that_is_hardly_covered_has_no_say_in_the_rates() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from spark.advice.assessment import decided
 from spark.figures.model import Group, Skipped
-from spark.figures.periods import between, together
+from spark.figures.periods import between
 from spark.report.html_page import page_of
 from spark.report.html_tables import MOST_SECTIONS
-from tests.report_groups import findings, group, hours, saturated, topic
+from tests.report_groups import findings, group, hours, saturated, together, topic
 
 ANYTHING = st.text(max_size=40) | st.sampled_from(
     ["</style><script>alert(1)</script>", "\"'><img src=x onerror=y>", "&amp;", "\x00"]
@@ -35,7 +35,7 @@ STUCK = replace(
 
 
 @pytest.mark.parametrize(
-    "groups", [(), (group(),), (group("a", topic("x"), topic("y")), group("b", windows=saturated()))]
+    "groups", [(), (group(),), (group("a", topic("x"), topic("y")), group("b", capacity=saturated()))]
 )
 def test_the_page_is_well_formed_and_whole(groups: tuple[Group, ...]) -> None:
     root = parsed(page(*groups))
@@ -67,7 +67,7 @@ def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: st
 
 
 def test_the_worst_group_comes_first_and_the_first_sentence_names_it() -> None:
-    root = parsed(page(group("fine", windows=saturated()), group("stuck-one", STUCK)))
+    root = parsed(page(group("fine", capacity=saturated()), group("stuck-one", STUCK)))
     lead = next(it for it in root.iter("p") if it.get("class") == "lead")
 
     assert next(root.iter("h2")).text == "stuck-one"
@@ -117,7 +117,9 @@ def test_a_day_tells_how_many_of_its_hours_are_there() -> None:
 
 
 def test_groups_that_all_do_well_are_told_so() -> None:
-    assert "None of 2 groups needs attention." in page(group("a", windows=saturated()), group("b", windows=saturated()))
+    assert "None of 2 groups needs attention." in page(
+        group("a", capacity=saturated()), group("b", capacity=saturated())
+    )
 
 
 def test_no_group_is_said_in_words() -> None:

@@ -21,8 +21,8 @@ def daily(hour: int) -> float:
     return 20 + 180 * max(0.0, math.sin((hour % 24 - 6) / 12 * math.pi))
 
 
-BY_THE_CLOCK = group("billing", topic(of=hours(168, daily, partitions=12)), windows=saturated(60, 50))
-STEADY = group("billing", topic(of=hours(168, lambda _: 100, partitions=12)), windows=saturated(60, 50))
+BY_THE_CLOCK = group("billing", topic(of=hours(168, daily, partitions=12)), capacity=saturated(60, 50))
+STEADY = group("billing", topic(of=hours(168, lambda _: 100, partitions=12)), capacity=saturated(60, 50))
 
 
 def test_all_five_are_given_also_where_none_fits() -> None:
@@ -56,7 +56,7 @@ def test_a_load_that_hardly_changes_is_constantly_high_and_keeps_what_the_median
 
 def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> None:
     backlog = dataclasses.replace(topic(of=hours(48, partitions=12)), lag=Lag(48, 0, 100, 1e6, 1e6, 1e6, 0))
-    preset = of(group("billing", backlog, windows=saturated(60, 50)))["initial load"]
+    preset = of(group("billing", backlog, capacity=saturated(60, 50)))["initial load"]
 
     assert preset.fits
     assert preset.hpa.min_replicas.value == 12
@@ -66,12 +66,12 @@ def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> Non
 def test_what_is_no_backlog_is_not_worked_off() -> None:
     quiet = dataclasses.replace(topic(of=hours(48, partitions=12)), lag=Lag(48, 300, 310, 320, 330, 300, 310))
 
-    assert of(group("billing", quiet, windows=saturated(60, 50)))["initial load"].extra == ""
+    assert of(group("billing", quiet, capacity=saturated(60, 50)))["initial load"].extra == ""
 
 
 def test_short_spikes_ask_for_low_inertia_that_still_settles() -> None:
     spikes = dataclasses.replace(topic(), above=Above(600, False, 1200, 48 * 3600, 5, 600, None))
-    it = group("billing", spikes, windows=saturated(60, 50))
+    it = group("billing", spikes, capacity=saturated(60, 50))
     preset, hpa = of(it)["low inertia"], advice_for(it).hpa
 
     assert preset.fits

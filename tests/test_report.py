@@ -163,6 +163,14 @@ def test_a_location_without_tables_is_refused_before_spark_starts(tmp_path: Path
     assert not output.exists()
 
 
+def test_a_damaged_table_is_named_in_a_sentence(spark_session: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "hourly/date=2026-11-20").mkdir(parents=True)
+    (tmp_path / "hourly/date=2026-11-20/hourly.parquet").write_bytes(b"PAR1 no more")
+
+    with pytest.raises(Unusable, match=r"hourly\.parquet cannot be read"):
+        made(tmp_path, tmp_path / "report", spark_session)
+
+
 def test_an_output_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 import numpy as np
 
 from spark.advice import group_findings
-from spark.advice.capacity import ENOUGH_WINDOWS, IN_FLIGHT_SECONDS
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
-from spark.figures.model import Group
+from spark.figures.model import ENOUGH_WINDOWS, Group
+from spark.rules.saturation import IN_FLIGHT_SECONDS
 
 DAY = 86400.0
 

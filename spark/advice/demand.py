@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spark.advice.capacity import Capacity, capacity_of
-from spark.figures.model import Floats, Group, Periods
+from spark.figures.model import Capacity, Floats, Group, Periods
 from spark.figures.periods import between
 
 COVERED_ENOUGH = 0.5
@@ -66,7 +65,7 @@ def load_of(group: Group) -> Load:
         covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
         members_max=_largest(group.hours.members_max),
-        capacity=capacity_of(group.windows),
+        capacity=group.capacity,
         at_least=_done_for_sure(read_for_sure),
     )
 

@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Times = NDArray[np.datetime64]
 
+ENOUGH_WINDOWS = 10
+"""Fewer give a capacity that one slow minute could have made."""
+
 NUMBERS = (
     "lag_p50",
     "lag_p95",
@@ -143,24 +146,17 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """Saturated windows of a group, all its topics together: columns of one length."""
+class Capacity:
+    """What one member of a group can do, in messages per second, seen in windows in which the group was saturated."""
 
-    seconds: Floats
-    consumed: Floats
-    members: Floats
+    windows: int
+    seconds: float
+    p50: float
+    p95: float
 
-
-@dataclass(frozen=True, slots=True)
-class Jumps:
-    """Messages by which a group's commits moved though no member need have read them: columns of one length."""
-
-    start: Times
-    """Of the hour, in order; hours without a jump are left out."""
-    disturbed: Floats
-    """In samples after a gap, and with a reset, rewind, skip or topic made again."""
-    alone: Floats
-    """In other samples, of a group without a member."""
+    @property
+    def is_firm(self) -> bool:
+        return self.windows >= ENOUGH_WINDOWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +177,8 @@ class Group:
     """At least one."""
     hours: Periods
     """All topics together: what is counted is added up, members are the group's, lags are the largest topic's."""
-    windows: Windows
+    capacity: Capacity | None
+    """None: the group was never seen saturated."""
     pace: Pace
     jumped: Floats
     """Of what is consumed in each of `hours`, what no member need have read."""

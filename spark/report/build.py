@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -13,16 +13,16 @@ from pyspark.sql import SparkSession
 
 from spark.advice.assessment import Report, decided
 from spark.errors import Unusable
-from spark.figures import formatting, model
-from spark.figures.model import Findings, Periods
+from spark.figures import model
+from spark.figures.model import Findings, Group
+from spark.figures.periods import NO_TIMES
 from spark.pipeline.lineage import read_skipped
 from spark.pipeline.plan import found_in
-from spark.report.gather import HOUR, Wanted, groups_of, periods_of
+from spark.report.gather import HOUR, Wanted, groups_of
 from spark.report.html_page import at_a_glance, page_of
 from spark.report.json_export import json_of
 from spark.report.tables import Tables
 from spark.report.text_exports import csv_of, markdown_of
-from spark.rules.told import Key
 from spark.storage.protocol import Files, each_of
 from spark.storage.report_output import output_at
 
@@ -45,7 +45,7 @@ def report(
     refuse_without_tables(request, files)
     output = output_at(request.output)
     output.prepare()
-    findings = gathered(request, Tables(session, files), say, check)
+    findings = gathered(request, Tables(session(), files), say, check)
     say("deciding")
     report = decided(findings)
     check()
@@ -103,11 +103,8 @@ def refuse_without_tables(request: Request, files: Files) -> None:
 
 def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:
     say("reading the hourly tables")
-    hours, days = periods_of(tables, request.wanted)
-    check()
-    say(f"reading what lies behind {formatting.plural(len(hours), 'topic')}")
-    groups = groups_of(tables, request.wanted, hours, days, check) if hours else ()
-    since, until = _range(request, hours)
+    groups = groups_of(tables, request.wanted, say, check)
+    since, until = _range(request, groups)
     return Findings(
         location=request.location,
         made_at=request.now,
@@ -146,9 +143,9 @@ def documents_of(report: Report) -> dict[str, str]:
     }
 
 
-def _range(request: Request, hours: Mapping[Key, Periods]) -> tuple[datetime, datetime]:
+def _range(request: Request, groups: Sequence[Group]) -> tuple[datetime, datetime]:
     """From the first hour with data to the end of the last, or what was asked for where there is none."""
-    starts = np.concatenate([of.start for of in hours.values()]).astype(np.int64) if hours else np.empty(0, np.int64)
+    starts = np.concatenate([group.hours.start for group in groups]).astype(np.int64) if groups else NO_TIMES
     if len(starts):
         first, last = (datetime.fromtimestamp(int(start) / 1e6, UTC) for start in (starts.min(), starts.max()))
         return request.wanted.since or first, request.wanted.until or last + timedelta(hours=1)

@@ -19,18 +19,18 @@ BERLIN = ZoneInfo("Europe/Berlin")
 WEEK = 7 * 24
 FIRST_LOAD = replace(topic("imports", hours(WEEK, lag=lambda hour: 9e6 / (1 + hour))), lag=Lag(9, 5, 9, 9, 9e6, 9e6, 5))
 GROUPS = (
-    group("steady", topic("orders", hours(WEEK)), windows=saturated(60)),
+    group("steady", topic("orders", hours(WEEK)), capacity=saturated(60)),
     group("daily-peaks", topic("orders", hours(WEEK, lambda hour: 500.0 if hour % 24 == 11 else 20.0))),
-    group("only-at-night", topic("exports", hours(WEEK, lambda hour: 90.0 * (hour % 24 < 2))), windows=saturated(9)),
+    group("only-at-night", topic("exports", hours(WEEK, lambda hour: 90.0 * (hour % 24 < 2))), capacity=saturated(9)),
     group(
-        "bursts", topic("clicks", hours(WEEK, lambda hour: 9000.0 if hour % 3 else 10.0)), windows=saturated(60, 800)
+        "bursts", topic("clicks", hours(WEEK, lambda hour: 9000.0 if hour % 3 else 10.0)), capacity=saturated(60, 800)
     ),
-    group("first-load", FIRST_LOAD, windows=saturated(60, 3000)),
+    group("first-load", FIRST_LOAD, capacity=saturated(60, 3000)),
     group("stuck", topic("mail", hours(lag=lambda hour: 900.0 * hour, consumed=0.0))),
     group("one-sample", topic("orders", hours(1, samples=1, expected_samples=1, members_max=0))),
     group("nothing-known", topic("orders", periods(hours(1).start))),
-    group("two-topics", topic("orders"), topic("returns"), windows=saturated(60)),
-    group("Billing Service/eu: \"'#\n\t{}", topic("orders"), windows=saturated(60)),
+    group("two-topics", topic("orders"), topic("returns"), capacity=saturated(60)),
+    group("Billing Service/eu: \"'#\n\t{}", topic("orders"), capacity=saturated(60)),
     group("-" * 255, topic("orders")),
     group("группа", topic("orders")),
 )

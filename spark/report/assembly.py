@@ -1,0 +1,160 @@
+"""Pure: the rows that Spark has computed -> the values that a report is made of."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from spark.figures.model import (
+    NUMBERS,
+    Above,
+    Capacity,
+    Group,
+    Lag,
+    Pace,
+    Periods,
+    Share,
+    Shares,
+    Times,
+    Topic,
+)
+from spark.figures.periods import NO_TIMES, periods, silent_between
+from spark.report.samples_task import Expected
+from spark.rules.topic_samples import Names
+from spark.tables.columns import begins_of
+from spark.tables.contract import NAMES
+
+GROUP = NAMES[:2]
+LAG = ("samples", "p50", "p95", "p99", "max", "first", "last")
+CAPACITY = ("windows", "seconds", "p50", "p95")
+SHARE = ("partition", "produced", "consumed", "lag_max")
+NO_PERIODS = periods(NO_TIMES)
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Tables as Spark computed them, in any order."""
+
+    topics: pa.Table
+    """As `range_figures.with_lags` has them."""
+    groups: pa.Table
+    """As `range_figures.hours_of_groups` has them."""
+    capacities: pa.Table
+    """One row per group."""
+    shares: pa.Table
+    """As `range_figures.shares_of` has them."""
+
+
+def groups_of(
+    found: Found, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], *, is_given: bool
+) -> tuple[Group, ...]:
+    """`hours`, `days`: of each topic. `is_given`: whether the user chose the threshold."""
+    shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
+    capacities = {_key(row, GROUP): _capacity_of(row) for row in found.capacities.to_pylist()}
+    hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
+    rows = _in_order(found.topics, NAMES).to_pylist()
+    topics = {
+        key: _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), is_given=is_given)
+        for row in rows
+        for key in [_key(row, NAMES)]
+    }
+    return tuple(
+        _group(list(of), topics, hours_of_groups[pair], capacities.get(pair), silent)
+        for pair, of in itertools.groupby(rows, key=lambda row: _key(row, GROUP))
+    )
+
+
+def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
+    """The hours or days of each topic."""
+    return {key: _periods_of(columns, start) for key, columns in _columns_by_key(table, NAMES, start).items()}
+
+
+def expected_of(topics: pa.Table) -> list[Expected]:
+    """`topics`: as `range_figures.topics_of` has them."""
+    rows = _in_order(topics, NAMES).to_pylist()
+    return [Expected(_key(row, NAMES), row["threshold"], row["expected_samples"]) for row in rows]
+
+
+def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, *, is_given: bool) -> Topic:
+    return Topic(
+        name=row["topic"],
+        hours=hours,
+        days=days,
+        lag=Lag(*(row[name] for name in LAG)) if row["samples"] else None,
+        above=Above(
+            threshold=row["threshold"],
+            is_given=is_given,
+            seconds=row["seconds_above"] or 0.0,
+            known_seconds=row["known_seconds"] or 0.0,
+            episodes=row["episodes"] or 0,
+            longest_seconds=row["longest_seconds"] or 0.0,
+            longest_from=row["longest_from"],
+        ),
+        shares=shares,
+    )
+
+
+def _group(
+    rows: Sequence[Row],
+    topics: Mapping[Names, Topic],
+    columns: Mapping[str, Any],
+    capacity: Capacity | None,
+    silent: Times,
+) -> Group:
+    """`rows`: of its topics; `columns`: its hours; `silent`: hours without a row of any group."""
+    hours = _periods_of(columns, "hour")
+    return Group(
+        cluster=rows[0]["cluster"],
+        name=rows[0]["group"],
+        interval_seconds=min(row["interval_seconds"] for row in rows),
+        topics=tuple(topics[_key(row, NAMES)] for row in rows),
+        hours=hours,
+        capacity=capacity,
+        pace=Pace(*(sum(row[name] or 0 for row in rows) for name in ("lagging", "moving"))),
+        jumped=columns["jumped"],
+        silent_hours=int(((silent > hours.start[0]) & (silent < hours.start[-1])).sum()),
+    )
+
+
+def _capacity_of(row: Row) -> Capacity | None:
+    return Capacity(*(row[name] for name in CAPACITY)) if row["windows"] else None
+
+
+def _shares_by_topic(shares: pa.Table) -> dict[Names, Shares]:
+    rows = _in_order(shares, (*NAMES, "partition")).to_pylist()
+    by_topic = itertools.groupby(rows, key=lambda row: (_key(row, NAMES), row["hour"]))
+    return {key: Shares(hour, tuple(map(_share, of))) for (key, hour), of in by_topic}
+
+
+def _share(row: Row) -> Share:
+    return Share(row["partition"], row["produced"] or 0, row["consumed"] or 0, row["lag_max"])
+
+
+def _periods_of(columns: Mapping[str, Any], start: str) -> Periods:
+    return periods(columns[start], **{name: columns[name] for name in NUMBERS})
+
+
+def _columns_by_key(table: pa.Table, names: Sequence[str], start: str) -> dict[Names, dict[str, Any]]:
+    """For each key the rest of its rows' columns, in order of time; NaN where a number is not known."""
+    table = _in_order(table, (*names, start))
+    codes = [table[name].combine_chunks().dictionary_encode() for name in names]
+    begins = begins_of(*(code.indices.to_numpy() for code in codes)).tolist()
+    columns = {name: table[name].to_numpy() for name in table.column_names if name not in (*names, start)}
+    columns[start] = table[start].cast(pa.int64()).to_numpy().view("datetime64[us]")
+    keys = [_key(row, names) for row in table.select(list(names)).take(pa.array(begins, pa.int64())).to_pylist()]
+    bounds = zip(keys, itertools.pairwise([*begins, table.num_rows]), strict=True)
+    return {key: {name: column[slice(*bound)] for name, column in columns.items()} for key, bound in bounds}
+
+
+def _in_order(table: pa.Table, names: Sequence[str]) -> pa.Table:
+    return table.sort_by([(name, "ascending") for name in names])
+
+
+def _key(row: Row, names: Sequence[str]) -> Names:
+    return tuple(row[name] for name in names)

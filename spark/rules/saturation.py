@@ -1,0 +1,143 @@
+"""Pure: hours of samples -> what one member of each group can do, learned only from windows in which the group was
+saturated. A group that keeps up consumes what is produced: its rate says nothing about what it could do.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+
+from spark.rules.topic_samples import Samples, Topics, carry, previous
+from spark.tables.columns import UNKNOWN, Flags, Ints, Values, begins_of
+from spark.tables.contract import HOUR_MICROS
+
+WINDOW_SECONDS = 60
+"""A window is at least this long: commits come in steps, so shorter ones measure the step."""
+WINDOW_INTERVALS = 4
+COVERED = 0.75
+"""At least this share of a window's time is covered."""
+IN_FLIGHT_SECONDS = 30
+"""A lag of less than what is produced in this time may be messages on their way, not a backlog."""
+
+
+class Saturation:
+    """Of each group, the windows in which a backlog outlasted them.
+
+    In every sample of the window the lag at both ends is known and more than IN_FLIGHT_SECONDS of production; there is
+    no gap, no reset, no rewind, and no change of members. Nor does it begin with a sample whose `consumed` goes back to
+    a time in which the lag was not known. A window lies within one hour.
+    """
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._was_unknown = np.zeros(len(topics), np.bool_)
+        self._group: list[Ints] = []
+        self._seconds: list[Values] = []
+        self._rates: list[Values] = []
+        """Messages per second and member."""
+
+    def add(self, samples: Samples) -> None:
+        """All samples of the next hour."""
+        is_unknown = samples["lag"] < 0
+        was_unknown = previous(is_unknown, samples.topic, self._was_unknown)
+        carry(self._was_unknown, is_unknown, samples.topic)
+        of_group = _together(_windows_of_topics(samples, was_unknown), self._topics.group)
+        windows = {name: column[_is_saturated(of_group)] for name, column in of_group.items()}
+        self._group.append(windows["group"].astype(np.int64))
+        self._seconds.append(windows["seconds"])
+        self._rates.append(windows["consumed"] / windows["seconds"] / windows["members"])
+
+    def columns(self) -> dict[str, Values]:
+        """One value for each group; 0 windows and NaN for one that was never saturated."""
+        group, seconds, rates = (np.concatenate([np.empty(0), *of]) for of in (self._group, self._seconds, self._rates))
+        order = np.argsort(group, kind="stable")
+        ends = np.searchsorted(group[order], np.arange(len(self._topics.groups) + 1))
+        places = [order[begin:end] for begin, end in itertools.pairwise(ends)]
+        percentiles = [np.percentile(rates[of], (50, 95)) if len(of) else np.full(2, np.nan) for of in places]
+        p50, p95 = np.array(percentiles).reshape(-1, 2).T
+        return {
+            "windows": np.diff(ends),
+            "seconds": np.array([seconds[of].sum() for of in places]),
+            "p50": p50,
+            "p95": p95,
+        }
+
+
+def _windows_of_topics(samples: Samples, was_unknown: Values) -> dict[str, Values]:
+    """One row for each topic and window."""
+    size = np.maximum(float(WINDOW_SECONDS), np.ceil(samples.interval * WINDOW_INTERVALS))
+    window = np.floor(samples["sampled_at"] % HOUR_MICROS / (size * 1e6))
+    order = np.lexsort((window, size, samples.topic))  # an interval may change within an hour, and back
+    samples, size, window, was_unknown = samples.taken(order), size[order], window[order], was_unknown[order]
+    begins = begins_of(samples.topic, size, window)
+    if not len(begins):
+        return dict.fromkeys(_TOPIC_COLUMNS, np.empty(0))
+    lag, produced, consumed, members = (_known(samples[name]) for name in ("lag", "produced", "consumed", "members"))
+    is_doubtful = np.isnan(lag + produced + consumed + members) | samples.is_disturbed | was_unknown
+    fewest, most = np.minimum.reduceat(members, begins), np.maximum.reduceat(members, begins)
+    columns = (
+        samples.topic[begins],
+        size[begins],
+        window[begins],
+        np.minimum.reduceat(np.minimum(lag, lag - produced + consumed), begins),
+        np.add.reduceat(np.nan_to_num(samples["seconds"]), begins),
+        np.add.reduceat(produced, begins),
+        np.add.reduceat(consumed, begins),
+        fewest,
+        most - fewest,
+        np.maximum.reduceat(samples["partitions"].astype(np.float64), begins),
+        np.add.reduceat(is_doubtful.astype(np.float64), begins),
+    )
+    return dict(zip(_TOPIC_COLUMNS, columns, strict=True))
+
+
+_TOPIC_COLUMNS = (
+    "topic",
+    "size",
+    "window",
+    "least",
+    "seconds",
+    "produced",
+    "consumed",
+    "members",
+    "changes",
+    "partitions",
+    "doubtful",
+)
+
+
+def _together(topics: Mapping[str, Values], group_of: Ints) -> dict[str, Values]:
+    """One row for each group and window: the group's members work at all its topics."""
+    group = group_of[topics["topic"].astype(np.int64)]
+    order = np.lexsort((topics["window"], topics["size"], group))
+    of = {"group": group[order], **{name: column[order] for name, column in topics.items()}}
+    begins = begins_of(of["group"], of["size"], of["window"])
+    if not len(begins):
+        return of
+    added = {
+        name: np.add.reduceat(of[name], begins) for name in ("least", "produced", "consumed", "partitions", "doubtful")
+    }
+    return {
+        **{name: of[name][begins] for name in ("group", "size")},
+        **added,
+        **{name: np.maximum.reduceat(of[name], begins) for name in ("seconds", "changes")},
+        "members": np.minimum(np.minimum.reduceat(of["members"], begins), added["partitions"]),
+    }
+
+
+def _is_saturated(windows: Mapping[str, Values]) -> Flags:
+    """A group that stands still shows what it does, not what it can do."""
+    seconds, produced = windows["seconds"], windows["produced"]
+    rate = np.divide(produced, seconds, out=np.zeros_like(seconds), where=seconds > 0)
+    is_clean = (windows["doubtful"] == 0) & (windows["changes"] == 0) & (windows["members"] > 0)
+    is_covered = seconds >= COVERED * windows["size"]
+    has_backlog = windows["least"] > np.maximum(0.0, IN_FLIGHT_SECONDS * rate)
+    found: Flags = is_clean & is_covered & has_backlog & (windows["consumed"] > 0)
+    return found
+
+
+def _known(values: Values) -> Values:
+    """NaN where a number is not known. Whole numbers are exact to 2 ** 53, more than any lag."""
+    return np.where(values == UNKNOWN, np.nan, values.astype(np.float64))
