@@ -21,6 +21,7 @@ from kafka.protocol.admin import ListGroupsRequest
 
 from adapter import frames, wire
 from adapter.answers import Answer, ClusterUnreachable, Failure
+from adapter.calls import Calls
 from adapter.directory import Description, Kind, Listing
 from adapter.kafka_connections import end, is_foreign, quota_wait, started
 from adapter.kafka_failures import failure_of
@@ -35,6 +36,8 @@ from adapter.wire import GroupShares
 Answered = TypeVar("Answered")
 
 CALL_SECONDS = 3.0
+GRACE_SECONDS = 1.0
+"""The client's thread enforces the deadline; a name that resolves slowly can hold that thread itself."""
 CountRequest = Callable[[str], None]
 
 
@@ -53,6 +56,7 @@ class Brokers:
         self._last_failures: dict[int, Failure] = {}
         self._addresses: Mapping[int, str] = {}
         self._descriptions = Descriptions()
+        self._changed = Condition()
 
     # -- connecting ------------------------------------------------------------------------------
 
@@ -87,13 +91,17 @@ class Brokers:
             await manager.wait_for(connection.init_future, self._call_seconds * 1000)
             await manager.wait_for(manager.bootstrap_async(self._call_seconds * 1000), self._call_seconds * 1000)
 
-        gathering = _Gathering(1)
-        gathering.collect("bootstrap", manager.call_soon(let_in))
-        gathering.wait(2 * self._call_seconds + 1)
-        outcome = gathering.outcomes.get("bootstrap", kafka_errors.KafkaTimeoutError())
-        if isinstance(outcome, BaseException):
+        who = f"bootstrap server {server}"
+
+        def read(_: int, outcome: object, received: float) -> Answer[None] | Failure:
+            return failure_of(outcome, who) if isinstance(outcome, BaseException) else Answer(None, received)
+
+        calls = self._calls(1, 2 * self._call_seconds, read)
+        _settle(calls, 0, manager.call_soon(let_in))
+        (outcome,) = self.finish(calls)
+        if isinstance(outcome, Failure):
             end(client)
-            return failure_of(outcome, f"bootstrap server {server}")
+            return outcome
         self._client = client
         self._last_failures = {}
         return None
@@ -148,27 +156,44 @@ class Brokers:
         requests = {node: describe(kind, groups) for node, groups in plan.items()}
         return self._ask(name, requests, lambda response: wire.descriptions_in(response, kind))
 
-    def shares(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupShares]] | Failure]:
-        """How far share groups are in every partition that they have begun: one request per coordinator."""
+    def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
+        """How far share groups are in every partition that they have begun: one request per coordinator, in order."""
         asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-        requests = {
-            node: DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups])
+        requests = [
+            (node, DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups]))
             for node, groups in plan.items()
-        }
-        return self._ask("DescribeShareGroupOffsets", requests, wire.shares_in)
+        ]
+        return self._start("DescribeShareGroupOffsets", [(*one, wire.shares_in) for one in requests])
 
-    def commits(self, questions: Sequence[CommitQuestion]) -> list[Answer[Columns] | Failure]:
-        """Everything that groups have committed (KIP-709), question by question: all are sent at once."""
-        return self._ask_each("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
+    def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
+        """Everything that groups have committed (KIP-709), question by question."""
+        return self._start("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
 
-    def offsets(self, questions: Sequence[OffsetQuestion]) -> list[Answer[Columns] | Failure]:
-        """Log ends or starts, question by question: all are sent at once."""
-        return self._ask_each("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
+    def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
+        """Log ends or starts, question by question."""
+        return self._start("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
+
+    def wait(self, *calls: Calls[Any], together: float) -> bool:
+        """Wait for a response, then at most `together` seconds for all others; False if everything has been taken."""
+        with self._changed:
+            while not all(one.are_settled for one in calls):
+                times = [first for one in calls if (first := one.first_response()) is not None]
+                until = min(times) + together if times else float("inf")
+                left = min(until, *(one.expires for one in calls if not one.are_settled)) - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+        return not all(one.are_taken for one in calls)
+
+    def finish(self, calls: Calls[Answered]) -> list[Answer[Answered] | Failure]:
+        """Wait for the last answer; all of them, in the order of the requests."""
+        self.wait(calls, together=float("inf"))
+        return list(calls.take().values())
 
     def probe(self, node: int) -> Probe:
         """Ask a silent broker for a sign of life, without waiting for it."""
         self._count_request("Metadata")
-        return Probe(self._send(node, frames.metadata(())))
+        return Probe(self._send(node, frames.metadata(()), lambda: None))
 
     @property
     def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
@@ -187,18 +212,32 @@ class Brokers:
         self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]
     ) -> list[Answer[Answered] | Failure]:
         """Send all (node, request, how to read the answer) at once and wait for the last, or for the deadline."""
-        gathering = _Gathering(len(asked))
+        return self.finish(self._start(kind, asked))
+
+    def _start(self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
+        """Send all (node, request, how to read the answer) at once."""
+        nodes = [node for node, _, _ in asked]
+
+        def read(number: int, outcome: object, received: float) -> Answer[Answered] | Failure:
+            return self._answer(nodes[number], outcome, received, asked[number][2])
+
+        calls = self._calls(len(asked), self._call_seconds, read)
         for number, (node, request, _) in enumerate(asked):
             self._count_request(kind)
-            gathering.collect(number, self._send(node, request))
-        # The library's thread enforces the deadline; a name that resolves slowly can hold that thread itself.
-        gathering.wait(self._call_seconds + 1)
-        return [self._answer(number, node, gathering, decode) for number, (node, _, decode) in enumerate(asked)]
+            _settle(calls, number, self._send(node, request, partial(_note_sent, calls, number)))
+        return calls
 
-    def _send(self, node: int, request: object) -> Any:  # noqa: ANN401
+    def _calls(
+        self, count: int, seconds: float, read: Callable[[int, object, float], Answer[Answered] | Failure]
+    ) -> Calls[Answered]:
+        no_outcome = kafka_errors.KafkaTimeoutError()
+        return Calls(count, self._changed, seconds + GRACE_SECONDS, time.monotonic, read, no_outcome)
+
+    def _send(self, node: int, request: object, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
         manager, milliseconds = self._manager, self._call_seconds * 1000
 
         async def exchange() -> Any:  # noqa: ANN401
+            note_sent()
             left = milliseconds - 1000 * await quota_wait(manager, node, self._call_seconds)
             sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=left)
             try:
@@ -211,14 +250,13 @@ class Brokers:
         return manager.call_soon(exchange)
 
     def _answer(
-        self, number: int, node: int, gathering: _Gathering, decode: Callable[[Any], Answered]
+        self, node: int, outcome: object, received: float, decode: Callable[[Any], Answered]
     ) -> Answer[Answered] | Failure:
-        outcome = gathering.outcomes.get(number, kafka_errors.KafkaTimeoutError())
         who = f"broker {node} at {self._addresses.get(node, 'an unknown address')}"
         if not isinstance(outcome, BaseException):
             self._last_failures.pop(node, None)
             try:
-                return Answer(decode(outcome), gathering.received[number])
+                return Answer(decode(outcome), received)
             except wire.MalformedResponse as error:
                 return Failure("malformed", f"{who} sent what cannot be read: {error}")
         failure = failure_of(outcome, who)
@@ -227,6 +265,15 @@ class Brokers:
             return self._last_failures.get(node, failure)
         self._last_failures[node] = failure
         return failure
+
+
+def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN401 - the library has no types
+    """When the future is done, in the client's thread."""
+    future.add_both(lambda outcome: calls.settle(number, outcome, time.monotonic()))
+
+
+def _note_sent(calls: Calls[Any], number: int) -> None:
+    calls.sent[number] = time.monotonic()
 
 
 def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Columns]:
@@ -246,26 +293,3 @@ class Probe:
     @property
     def was_answered(self) -> bool:
         return self.is_done and self._future.exception is None
-
-
-class _Gathering:
-    """Outcomes of futures of the library's thread, waited for in ours."""
-
-    def __init__(self, expected: int) -> None:
-        self.outcomes: dict[object, Any] = {}
-        self.received: dict[object, float] = {}
-        self._expected = expected
-        self._changed = Condition()
-
-    def collect(self, key: object, future: Any) -> None:  # noqa: ANN401
-        def settle(outcome: object) -> None:
-            with self._changed:
-                self.received[key] = time.monotonic()
-                self.outcomes[key] = outcome
-                self._changed.notify()
-
-        future.add_both(settle)
-
-    def wait(self, seconds: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: len(self.outcomes) >= self._expected, timeout=seconds)

@@ -77,6 +77,8 @@ class Collector:
         self._telemetry.count_cycle(self._name, outcome.word, self._clock.monotonic() - started)
         for failure in outcome.failures:
             self._telemetry.count_error(self._name, failure.cause)
+        for gap in outcome.gaps:
+            self._telemetry.count_gap(self._name, gap)
         self._telemetry.show_rows(self._name, self._rows_by_state())
         self._tell(outcome)
 

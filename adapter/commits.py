@@ -9,6 +9,7 @@ import numpy as np
 
 from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
+from adapter.calls import Calls
 from adapter.commit_plans import CommitPlan, CommitPlans, Learnt, learnt_of
 from adapter.directory import NOBODY, Directory, with_coordinators, with_listings
 from adapter.liveness import Liveness
@@ -41,6 +42,8 @@ class Part:
     received: float
     is_doubtful: bool
     """The broker had been silent until a moment ago."""
+    batch: int = 0
+    """The first round of log ends that was asked for after it."""
 
     @property
     def codes(self) -> Codes:
@@ -60,6 +63,48 @@ class CommitRound:
     problems: Mapping[str, Cause]
     unreported: Collection[tuple[str, str]]
     """Groups and topics that have been committed, and are missing in the last answers."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the answers of a round have given so far."""
+
+    node: Codes
+    """Of each group: who answered for it; NOBODY while nobody has."""
+    is_doubtful: Flags
+    """Of each group: whether that broker was silent a moment ago."""
+    refused: dict[str, float] = field(default_factory=dict)
+    """Group -> when the first broker said that it does not coordinate it."""
+    refusing: dict[str, int] = field(default_factory=dict)
+    """Group -> the node that told what is wrong with it."""
+    problems: dict[str, Cause] = field(default_factory=dict)
+
+    def named(self, groups: Sequence[str]) -> set[str]:
+        return {groups[code] for code in np.flatnonzero(self.node != NOBODY).tolist()}
+
+
+class CommitReading:
+    """A round of OffsetFetch while its answers arrive."""
+
+    def __init__(self, plan: CommitPlan, asked: Sequence[int], calls: Calls[Columns]) -> None:
+        """`asked`: the numbers of the plan's questions that were sent."""
+        groups = len(plan.groups)
+        self.plan = plan
+        self.asked = asked
+        self.calls = calls
+        self.found = _Found(np.full(groups, NOBODY, dtype=np.int32), np.zeros(groups, dtype=bool))
+        self.parts: list[Part] = []
+        self.failures: dict[int, Failure] = {}
+        """Number of the question -> why it was not answered."""
+        self.unreported: dict[str, set[str]] = {}
+        """Group -> the topics that have been committed, and are missing in the last answers."""
+
+    def withdraw(self, codes: Codes) -> None:
+        """A better broker has reported these groups."""
+        for part in self.parts:
+            part.is_accepted[np.isin(part.learnt.code, codes)] = False
+        for code in codes.tolist():
+            self.unreported.pop(self.plan.groups[code], None)
 
 
 class Commits:
@@ -115,53 +160,71 @@ class Commits:
 
     # -- what they have committed ----------------------------------------------------------------
 
-    def read(self, brokers: Collection[int], *, has_offsets_topic: bool) -> CommitRound:
-        """OffsetFetch at every broker that is present, for all its groups."""
+    def ask(self, brokers: Collection[int]) -> CommitReading:
+        """Send OffsetFetch to every broker that is present, for all its groups."""
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
-        answers = dict(zip(asked, self._brokers.commits([plan.questions[n] for n in asked]), strict=True))
-        for number, answer in answers.items():
-            self._liveness.note({plan.questions[number].node: answer})
-        return self._sorted_out(plan, answers, has_offsets_topic=has_offsets_topic)
+        return CommitReading(plan, asked, self._brokers.commits([plan.questions[number] for number in asked]))
 
-    def _sorted_out(
-        self, plan: CommitPlan, answers: Mapping[int, Answer[Columns] | Failure], *, has_offsets_topic: bool
-    ) -> CommitRound:
-        found = _Found(np.full(len(plan.groups), NOBODY, dtype=np.int32))
-        parts = []
-        # Of two that answer for a group, the one that was not silent a moment ago is believed.
-        for number in sorted(range(len(plan.questions)), key=lambda n: self._is_doubtful(plan, n, answers)):
-            question, answer = plan.questions[number], answers.get(number)
-            if isinstance(answer, Answer):
-                parts.append(self._part(plan, number, answer, found))
-            else:
-                failure = answer or self._liveness.failure(question.node)
-                text = failure.text if failure else f"broker {question.node} is not asked"
-                found.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
+    def take(self, reading: CommitReading, batch: int) -> list[str]:
+        """Take the answers that have arrived; returns the groups whose commits they report."""
+        answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
+        for number, answer in answers.items():
+            self._liveness.note({reading.plan.questions[number].node: answer})
+        reading.failures |= {number: answer for number, answer in answers.items() if isinstance(answer, Failure)}
+        responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
+        parts = [
+            self._part(reading, number, responses[number], batch)
+            for number in sorted(responses, key=lambda number: self._is_doubtful(reading.plan, number))
+        ]
+        self._remember(reading, parts)
+        reading.parts += parts
+        return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
+
+    def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
+        """What all answers together say; every one has been taken."""
+        plan, found = reading.plan, reading.found
+        answered = set(reading.asked) - reading.failures.keys()
+        for number in sorted(set(range(len(plan.questions))) - answered):
+            question = plan.questions[number]
+            failure = reading.failures.get(number) or self._liveness.failure(question.node)
+            text = failure.text if failure else f"broker {question.node} is not asked"
+            found.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
         self._learn_coordinators(plan, found)
         headless: dict[str, float] = {}
         if not (has_offsets_topic or self.directory.coordinators):
             headless = self._headless_answers(found.refused, found.problems.keys() | found.named(plan.groups))
         lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in found.refused}
-        answered = headless.keys() | found.named(plan.groups) if lost or found.problems else frozenset[str]()
-        problems = {group: cause for group, cause in (lost | found.problems).items() if group not in answered}
-        unreported = self._remember(parts, headless)
-        return CommitRound(plan.groups, parts, headless, problems, unreported)
+        settled = headless.keys() | found.named(plan.groups) if lost or found.problems else frozenset[str]()
+        problems = {group: cause for group, cause in (lost | found.problems).items() if group not in settled}
+        for group in headless:
+            self._remember_group(group, ())
+            reading.unreported[group] = set(self.topics[group])
+        unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
+        return CommitRound(plan.groups, reading.parts, headless, problems, unreported)
 
-    def _is_doubtful(self, plan: CommitPlan, number: int, answers: Mapping[int, object]) -> tuple[bool, bool]:
-        return self._liveness.is_doubtful(plan.questions[number].node), number not in answers
+    def _is_doubtful(self, plan: CommitPlan, number: int) -> bool:
+        return self._liveness.is_doubtful(plan.questions[number].node)
 
-    def _part(self, plan: CommitPlan, number: int, answer: Answer[Columns], found: _Found) -> Part:
-        """What a response is believed; what it refuses goes to `found`."""
+    def _part(self, reading: CommitReading, number: int, answer: Answer[Columns], batch: int) -> Part:
+        """The part of a response that counts; what it refuses goes to `reading.found`."""
+        plan, found = reading.plan, reading.found
         question, columns = plan.questions[number], answer.content
         learnt = plan.learnt[number]
         if learnt is None or learnt.shape is not columns.shape:
             learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
+        is_doubtful = self._is_doubtful(plan, number)
         is_told = learnt.code != NOWHERE
         is_accepted = is_told & (columns.group_error == NO_ERROR)
-        is_accepted &= found.node[learnt.code] == NOBODY
-        found.node[learnt.code[is_accepted]] = question.node
+        is_first = found.node[learnt.code] == NOBODY
+        # If two brokers report a group, the one that was not silent a moment ago is right.
+        is_better = ~is_first & found.is_doubtful[learnt.code] & (not is_doubtful)
+        is_accepted &= is_first | is_better
+        if is_better.any():
+            reading.withdraw(learnt.code[is_accepted & is_better])
+        accepted = learnt.code[is_accepted]
+        found.node[accepted], found.is_doubtful[accepted] = question.node, is_doubtful
         for place in np.flatnonzero(is_told & (columns.group_error != NO_ERROR)).tolist():
             group, error = columns.shape.groups[place], int(columns.group_error[place])
             if error in {NOT_COORDINATOR, COORDINATOR_ABSENT}:
@@ -174,8 +237,7 @@ class Commits:
                 group = plan.groups[code]
                 cause = Cause(State.ERROR, f"broker {question.node} left group {group} out of its answer")
                 found.problems[group] = cause
-        is_doubtful = self._liveness.is_doubtful(question.node)
-        return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful)
+        return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
 
     def _learn_coordinators(self, plan: CommitPlan, found: _Found) -> None:
         """Who answered for a group is its coordinator, as is who told what is wrong with it."""
@@ -198,9 +260,8 @@ class Commits:
         proven = (group for group, cycles in self._headless.items() if cycles >= HEADLESS_CYCLES)
         return {group: refused[group] for group in proven}
 
-    def _remember(self, parts: Sequence[Part], headless: Collection[str]) -> set[tuple[str, str]]:
-        """Note what the groups have commits for; gives the topics that are missing in the last answers."""
-        unreported: set[tuple[str, str]] = set()
+    def _remember(self, reading: CommitReading, parts: Sequence[Part]) -> None:
+        """Note what the groups have commits for, and which topics are missing in the last answers."""
         unlisted: set[str] = set()
         for part in parts:
             learnt = part.learnt
@@ -215,17 +276,14 @@ class Commits:
                 forgotten = self.topics.get(group, ()) if part.is_doubtful else ()
                 self._remember_group(group, seen, forgotten)
                 known = self.topics[group]
-                unreported |= {(group, topic) for topic in known if known[topic] or topic not in seen}
+                if any(known.values()) or len(known) > len(seen):
+                    reading.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
             # A group with missing topics is looked at again in each cycle, as they are counted.
             is_complete = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
             learnt.remembered_at = self.version if is_complete else None
         if unlisted:
             # A group with commits exists, listed or not. If its commits expire before it is listed, it must be removed.
             self.directory = replace(self.directory, groups=self.directory.groups | unlisted)
-        for group in headless:
-            self._remember_group(group, ())
-            unreported |= {(group, topic) for topic in self.topics[group]}
-        return unreported
 
     def _remember_group(self, group: str, seen: Collection[str], forgotten: Collection[str] = ()) -> None:
         known = self.topics.get(group)
@@ -237,22 +295,6 @@ class Commits:
             self._incomplete.add(group)
         else:
             self._incomplete.discard(group)
-
-
-@dataclass(slots=True)
-class _Found:
-    """What the answers of a round have given so far."""
-
-    node: Codes
-    """Of each group: who answered for it; NOBODY while nobody has."""
-    refused: dict[str, float] = field(default_factory=dict)
-    """Group -> when the first broker said that it does not coordinate it."""
-    refusing: dict[str, int] = field(default_factory=dict)
-    """Group -> the node that told what is wrong with it."""
-    problems: dict[str, Cause] = field(default_factory=dict)
-
-    def named(self, groups: Sequence[str]) -> set[str]:
-        return {groups[code] for code in np.flatnonzero(self.node != NOBODY).tolist()}
 
 
 def _absent(topics: Absences) -> set[str]:

@@ -1,6 +1,7 @@
 """One cluster's cycle: gather commits, then log ends; decide every row's state; put the new view into the store.
 
 Commits come first and ends after, so that lag can only be overstated by what was produced in between, never negative.
+The ends of a group's partitions are asked for as soon as its commits are in, whatever other brokers do.
 """
 
 from __future__ import annotations
@@ -14,20 +15,29 @@ from adapter.answers import ClusterUnreachable, Failure
 from adapter.brokers import Brokers
 from adapter.commits import CommitRound, Commits
 from adapter.ends import Ends
-from adapter.lag import has_gone_backward, settled, states_of, values_of, without_steps_backward
+from adapter.lag import (
+    has_gone_backward,
+    settled,
+    states_of,
+    values_of,
+    without_drift,
+    without_steps_backward,
+)
 from adapter.liveness import Liveness
 from adapter.looking import Looking
 from adapter.members import Members
 from adapter.metrics import Clock
-from adapter.observing import with_commits, with_ends
+from adapter.observing import batches_of, with_commits, with_ends
 from adapter.residue import RESIDUE_SECONDS
 from adapter.rows import Watching
 from adapter.sampling import NOT_ASKED, Keep, Sample
-from adapter.shares import Shares, with_shares
+from adapter.shares import ShareRound, Shares, with_shares
 from adapter.snapshot import Cause, Causes, Codes, Layout, Observed, State, nothing_observed
 from adapter.standing_rows import StandingRows
 from adapter.store import ClusterView, Store
 
+TOGETHER_SECONDS = 0.2
+"""So long the first commits wait for those of other coordinators, so that one request per leader serves them all."""
 UNANSWERED_CYCLES = 3
 """After so many cycles without any answer the client begins anew: every broker may have a new address."""
 NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
@@ -41,6 +51,8 @@ class Outcome:
     """Rows read in this cycle."""
     rows: int
     failures: tuple[Failure, ...]
+    gaps: tuple[float, ...] = ()
+    """Seconds from each response with commits to the last request for the log ends that belong to it."""
 
     @property
     def word(self) -> str:
@@ -103,14 +115,15 @@ class Cycle:
             return self._unreachable(str(error))
         looking = self._looking
         looking.look_round(has_news=is_in_trouble or self._ends.have_moved)
-        commits = self._commits.read(looking.topology.brokers.keys(), has_offsets_topic=looking.has_offsets_topic)
-        self._shares.read(self._commits.directory)
+        commits, shares = self._read_pairs()
         looking.look_again_for_strangers(commits)
+        layout = self._lay_out()
+        self._ends.ask(layout, looking.topology, self._ends.not_asked(layout, self._rows.needed()))
+        observed = self._observe(layout, commits, shares)
         self._members.describe_if_due(self._commits.directory, looking.topology.brokers.keys())
-        layout = self._rows.lay_out(self._commits, self._shares, looking.topology, self._members.topics_read)
-        observed = self._observe(layout, commits)
+        self._lay_out()
         self._begin_anew_if_nobody_answers()
-        return self._apply(observed, looking.silence(), commits.problems)
+        return self._apply(observed, looking.silence(), commits.problems, self._gaps(commits, shares))
 
     # -- gather ----------------------------------------------------------------------------------
 
@@ -119,23 +132,52 @@ class Cycle:
             self._brokers.connect()
             self._looking.begin_with_new_client()
 
-    def _observe(self, layout: Layout, commits: CommitRound) -> Observed:
+    def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
+        """Read the commits, and send the requests for the log ends that belong to them as they arrive."""
+        topology = self._looking.topology
+        commits = self._commits.ask(topology.brokers.keys())
+        shares = self._shares.ask(self._commits.directory)
+        self._ends.begin()
+        while self._brokers.wait(commits.calls, shares.calls, together=TOGETHER_SECONDS):
+            batch = self._ends.rounds
+            groups = [*self._commits.take(commits, batch), *self._shares.take(shares, batch)]
+            if groups:
+                layout = self._lay_out()
+                # The first round asks for everything: it is the same in every cycle, and shows what is produced to
+                # groups that cannot be read.
+                self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
+        has_offsets_topic = self._looking.has_offsets_topic
+        return self._commits.finish(commits, has_offsets_topic=has_offsets_topic), self._shares.finish(shares)
+
+    def _lay_out(self) -> Layout:
+        return self._rows.lay_out(self._commits, self._shares, self._looking.topology, self._members.topics_read)
+
+    def _gaps(self, commits: CommitRound, shares: ShareRound) -> tuple[float, ...]:
+        arrivals = [(part.batch, part.received) for part in commits.parts if part.is_accepted.any()]
+        arrivals += sorted({(answer.batch, answer.received) for answer in shares.answers.values()})
+        pairs = ((self._ends.sent(batch), received) for batch, received in arrivals)
+        return tuple(sent - received for sent, received in pairs if sent is not None)
+
+    def _observe(self, layout: Layout, commits: CommitRound, shares: ShareRound) -> Observed:
         causes, topology = Causes(), self._looking.topology
         observed = nothing_observed(layout)
         is_doubtful = with_commits(observed, layout, commits, causes)
-        tables = self._ends.read(layout, topology, self._rows.needed(), causes)
-        is_doubtful |= with_ends(observed, layout, tables, self._rows.is_committed_only)
-        is_doubtful |= with_shares(observed, layout, self._shares.topics, self._shares.newest, causes)
+        tables, batches = self._ends.collect(layout, topology, causes), batches_of(layout, commits, shares)
+        is_end_doubtful, end_sent = with_ends(observed, layout, tables, batches, self._rows.is_committed_only, causes)
+        is_doubtful |= is_end_doubtful
+        is_doubtful |= with_shares(observed, layout, self._shares.topics, shares, causes)
         self._ends.doubt(np.unique(layout.place[has_gone_backward(observed, self._rows.snapshot)]))
         if len(layout):
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]
-        observed = replace(observed, causes=causes.table())
+        observed = without_drift(replace(observed, causes=causes.table()), end_sent)
         return without_steps_backward(observed, self._rows.snapshot, is_doubtful)
 
     # -- decide and apply ------------------------------------------------------------------------
 
-    def _apply(self, observed: Observed, silence: str | None, problems: Mapping[str, Cause]) -> Outcome:
+    def _apply(
+        self, observed: Observed, silence: str | None, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
+    ) -> Outcome:
         rows, directory = self._rows, self._commits.directory
         rows.snapshot = settled(observed, rows.snapshot)
         in_doubt = self._members.in_doubt()
@@ -158,7 +200,7 @@ class Cycle:
         if self._keep is not None:
             self._keep(self._sample(observed))
         read = int((rows.snapshot.cause == 0).sum())
-        return Outcome(read, len(rows.layout), tuple(self._liveness.failures))
+        return Outcome(read, len(rows.layout), tuple(self._liveness.failures), gaps)
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]

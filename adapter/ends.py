@@ -5,14 +5,16 @@ The table has every partition once, however many groups read it; its places are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
+from adapter.calls import Calls
 from adapter.liveness import Liveness
 from adapter.offset_plans import OffsetPlan, Plans
 from adapter.questions import EARLIEST, LATEST
@@ -36,12 +38,26 @@ TOPIC_NOT_AUTHORIZED = 29
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EndTable:
-    """Per place of the layout's partition table."""
+    """The log ends of one round at one isolation level, per place of the layout's partition table."""
 
+    is_asked: Flags
     log_end: Offsets
+    sent: Seconds
+    """When the leader was asked."""
     received: Seconds
     cause: Codes
     is_doubtful: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Round:
+    """Requests for log ends that were sent together."""
+
+    level: Isolation
+    plan: OffsetPlan
+    asked: Sequence[int]
+    """The numbers of the plan's questions that were sent."""
+    calls: Calls[Columns]
 
 
 @dataclass(slots=True, eq=False)
@@ -66,24 +82,68 @@ class Ends:
         self._plans = Plans()
         self._starts: _Starts | None = None
         self._starts_read = NEVER
+        self._rounds: list[list[_Round]] = []
         self.have_moved = False
         """Whether the last answers say that Metadata has news."""
 
-    def read(
-        self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags], causes: Causes
-    ) -> dict[Isolation, EndTable]:
-        """The newest ends; `needed`: per isolation level the places that some row wants."""
+    # -- ends ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a cycle: no end has been asked for."""
+        self._plans.forget_rounds(max(self.rounds, 1))
         self.have_moved = False
+        self._rounds = []
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of requests were sent in this cycle."""
+        return len(self._rounds)
+
+    def ask(self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags]) -> None:
+        """Ask the leaders for ends without waiting; `needed`: per isolation level the places of the layout's table."""
+        if not needed:
+            return
         leaders = self._plans.leaders(layout, topology)
-        starts = self._starts = _moved(self._starts, layout, leaders)
-        tables = {
-            level: self._read_level(self._plans.plan(layout, leaders, wanted, LATEST, level), causes)
+        number = self.rounds
+        plans = {
+            level: self._plans.plan((LATEST, level, number), layout, leaders, wanted)
             for level, wanted in needed.items()
         }
-        for table in tables.values():
-            is_told = (table.cause == 0) & (table.log_end != NOT_KNOWN)
-            self.doubt(np.flatnonzero(is_told & (table.log_end < starts.known)))
-        return tables
+        self._rounds.append([self._sent(level, plan) for level, plan in plans.items()])
+
+    def not_asked(self, layout: Layout, needed: Mapping[Isolation, Flags]) -> dict[Isolation, Flags]:
+        """What is needed of a layout and was not asked for in this cycle."""
+        left = {level: wanted.copy() for level, wanted in needed.items()}
+        for one in chain.from_iterable(self._rounds):
+            if one.level in left:
+                here, there = _same_places(layout, one.plan.layout)
+                left[one.level][here] &= ~one.plan.wanted[there]
+        return {level: wanted for level, wanted in left.items() if wanted.any()}
+
+    def _sent(self, level: Isolation, plan: OffsetPlan) -> _Round:
+        present = set(self._liveness.present(question.node for question in plan.questions))
+        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
+        return _Round(level, plan, asked, self._brokers.offsets([plan.questions[number] for number in asked]))
+
+    def collect(self, layout: Layout, topology: Topology, causes: Causes) -> list[dict[Isolation, EndTable]]:
+        """Wait for all answers; the tables of each round, as places of this layout."""
+        starts = self._starts = _moved(self._starts, layout, self._plans.leaders(layout, topology))
+        found = []
+        for sent_together in self._rounds:
+            tables = {
+                one.level: _moved_table(self._read(one, causes), one.plan.layout, layout) for one in sent_together
+            }
+            found.append(tables)
+            for table in tables.values():
+                is_told = table.is_asked & (table.cause == 0) & (table.log_end != NOT_KNOWN)
+                self.doubt(np.flatnonzero(is_told & (table.log_end < starts.known)))
+        return found
+
+    def sent(self, number: int) -> float | None:
+        """When the last request of that round was passed to its connection; None: none was."""
+        if number >= len(self._rounds):
+            return None
+        return max((at for one in self._rounds[number] for at in one.calls.sent.values()), default=None)
 
     def doubt(self, places: Indexes) -> None:
         """Their ends lie before what was known: it may be another log, whose start and topic have to be read anew."""
@@ -93,20 +153,20 @@ class Ends:
             starts.known = starts.known.copy()
             starts.known[places], starts.not_before[places] = NOT_KNOWN, NEVER
 
-    def _read_level(self, plan: OffsetPlan, causes: Causes) -> EndTable:
-        size = len(plan.leaders)
-        table = EndTable(
-            np.full(size, NOT_KNOWN, dtype=np.int64),
-            np.full(size, NEVER),
-            np.zeros(size, dtype=np.int32),
-            np.zeros(size, bool),
-        )
-        is_leaderless = plan.leaders == NO_LEADER
+    def _read(self, one: _Round, causes: Causes) -> EndTable:
+        plan = one.plan
+        table = _empty_table(plan.wanted)
+        is_leaderless = plan.wanted & (plan.leaders == NO_LEADER)
         if is_leaderless.any():
-            self.have_moved |= bool((is_leaderless & plan.wanted).any())
+            self.have_moved = True
             table.cause[is_leaderless] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
-        for number, answer in self._ask(plan):
-            node, own = plan.questions[number].node, plan.places[number]
+        answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
+        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
+        for place, number in enumerate(one.asked):
+            table.sent[plan.places[number]] = one.calls.sent.get(place, NEVER)
+        for number, question in enumerate(plan.questions):
+            node, own = question.node, plan.places[number]
+            answer = answers.get(number) or self._liveness.failure(node) or Failure("other", "it is not asked")
             if isinstance(answer, Failure):
                 table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
                 continue
@@ -131,6 +191,8 @@ class Ends:
             block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[wiring.wire[failed]]
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
+    # -- starts ----------------------------------------------------------------------------------
+
     def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
         """The newest known start of every place; a new partition's is read at once, all others when they are due."""
         leaders = self._plans.leaders(layout, topology)
@@ -144,13 +206,16 @@ class Ends:
                 self._starts_read = now
             # Those that are asked for out of turn are others each time: no plan of theirs is kept.
             plans = self._plans if is_due else Plans()
-            self._read_starts(starts, plans.plan(layout, leaders, asked, EARLIEST, level), now)
+            self._read_starts(starts, plans.plan((EARLIEST, level, 0), layout, leaders, asked), now)
         return starts.known
 
     def _read_starts(self, starts: _Starts, plan: OffsetPlan, now: float) -> None:
         # What was handed out before is not changed.
         starts.known = starts.known.copy()
-        for number, answer in self._ask(plan):
+        one = self._sent(Isolation.READ_UNCOMMITTED, plan)
+        answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
+        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
+        for number, answer in answers.items():
             if isinstance(answer, Answer):
                 wiring, columns = plan.wiring(number, answer.content.shape), answer.content
                 offset, error = columns.offset[wiring.wire], columns.error[wiring.wire]
@@ -161,17 +226,43 @@ class Ends:
                 starts.not_before[failed] = now + starts.patience[failed] - self._slack
                 starts.patience[failed] = np.minimum(2 * starts.patience[failed], START_SECONDS)
 
-    def _ask(self, plan: OffsetPlan) -> Iterator[tuple[int, Answer[Columns] | Failure]]:
-        """Number of the question, and what came of it."""
-        present = set(self._liveness.present(question.node for question in plan.questions))
-        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
-        answers = self._brokers.offsets([plan.questions[number] for number in asked])
-        self._liveness.note({plan.questions[n].node: answer for n, answer in zip(asked, answers, strict=True)})
-        yield from zip(asked, answers, strict=True)
-        for number, question in enumerate(plan.questions):
-            failure = self._liveness.failure(question.node)
-            if question.node not in present and failure is not None:
-                yield number, failure
+
+def _empty_table(is_asked: Flags) -> EndTable:
+    size = len(is_asked)
+    return EndTable(
+        is_asked=is_asked,
+        log_end=np.full(size, NOT_KNOWN, dtype=np.int64),
+        sent=np.full(size, NEVER),
+        received=np.full(size, NEVER),
+        cause=np.zeros(size, dtype=np.int32),
+        is_doubtful=np.zeros(size, dtype=bool),
+    )
+
+
+def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
+    """The same ends in another layout."""
+    if before is layout:
+        return table
+    moved = _empty_table(np.zeros(layout.table_size, dtype=bool))
+    here, there = _same_places(layout, before)
+    for name in (field.name for field in fields(EndTable)):
+        getattr(moved, name)[here] = getattr(table, name)[there]
+    return moved
+
+
+def _same_places(layout: Layout, before: Layout) -> tuple[Indexes, Indexes]:
+    """The places of partitions that are in both layouts, in each; a topic made again is another one."""
+    if before is layout:
+        every = np.arange(layout.table_size, dtype=np.intp)
+        return every, every
+    here, there = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
+    for topic, base in layout.bases.items():
+        old = before.bases.get(topic)
+        if old is not None and before.generations[topic] == layout.generations[topic]:
+            count = min(old.stop - old.start, base.stop - base.start)
+            here.append(np.arange(base.start, base.start + count, dtype=np.intp))
+            there.append(np.arange(old.start, old.start + count, dtype=np.intp))
+    return np.concatenate(here), np.concatenate(there)
 
 
 def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
@@ -182,16 +273,12 @@ def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
     starts = _Starts(layout, leaders, np.full(size, NOT_KNOWN), np.full(size, NEVER), np.full(size, FIRST_PATIENCE))
     if before is None:
         return starts
-    for topic, base in layout.bases.items():
-        old = before.layout.bases.get(topic)
-        if old is not None and before.layout.generations[topic] == layout.generations[topic]:
-            count = min(old.stop - old.start, base.stop - base.start)
-            here, there = slice(base.start, base.start + count), slice(old.start, old.start + count)
-            starts.known[here] = before.known[there]
-            # Another leader may know what the last one could not tell.
-            is_same = leaders[here] == before.leaders[there]
-            starts.not_before[here] = np.where(is_same, before.not_before[there], NEVER)
-            starts.patience[here] = np.where(is_same, before.patience[there], FIRST_PATIENCE)
+    here, there = _same_places(layout, before.layout)
+    starts.known[here] = before.known[there]
+    # Another leader may know what the last one could not tell.
+    is_same = leaders[here] == before.leaders[there]
+    starts.not_before[here] = np.where(is_same, before.not_before[there], NEVER)
+    starts.patience[here] = np.where(is_same, before.patience[there], FIRST_PATIENCE)
     return starts
 
 

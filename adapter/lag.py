@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.snapshot import NEVER, NO_COMMIT, NOT_KNOWN, Cause, Flags, Observed, Offsets, Snapshot, State
+from adapter.snapshot import NEVER, NO_COMMIT, NOT_KNOWN, Cause, Flags, Observed, Offsets, Seconds, Snapshot, State
 
 CYCLES_BEFORE_AHEAD = 2
 """A commit may be seen beyond the end once, for a moment after an election; a second time it is."""
@@ -23,6 +23,11 @@ FIRST_TIME_BEYOND = Cause(
     State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
 )
 START_NOT_READ = Cause(State.UNKNOWN, "its log start has not been read yet")
+MOST_SECONDS_APART = 0.5
+"""Between the arrival of a commit and the request for its log end."""
+TOO_FAR_APART = Cause(
+    State.UNKNOWN, f"its log end could not be asked for within {MOST_SECONDS_APART:g} s of its commit"
+)
 OLDER_THAN_BEFORE = Cause(State.UNKNOWN, "a broker that has just come back gives older offsets than before")
 
 
@@ -75,6 +80,15 @@ def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Fl
         is_step_backward & (observed.commit_cause == 0), len(observed.causes), observed.commit_cause
     )
     return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, OLDER_THAN_BEFORE))
+
+
+def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
+    """Ignore pairs whose end was asked for too long after the commit: what was produced in between would be lag."""
+    is_apart = (observed.commit_cause == 0) & (end_sent > observed.commit_received + MOST_SECONDS_APART)
+    if not is_apart.any():
+        return observed
+    commit_cause = np.where(is_apart, len(observed.causes), observed.commit_cause)
+    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, TOO_FAR_APART))
 
 
 def _states_of_causes(causes: tuple[Cause, ...]) -> NDArray[np.int8]:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from adapter.commits import CommitRound, Part
 from adapter.ends import EndTable
 from adapter.settings import Isolation
+from adapter.shares import ShareRound
 from adapter.snapshot import (
     LARGEST_OFFSET,
     NEVER,
     NO_COMMIT,
     Cause,
     Causes,
+    Codes,
     Flags,
     Layout,
     Observed,
+    Seconds,
     State,
 )
 from adapter.wire import NO_ERROR
 
 NOT_REPORTED = Cause(State.UNKNOWN, "the group's commits for the topic are missing in the last answers")
+END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been asked for yet")
 
 
 def with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
@@ -63,17 +67,42 @@ def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> Non
         observed.commit_cause[wiring.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
 
 
+def batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:
+    """Per group of the layout the first round of log ends that was asked for after its commits; 0 without commits."""
+    batches = np.zeros(len(layout.groups), dtype=np.int32)
+    for part in commits.parts:
+        batches[part.codes] = part.batch
+    for group, answer in shares.answers.items():
+        batches[layout.codes[group]] = answer.batch
+    return batches
+
+
 def with_ends(
-    observed: Observed, layout: Layout, tables: Mapping[Isolation, EndTable], is_committed_only: Flags
-) -> Flags:
-    """Fill in the log ends, each row's of its isolation level; gives the rows that a doubtful broker told."""
-    is_doubtful = np.zeros(len(layout), dtype=bool)
-    for level, table in tables.items():
-        wanted = is_committed_only if level is Isolation.READ_COMMITTED else ~is_committed_only
-        rows: Flags | slice = slice(None) if wanted.all() else wanted
-        places = layout.place[rows]
-        observed.log_end[rows] = table.log_end[places]
-        observed.end_received[rows] = table.received[places]
-        observed.end_cause[rows] = table.cause[places]
-        is_doubtful[rows] = table.is_doubtful[places]
-    return is_doubtful
+    observed: Observed,
+    layout: Layout,
+    rounds: Sequence[Mapping[Isolation, EndTable]],
+    batches: Codes,
+    is_committed_only: Flags,
+    causes: Causes,
+) -> tuple[Flags, Seconds]:
+    """Fill in the log ends: each row's from the first round after its commit that asked for its partition.
+
+    Returns the rows that a doubtful broker reported, and when the end of each row was asked for.
+    """
+    rows = len(layout)
+    is_doubtful, sent, is_left = np.zeros(rows, dtype=bool), np.full(rows, NEVER), np.ones(rows, dtype=bool)
+    batch = batches[layout.group]
+    for number, tables in enumerate(rounds):
+        for level, table in tables.items():
+            is_level = is_committed_only if level is Isolation.READ_COMMITTED else ~is_committed_only
+            wanted = is_left & is_level & (batch <= number) & table.is_asked[layout.place]
+            chosen: Flags | slice = slice(None) if wanted.all() else wanted
+            places = layout.place[chosen]
+            observed.log_end[chosen] = table.log_end[places]
+            observed.end_received[chosen] = table.received[places]
+            observed.end_cause[chosen] = table.cause[places]
+            is_doubtful[chosen], sent[chosen] = table.is_doubtful[places], table.sent[places]
+            is_left &= ~wanted
+    if is_left.any():
+        observed.end_cause[is_left] = causes.code(END_NOT_ASKED)
+    return is_doubtful, sent

@@ -14,6 +14,9 @@ from adapter.snapshot import Codes, Flags, Layout
 from adapter.topology import NO_LEADER, Topology
 from adapter.wiring import Indexes, Wiring, wired_offsets
 
+Purpose = tuple[int, Isolation, int]
+"""Which offset, at which isolation level, in which round of a cycle."""
+
 
 @dataclass(slots=True, eq=False)
 class OffsetPlan:
@@ -45,7 +48,7 @@ class Plans:
 
     def __init__(self) -> None:
         self._leaders: tuple[Layout, Topology, Codes] | None = None
-        self._plans: dict[tuple[int, Isolation], OffsetPlan] = {}
+        self._plans: dict[Purpose, OffsetPlan] = {}
 
     def leaders(self, layout: Layout, topology: Topology) -> Codes:
         """The leader of every place; the same object while layout and leaders stand."""
@@ -58,18 +61,23 @@ class Plans:
         self._leaders = (layout, topology, found)
         return found
 
-    def plan(self, layout: Layout, leaders: Codes, wanted: Flags, timestamp: int, level: Isolation) -> OffsetPlan:
-        """The plan for that offset and isolation level, made anew if something has changed."""
-        known = self._plans.get((timestamp, level))
+    def forget_rounds(self, first: int) -> None:
+        """Drop the plans of a cycle's rounds from that one on: the newest cycle needed fewer."""
+        self._plans = {purpose: plan for purpose, plan in self._plans.items() if purpose[2] < first}
+
+    def plan(self, purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) -> OffsetPlan:
+        """The plan of that purpose, made anew if something has changed."""
+        known = self._plans.get(purpose)
         if known is not None and known.stands(layout, leaders, wanted):
             return known
         # Plans of a layout that has gone would never be used again.
         self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
+        timestamp, level, _ = purpose
         questions, places = [], []
         for node, own in _places_by_leader(leaders, wanted):
             questions.append(OffsetQuestion(node, _by_topic(layout, own), timestamp, level))
             places.append(own)
-        made = self._plans[timestamp, level] = OffsetPlan(layout, leaders, wanted, questions, places)
+        made = self._plans[purpose] = OffsetPlan(layout, leaders, wanted, questions, places)
         return made
 
 

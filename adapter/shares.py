@@ -14,6 +14,7 @@ import numpy as np
 
 from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
+from adapter.calls import Calls
 from adapter.directory import Directory, Kind
 from adapter.liveness import Liveness
 from adapter.rows import Absences, Watching, still_committed
@@ -32,6 +33,7 @@ NOT_REPORTED = Cause(State.UNKNOWN, "how far the share group is in the topic is 
 END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "how far the share group is cannot be read")
 NOWHERE = slice(0)
+Told = dict[str, GroupShares]
 MOVING = {COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR}
 
 
@@ -41,6 +43,8 @@ class ShareAnswer:
     received: float
     is_doubtful: bool
     """The broker had been silent until a moment ago."""
+    batch: int = 0
+    """The first round of log ends that was asked for after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,18 @@ class ShareRound:
 
     answers: Mapping[str, ShareAnswer] = field(default_factory=dict)
     problems: Mapping[str, Cause] = field(default_factory=dict)
+
+
+class ShareReading:
+    """A round of DescribeShareGroupOffsets while its answers arrive."""
+
+    def __init__(self, plan: Mapping[int, Sequence[str]], asked: Sequence[int], calls: Calls[Told]) -> None:
+        """`plan`: node -> groups; `asked`: the nodes that a request was sent to."""
+        self.plan = plan
+        self.asked = asked
+        self.calls = calls
+        self.answers: dict[int, Answer[Told] | Failure] = {}
+        self.found: dict[str, ShareAnswer] = {}
 
 
 class Shares:
@@ -67,7 +83,7 @@ class Shares:
         self.newest = ShareRound()
         """What the newest cycle was told."""
 
-    def read(self, directory: Directory) -> ShareRound:
+    def ask(self, directory: Directory) -> ShareReading:
         """One request to each broker that coordinates share groups and is present; none where there are no such."""
         if directory.standings is not self._directory.standings or directory.groups is not self._directory.groups:
             self._find(directory)
@@ -75,15 +91,35 @@ class Shares:
         plan: dict[int, list[str]] = {}
         for group in sorted(self._groups & directory.coordinators.keys()):
             plan.setdefault(directory.coordinators[group], []).append(group)
-        present = set(self._liveness.present(plan))
-        answers = self._brokers.shares({node: groups for node, groups in plan.items() if node in present})
+        asked = self._liveness.present(plan)
+        return ShareReading(plan, asked, self._brokers.shares({node: plan[node] for node in asked}))
+
+    def take(self, reading: ShareReading, batch: int) -> list[str]:
+        """Take the answers that have arrived; returns the groups that they report."""
+        answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
-        for node in plan.keys() - present:
-            answers[node] = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
-        self.newest = self._sorted_out(plan, answers)
-        before = self.topics
-        self.topics = self._remembered(self.newest)
-        self.version += self.topics != before
+        reading.answers |= answers
+        found = {
+            group: ShareAnswer(told.topics, answer.received, self._liveness.is_doubtful(node), batch)
+            for node, answer in answers.items()
+            if isinstance(answer, Answer)
+            for group in reading.plan[node]
+            if (told := answer.content.get(group)) is not None and told.error == NO_ERROR
+        }
+        reading.found |= found
+        self._remember(found)
+        return list(found)
+
+    def finish(self, reading: ShareReading) -> ShareRound:
+        """What all answers together say; every one has been taken."""
+        problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
+        for node, groups in reading.plan.items():
+            failure = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
+            answer = reading.answers.get(node, failure)
+            told = {} if isinstance(answer, Failure) else answer.content
+            problems |= {group: _cause_of(answer, told.get(group), group, node) for group in groups}
+        unread = {group: cause for group, cause in problems.items() if group not in reading.found}
+        self.newest = ShareRound(reading.found, unread)
         return self.newest
 
     def unread(self) -> dict[str, str]:
@@ -95,30 +131,19 @@ class Shares:
         told = directory.standings
         found = {group for group, standing in told.items() if standing.kind is Kind.SHARE}
         self._groups = frozenset(found | {group for group in self._groups & directory.groups if group not in told})
+        self._know({group: topics for group, topics in self.topics.items() if group in self._groups})
 
-    def _sorted_out(
-        self, plan: Mapping[int, Sequence[str]], answers: Mapping[int, Answer[dict[str, GroupShares]] | Failure]
-    ) -> ShareRound:
-        found: dict[str, ShareAnswer] = {}
-        problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
-        for node, groups in plan.items():
-            answer = answers[node]
-            for group in groups:
-                told = None if isinstance(answer, Failure) else answer.content.get(group)
-                if told is not None and told.error == NO_ERROR and isinstance(answer, Answer):
-                    del problems[group]
-                    found[group] = ShareAnswer(told.topics, answer.received, self._liveness.is_doubtful(node))
-                else:
-                    problems[group] = _cause_of(answer, told, group, node)
-        return ShareRound(found, problems)
-
-    def _remembered(self, outcome: ShareRound) -> dict[str, Absences]:
-        topics = {group: topics for group, topics in self.topics.items() if group in self._groups}
-        for group, answer in outcome.answers.items():
-            given, known = self._watching.given_topics(group), topics.get(group, {})
+    def _remember(self, found: Mapping[str, ShareAnswer]) -> None:
+        topics = {}
+        for group, answer in found.items():
+            given, known = self._watching.given_topics(group), self.topics.get(group, {})
             seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
             topics[group] = still_committed(known, seen, known if answer.is_doubtful else (), can_vanish=True)
-        return topics
+        self._know(self.topics | topics)
+
+    def _know(self, topics: dict[str, Absences]) -> None:
+        self.version += topics != self.topics
+        self.topics = topics
 
 
 def _is_too_old(answer: object) -> bool:

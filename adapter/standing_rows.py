@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class StandingRows:
         self._treated_for: Mapping[str, frozenset[str]] | None = None
         self._movement = no_movement(NO_LAYOUT)
         self._groups_read: frozenset[str] = frozenset()
+        self._groups_read_before = self._groups_read
         self.snapshot = empty_snapshot()
         self._described = treatment_of(NO_LAYOUT, watching, {})
         self.treatment = self._described
@@ -68,7 +69,7 @@ class StandingRows:
             self._wanted = (wanted, shape)
             layout = layout_of(wanted, topology)
             self.snapshot = moved_to(self.snapshot, layout)
-            self._movement = self._movement.in_layout(layout, self._groups_read)
+            self._movement = self._movement.in_layout(layout, self._groups_read_before)
             self._treated_for = None
             self.is_committed_only = self._isolation_column(layout)
 
@@ -79,6 +80,8 @@ class StandingRows:
         progress = with_share_starts(observed.committed, self.layout, shares.newest)
         self._movement = self._movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
         self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
+        # Only now: rows are laid out several times in a cycle, as commits arrive.
+        self._groups_read_before = self._groups_read
 
     def _isolation_column(self, layout: Layout) -> Flags:
         levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]
@@ -86,11 +89,14 @@ class StandingRows:
         found: Flags = by_group[layout.group]
         return found
 
-    def needed(self) -> dict[Isolation, Flags]:
-        """Per isolation level in use the places of the layout's table that some row wants."""
+    def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
+        """Per isolation level in use the places of the layout's table that rows of these groups want; None: of all."""
+        is_chosen = np.full(len(self.layout), groups is None)
+        for group in groups or ():
+            is_chosen[self.layout.spans[group]] = True
         rows = {
-            Isolation.READ_UNCOMMITTED: ~self.is_committed_only,
-            Isolation.READ_COMMITTED: self.is_committed_only,
+            Isolation.READ_UNCOMMITTED: is_chosen & ~self.is_committed_only,
+            Isolation.READ_COMMITTED: is_chosen & self.is_committed_only,
         }
         needed = {}
         for level, wanted in rows.items():

@@ -6,6 +6,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disa
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 CYCLE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
+GAP_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
 class Telemetry:
@@ -26,6 +27,13 @@ class Telemetry:
             "How long a collection cycle took, waiting for brokers included.",
             ["cluster"],
             buckets=CYCLE_SECONDS,
+            registry=self.registry,
+        )
+        self._gap = Histogram(
+            "kafka_lag_adapter_commit_to_end_seconds",
+            "From receiving the commits of some groups to requesting their log ends; pairs beyond 0.5 s are not used.",
+            ["cluster"],
+            buckets=GAP_SECONDS,
             registry=self.registry,
         )
         self.age = Gauge(
@@ -62,6 +70,9 @@ class Telemetry:
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
         self._cycles.labels(cluster, outcome).inc()
         self._duration.labels(cluster).observe(seconds)
+
+    def count_gap(self, cluster: str, seconds: float) -> None:
+        self._gap.labels(cluster).observe(seconds)
 
     def show_rows(self, cluster: str, by_state: dict[str, int]) -> None:
         for state, rows in by_state.items():

@@ -5,14 +5,17 @@ remembered as `(kind, node)`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from functools import partial
+from threading import Condition
+from typing import Any, TypeVar
 
 import numpy as np
 
 from adapter.answers import Answer, ClusterUnreachable, Failure
-from adapter.brokers import Brokers, Probe
+from adapter.brokers import CALL_SECONDS, Brokers, Probe
+from adapter.calls import Calls
 from adapter.choosing import Requirement
 from adapter.cycle import Cycle, Outcome
 from adapter.directory import Description, Kind, Listing, Phase, Standing
@@ -88,9 +91,44 @@ class Kafka:
     """Nodes that are too old to know how far share groups are."""
     unreachable: str | None = None
     """Why no bootstrap server lets us in."""
+    delays: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+    """(Kind of request, node) -> seconds until the broker reads it, and from then on until the answer is here."""
+    deadline_seconds: float = 0.0
+    """How long a call to a silent broker takes."""
+    busy_seconds: float = 0.0
+    """How long the adapter takes before it sends requests for log offsets: it is short of CPU."""
+    move_on_to: Callable[[float], None] = lambda _: None
+    """Make the ends and commits those of a time."""
 
 
 NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """When a request was sent, read by the broker, and answered."""
+
+    kind: str
+    node: int
+    sent: float
+    read: float
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    read: float
+    received: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnderWay:
+    """An answer that is on its way to us."""
+
+    calls: Calls[Any]
+    number: int
+    received: float
+    outcome: Answer[Any] | Failure
 
 
 class FakeBrokers(Brokers):
@@ -105,6 +143,11 @@ class FakeBrokers(Brokers):
         self.connects = self.closes = 0
         self._clock = clock
         self._connected = False
+        self.exchanges: list[Exchange] = []
+        """Every request with commits or log offsets that was answered."""
+        self._under_way: list[_UnderWay] = []
+        self._last: dict[int, _Times] = {}
+        """Node -> when it read and answered its last request."""
 
     @property
     def is_connected(self) -> bool:
@@ -127,6 +170,7 @@ class FakeBrokers(Brokers):
             self.requests.append(("Metadata", None))
         else:
             self.requests.append(("Metadata", node))
+        self._let_pass("Metadata", [node])
         return self._failure(node) or Answer(self._topology(node, expected), self._clock.seconds)
 
     def _topology(self, node: int, expected: frozenset[str]) -> Topology:
@@ -143,6 +187,8 @@ class FakeBrokers(Brokers):
         )
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
+        nodes = tuple(nodes)
+        self._let_pass("ListGroups", nodes)
         return {node: self._asked("ListGroups", node) or self._told(self._listing(node)) for node in nodes}
 
     def _listing(self, node: int) -> Listing:
@@ -162,6 +208,7 @@ class FakeBrokers(Brokers):
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
+        self._let_pass("Describe", plan)
         self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
         return {
             node: self._asked(f"Describe {kind}", node)
@@ -181,15 +228,15 @@ class FakeBrokers(Brokers):
         topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
         return Description(self.kafka.member_counts.get(group, 1), is_stable, topics)
 
-    def commits(self, questions: Sequence[CommitQuestion]) -> list[Answer[Columns] | Failure]:
+    def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
         plan: dict[int, tuple[str, ...]] = {}
         for question in questions:
             plan[question.node] = (*plan.get(question.node, ()), *question.groups)
         self.asked_for.append(("OffsetFetch", plan))
-        return [
-            self._asked("OffsetFetch", question.node) or self._told(question.columns(self._fetched(question)))
-            for question in questions
-        ]
+        return self._in_flight([("OffsetFetch", one.node, partial(self._commits_told, one)) for one in questions])
+
+    def _commits_told(self, question: CommitQuestion) -> Columns:
+        return question.columns(self._fetched(question))
 
     def _fetched(self, question: CommitQuestion) -> bytes:
         groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
@@ -208,13 +255,51 @@ class FakeBrokers(Brokers):
             return self.kafka.commit_errors[group], {}
         return 0, self.kafka.commits.get(group, {})
 
-    def shares(self, plan: Mapping[int, Sequence[str]]) -> dict[int, Answer[dict[str, GroupShares]] | Failure]:
-        return {
-            node: self._asked("DescribeShareGroupOffsets", node)
-            or self._too_old(node)
-            or self._told({group: self._shares_of(node, group) for group in groups})
-            for node, groups in plan.items()
-        }
+    def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
+        kind = "DescribeShareGroupOffsets"
+        return self._in_flight([(kind, node, partial(self._shares_told, node, plan[node])) for node in plan])
+
+    def _shares_told(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
+        return self._too_old(node) or {group: self._shares_of(node, group) for group in groups}
+
+    def _in_flight(self, asked: Sequence[tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
+        """Send (kind, node, what it answers) all at once; the answers arrive while somebody waits."""
+        calls = Calls[T](len(asked), Condition(), float("inf"), self._clock.monotonic, _as_it_is, None)
+        for number, (kind, node, answer) in enumerate(asked):
+            calls.sent[number] = self._clock.seconds
+            received, outcome = self._exchanged(kind, node, answer)
+            self._under_way.append(_UnderWay(calls, number, received, outcome))
+        return calls
+
+    def _exchanged(self, kind: str, node: int, answer: Callable[[], T | Failure]) -> tuple[float, Answer[T] | Failure]:
+        """A broker answers the requests of a connection one after another."""
+        self.requests.append((kind, node))
+        now, last = self._clock.seconds, self._last.get(node, _Times(0.0, 0.0))
+        there, back = self.kafka.delays.get((kind, node), (0.0, 0.0))
+        times = _Times(max(now + there, last.read), max(now + there + back, last.received))
+        failure = self._failure(node)
+        if failure is None and times.received - now >= CALL_SECONDS:
+            failure = Failure("timed_out", f"broker {node} at kafka-{node}:9092 does not answer")
+        if failure is not None:
+            return now + (self.kafka.deadline_seconds if failure.was_silence else 0.0), failure
+        self._last[node] = times
+        self.exchanges.append(Exchange(kind, node, now, times.read, times.received))
+        self.kafka.move_on_to(times.read)
+        content = answer()
+        return times.received, content if isinstance(content, Failure) else Answer(content, times.received)
+
+    def wait(self, *calls: Calls[Any], together: float) -> bool:
+        mine = [one for one in self._under_way if one.calls in calls]
+        responses = [one.received for one in mine if isinstance(one.outcome, Answer)]
+        until = min(responses) + together if responses else float("inf")
+        arrived = [one for one in mine if one.received <= until]
+        for one in arrived:
+            one.calls.settle(one.number, one.outcome, one.received)
+            self._under_way.remove(one)
+        if mine:
+            end = until if len(arrived) < len(mine) else max(one.received for one in arrived)
+            self._clock.seconds = max(self._clock.seconds, end)
+        return not all(one.are_taken for one in calls)
 
     def _too_old(self, node: int) -> Failure | None:
         return Failure("version", f"broker {node} is too old") if node in self.kafka.ignorant_of_shares else None
@@ -239,13 +324,17 @@ class FakeBrokers(Brokers):
             np.zeros(len(indexes), dtype=np.int32),
         )
 
-    def offsets(self, questions: Sequence[OffsetQuestion]) -> list[Answer[Columns] | Failure]:
+    def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
         kinds = {_kind_of(question) for question in questions}
         for kind in kinds:
             plan = {one.node: one.topics for one in questions if _kind_of(one) == kind}
             asked = {node: {t: tuple(ps.tolist()) for t, ps in topics.items()} for node, topics in plan.items()}
             self.asked_for.append((kind, asked))
-        return [self._asked(_kind_of(one), one.node) or self._told(one.columns(self._listed(one))) for one in questions]
+        self._clock.seconds += self.kafka.busy_seconds
+        return self._in_flight([(_kind_of(one), one.node, partial(self._offsets_told, one)) for one in questions])
+
+    def _offsets_told(self, question: OffsetQuestion) -> Columns:
+        return question.columns(self._listed(question))
 
     def _listed(self, question: OffsetQuestion) -> bytes:
         partitions = [(topic, index) for topic, indexes in question.topics.items() for index in indexes.tolist()]
@@ -279,6 +368,10 @@ class FakeBrokers(Brokers):
         self.requests.append((kind, node))
         return self._failure(node)
 
+    def _let_pass(self, kind: str, nodes: Iterable[int]) -> None:
+        """The time until the last of them has answered."""
+        self._clock.seconds += max((sum(self.kafka.delays.get((kind, node), ())) for node in nodes), default=0.0)
+
     def _failure(self, node: int) -> Failure | None:
         who = f"broker {node} at kafka-{node}:9092"
         if node in self.kafka.silent:
@@ -306,6 +399,10 @@ class FakeProbe(Probe):
     @property
     def was_answered(self) -> bool:
         return self._node not in self._kafka.silent | self._kafka.refusing
+
+
+def _as_it_is(_: int, outcome: Any, __: float) -> Any:  # noqa: ANN401 - an answer or a failure
+    return outcome
 
 
 def _kind_of(question: OffsetQuestion) -> str:
@@ -373,3 +470,7 @@ class Rig:
     def lag(self, group: str = "billing") -> int:
         """The sum of what a selector for the group gives, as the autoscaler adds it."""
         return sum(item.value for item in self.read("lag", samples.wants(group=group)).values)
+
+    def lag_of(self, group: str, topic: str) -> int:
+        (item,) = self.read("lag", samples.wants(group=group, topic=topic)).values
+        return item.value

@@ -44,7 +44,10 @@ class Rounds:
         self.brokers.asked_for.clear()
         self.clock.seconds += 10
         self.liveness.begin_cycle()
-        return self.commits.read(NODES, has_offsets_topic=has_offsets_topic)
+        reading = self.commits.ask(NODES)
+        while self.brokers.wait(reading.calls, together=0.0):
+            self.commits.take(reading, 0)
+        return self.commits.finish(reading, has_offsets_topic=has_offsets_topic)
 
     @property
     def plan(self) -> object:

@@ -6,7 +6,7 @@ import pytest
 from adapter.ends import Ends, EndTable
 from adapter.liveness import Liveness
 from adapter.settings import Isolation
-from adapter.snapshot import NEVER, NOT_KNOWN, Causes, Layout, State, layout_of
+from adapter.snapshot import NEVER, NOT_KNOWN, Causes, Flags, Layout, State, layout_of
 from adapter.topology import Topology
 from tests import samples
 from tests.fake_brokers import FakeBrokers, Kafka
@@ -44,7 +44,14 @@ class Reads:
         return np.ones(sum(len(topic.leaders) for topic in self.topology.topics.values()), dtype=bool)
 
     def read(self, level: Isolation = UNCOMMITTED) -> EndTable:
-        return self.ends.read(self.layout, self.topology, {level: self.everything}, self.causes)[level]
+        return self.read_some({level: self.everything})[level]
+
+    def read_some(self, needed: dict[Isolation, Flags]) -> dict[Isolation, EndTable]:
+        """In a cycle with one round."""
+        self.ends.begin()
+        self.ends.ask(self.layout, self.topology, needed)
+        (tables,) = self.ends.collect(self.layout, self.topology, self.causes)
+        return tables
 
     def starts(self) -> list[int]:
         """What is known of the starts in the next cycle."""
@@ -82,7 +89,7 @@ def test_read_committed_ends_at_the_last_stable_offset() -> None:
 def test_only_wanted_partitions_are_asked_for() -> None:
     reads = Reads()
     wanted = np.array([False, True, False, False])
-    table = reads.ends.read(reads.layout, reads.topology, {UNCOMMITTED: wanted}, reads.causes)[UNCOMMITTED]
+    table = reads.read_some({UNCOMMITTED: wanted})[UNCOMMITTED]
 
     assert reads.asked() == [{2: {"orders": (1,)}}]
     assert table.log_end.tolist() == [NOT_KNOWN, 20, NOT_KNOWN, NOT_KNOWN]

@@ -137,7 +137,10 @@ class Reads:
     def run(self) -> ShareRound:
         self.brokers.requests.clear()
         self.liveness.begin_cycle()
-        outcome = self.shares.read(self.directory)
+        reading = self.shares.ask(self.directory)
+        while self.brokers.wait(reading.calls, together=0.0):
+            self.shares.take(reading, 0)
+        outcome = self.shares.finish(reading)
         self.clock.seconds += 10.0
         return outcome
 
