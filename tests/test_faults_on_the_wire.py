@@ -50,6 +50,8 @@ AT_THE_START = ["cut in the middle", "of a negative size", "without fields", "wi
 @pytest.mark.parametrize("how", SPOILT)
 def test_a_spoilt_answer_takes_down_only_what_was_asked_of_its_broker(fake: WireFake, how: str, key: int) -> None:
     spoil, words = SPOILT[how]
+    if words == SILENT and key == OFFSET_FETCH:
+        words = UNREADABLE  # the answer to the next request on the connection arrives in its place
     with (
         reading(fake) as running,
         Watcher(running, ["billing", "mail"], one_of(billing=[13], mail=[19])) as watcher,
