@@ -20,10 +20,20 @@ def opened(bucket: Bucket, attempts: int = 1) -> fs.FileSystem:
     return {"s3": _s3, "gs": _gcs, "abfss": _azure}[bucket.scheme](bucket, attempts)
 
 
+def s3_endpoint() -> str | None:
+    """pyarrow reads credentials and region from the environment by itself, but not the endpoint."""
+    return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+
+
+def azure_keys() -> dict[str, str]:
+    """From the variables of Azure's command line; without them Azure's default credential is used."""
+    names = {"account_key": "AZURE_STORAGE_KEY", "sas_token": "AZURE_STORAGE_SAS_TOKEN"}
+    return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
+
+
 def _s3(_bucket: Bucket, attempts: int) -> fs.FileSystem:
     return fs.S3FileSystem(
-        # The library reads credentials and region from the environment by itself, but not the endpoint.
-        endpoint_override=os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"),
+        endpoint_override=s3_endpoint(),
         connect_timeout=CONNECT_SECONDS,
         request_timeout=REQUEST_SECONDS,
         background_writes=False,
@@ -37,12 +47,10 @@ def _gcs(_bucket: Bucket, _attempts: int) -> fs.FileSystem:
 
 
 def _azure(bucket: Bucket, _attempts: int) -> fs.FileSystem:
-    """The names of the variables are those of Azure's command line; without them its default credential is used."""
     account, _, domain = bucket.host.partition(".dfs.")
     return fs.AzureFileSystem(
         account,
-        account_key=os.environ.get("AZURE_STORAGE_KEY"),
-        sas_token=os.environ.get("AZURE_STORAGE_SAS_TOKEN"),
+        **azure_keys(),
         blob_storage_authority=f".blob.{domain}",
         dfs_storage_authority=f".dfs.{domain}",
     )

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from spark.engine.session import Machine, is_submitted, started
-from spark.errors import Interrupted, Unreachable, Unusable, said_by
+from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
 from spark.figures import formatting
 from spark.pipeline.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.report.build import report, requested
@@ -141,7 +141,7 @@ def _running(machine: Machine) -> Iterator[Running]:
         _end("interrupted; the next run goes on from here", 128 + signal.SIGINT)
     except Interrupted:
         _end("interrupted; the next run goes on from here", ending.status)
-    except (PySparkException, Py4JError, OSError, Unreachable) as error:
+    except (PySparkException, Py4JError, OSError, Unreachable, Occupied) as error:
         if ending.asked.is_set():
             _end("interrupted; the next run goes on from here", ending.status)
         _end(said_by(error), 1)

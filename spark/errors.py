@@ -17,6 +17,10 @@ class Unreachable(ReportError):
     """The location's store does not answer, or not as it should: status 1; the text is meant for the user."""
 
 
+class Occupied(ReportError):
+    """Another run works on the location: status 1; the text is meant for the user."""
+
+
 class Interrupted(ReportError):
     """SIGTERM or SIGINT came: status 143, and what was begun is begun again by the next run."""
 

@@ -2,6 +2,7 @@
 and deleted."""
 
 import contextlib
+import hashlib
 import io
 import itertools
 import threading
@@ -33,6 +34,8 @@ class FakeStore:
     page: int = 1000
     """Objects in one answer to a listing, at most."""
     is_silent: bool = False
+    ignores_conditions: bool = False
+    """As some stores do that do not know conditional writes."""
     ending: threading.Event = field(default_factory=threading.Event)
 
     def lay(self, root: Path) -> None:
@@ -50,9 +53,10 @@ class FakeStore:
         }
 
     def changes(self) -> list[tuple[str, str]]:
-        """(method, key) of every request that was to change something, without what marks folders."""
+        """(method, key) of every request that was to change something, without what marks folders and reservations."""
         keys = [(method, unquote(urlsplit(path).path).split("/", 2)[-1]) for method, path in self.requests]
-        return [(method, key) for method, key in keys if method not in {"GET", "HEAD"} and not key.endswith("/")]
+        asked = [(method, key) for method, key in keys if method not in {"GET", "HEAD"}]
+        return [(method, key) for method, key in asked if not key.endswith("/") and "/.compacting." not in key]
 
 
 @contextlib.contextmanager
@@ -109,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Length", str(len(answer)))
         self.send_header("Last-Modified", "Wed, 18 Nov 2026 12:00:00 GMT")
-        self.send_header("ETag", '"0"')
+        self.send_header("ETag", _etag(self.store.objects.get(key, b"")))
         self.end_headers()
         if self.command != "HEAD":
             with contextlib.suppress(OSError):
@@ -130,10 +134,19 @@ class _Handler(BaseHTTPRequestHandler):
         elif source := unquote(self.headers.get("x-amz-copy-source", "")):
             self.store.objects[key] = self.store.objects[source.lstrip("/").partition("/")[2]]
             return 200, b"<CopyObjectResult><ETag>0</ETag></CopyObjectResult>"
+        elif not self._holds_for(key):
+            return 412, _error("PreconditionFailed")
         else:
             self.store.objects[key] = body
             self.store.kinds[key] = self.headers.get("Content-Type", "")
         return 200, b""
+
+    def _holds_for(self, key: str) -> bool:
+        there = self.store.objects.get(key)
+        is_new = self.headers.get("If-None-Match") != "*" or there is None
+        wanted = self.headers.get("If-Match")
+        is_same = wanted is None or (there is not None and wanted == _etag(there))
+        return self.store.ignores_conditions or (is_new and is_same)
 
     def _upload(self, key: str, _body: bytes) -> Answer:
         """Begun, or complete: then its parts are an object."""
@@ -191,6 +204,10 @@ def _unchunked(raw: BufferedIOBase) -> bytes:
     while raw.readline().strip():
         pass
     return content
+
+
+def _etag(content: bytes) -> str:
+    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
 def _error(code: str) -> bytes:

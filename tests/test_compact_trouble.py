@@ -13,7 +13,6 @@ import pytest
 
 import spark.tables.sample_files
 from spark.pipeline.compact import compact
-from spark.pipeline.publish import reserved
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import File
 from tests.compacting import IN_MEMORY, NOW, Way, compacted, no_session
@@ -28,7 +27,7 @@ def command(root: Path) -> list[str]:
 
 def test_two_runs_at_once_do_not_mix_their_tables(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 10)])
-    with reserved(LocalFiles(tmp_path)):
+    with LocalFiles(tmp_path).reserved():
         other = subprocess.run(command(tmp_path), stderr=subprocess.PIPE, text=True, check=False, timeout=120)
 
     assert (other.returncode, other.stderr) == (1, f"kafka-lag-report: another run compacts {tmp_path}\n")

@@ -19,8 +19,8 @@ from spark.pipeline.batches import Batch, Engine, Staged, at_of
 from spark.pipeline.compact_in_memory import InMemory
 from spark.pipeline.days import summarised
 from spark.pipeline.lineage import Record, write_record
-from spark.pipeline.plan import Found, Hour, found_in
-from spark.pipeline.publish import Staging, reserved, staging_of, swap
+from spark.pipeline.plan import Found, Hour, found_in, refuse_missing
+from spark.pipeline.publish import Staging, staging_of, swap
 from spark.pipeline.runs import DEFAULT_LIMITS, Limits, Run, Say
 from spark.storage.protocol import Files, each_of
 from spark.tables.sample_files import MISPLACED, Skipped, Sound, examined
@@ -56,7 +56,8 @@ def compact(
     """Raises Unusable where there is no history to compact, OSError where a file cannot be read or written, or another
     run is at work. `session` is asked for only where Spark is needed; `expect`
     is told before the bytes to be read at least."""
-    with reserved(files):
+    refuse_missing(files)
+    with files.reserved():
         found = found_in(files, min(until, now), now)
         expect(sum(file.size for hour in found.hours if hour.has_changed for file in hour.files))
         with staging_of(files, now) as staging:

@@ -67,10 +67,14 @@ class Found:
     skipped: tuple[Skipped, ...]
 
 
-def found_in(files: Files, until: datetime, now: datetime) -> Found:
-    """Raises Unusable where there is no history."""
+def refuse_missing(files: Files) -> None:
     if not files.exists():
         raise Unusable(f"{files.shown()} does not exist")
+
+
+def found_in(files: Files, until: datetime, now: datetime) -> Found:
+    """Raises Unusable where there is no history."""
+    refuse_missing(files)
     by_folder = _by_folder(files.listed("samples", 2))
     known = set(by_folder) | {f"samples/{file.folder.removeprefix('deltas/')}" for file in files.listed("deltas", 2)}
     if not known:

@@ -4,7 +4,6 @@ as it is, and a run that was killed leaves nothing but a hidden folder, which a 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import DataFrame
 
-from spark.storage.local import LocalFiles
 from spark.storage.protocol import Files
 
 PREFIX = ".compacting-"
@@ -36,31 +34,6 @@ class Staging:
 
     def uri(self, table: str) -> str:
         return self.files.uri(self.path(table))
-
-
-@contextlib.contextmanager
-def reserved(files: Files) -> Iterator[None]:
-    """No other run of this machine works on the same folder meanwhile: two that saw other files would mix an hour's
-    tables. Raises OSError where one does. The lock is the folder's own, and gone with the process; file systems without
-    locks, and buckets, are nobody's."""
-    if not isinstance(files, LocalFiles) or not files.exists():
-        yield
-        return
-    folder = os.open(files.root, os.O_RDONLY)
-    try:
-        _lock(folder, files.shown())
-        yield
-    finally:
-        os.close(folder)
-
-
-def _lock(folder: int, location: str) -> None:
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OSError(f"another run compacts {location}") from error
-    except OSError:
-        return
 
 
 @contextlib.contextmanager

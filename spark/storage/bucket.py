@@ -118,6 +118,15 @@ class BucketFiles:
         elif found is fs.FileType.File:
             self._delete(path, self._store.delete_file)
 
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[Callable[[], None]]:
+        from spark.storage.conditional import conditional_store  # noqa: PLC0415 -- executors need no obstore
+        from spark.storage.lease import leased  # noqa: PLC0415 -- as above
+
+        store = conditional_store(self._bucket, self._store)
+        with leased(store, self.shown()) as check:
+            yield check
+
     def shown(self, path: str = "") -> str:
         return f"{self._bucket}/{path}" if path else str(self._bucket)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from spark.storage.exchange import exchanged
+from spark.storage.lock import locked
 from spark.storage.protocol import RECORD, File, in_order, is_hidden
 
 
@@ -77,6 +78,11 @@ class LocalFiles:
             shutil.rmtree(target)
         else:
             target.unlink(missing_ok=True)
+
+    @contextlib.contextmanager
+    def reserved(self) -> Iterator[Callable[[], None]]:
+        with locked(self.root) as check:
+            yield check
 
     def opened(self, file: File) -> BinaryIO:
         return (self.root / file.path).open("rb")

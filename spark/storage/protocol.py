@@ -79,6 +79,12 @@ class Files(Protocol):
     def delete(self, path: str) -> None:
         """Deletes a file, or a folder and everything in it; does nothing where there is neither."""
 
+    def reserved(self) -> contextlib.AbstractContextManager[Callable[[], None]]:
+        """No other run, on any machine that shares the location, is inside meanwhile. Raises Occupied where one is.
+
+        What it yields raises Unreachable where the reservation has been lost; call it before each publication.
+        """
+
     def shown(self, path: str = "") -> str:
         """The path as messages show it."""
 

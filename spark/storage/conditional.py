@@ -1,0 +1,82 @@
+"""Conditional writes to a bucket, which pyarrow does not have: the only `import obstore`.
+
+obstore finds credentials in the same variables, files and instances as pyarrow, but for S3's profiles: their keys are
+read here. Endpoint, region and the way to address a bucket are those with which pyarrow opened it.
+"""
+
+from __future__ import annotations
+
+import configparser
+import os
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from obstore.store import AzureStore, GCSStore, S3Store
+from pyarrow import fs
+
+from adapter.buckets import CONNECT_SECONDS, REQUEST_SECONDS, azure_keys, s3_endpoint
+from adapter.location import Bucket
+
+if TYPE_CHECKING:
+    from obstore.store import AzureConfig, ClientConfig, S3Config
+
+RETRIES = 1
+
+
+def conditional_store(bucket: Bucket, opened: fs.FileSystem) -> S3Store | GCSStore | AzureStore:
+    """`opened`: the same bucket by pyarrow. Paths are those of the location. Raises what obstore raises."""
+    name, _, prefix = bucket.root.partition("/")
+    common: Any = {"prefix": prefix or None, "retry_config": {"max_retries": RETRIES}}
+    timeouts: ClientConfig = {
+        "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+        "timeout": timedelta(seconds=REQUEST_SECONDS),
+    }
+    if bucket.scheme == "gs":
+        return GCSStore(name, client_options=timeouts, **common)
+    if bucket.scheme == "abfss":
+        account = bucket.host.partition(".")[0]
+        return AzureStore(name, account_name=account, config=_azure_config(), client_options=timeouts, **common)
+    endpoint = s3_endpoint()
+    return S3Store(
+        name,
+        region=opened.region,
+        virtual_hosted_style_request=endpoint is None,
+        client_options={**timeouts, "allow_http": bool(endpoint and endpoint.startswith("http://"))},
+        config=_s3_config(endpoint),
+        **common,
+    )
+
+
+def _azure_config() -> AzureConfig:
+    found: AzureConfig = {}
+    if key := azure_keys().get("account_key"):
+        found["account_key"] = key
+    if token := azure_keys().get("sas_token"):
+        found["sas_key"] = token
+    return found
+
+
+def _profile() -> Mapping[str, str]:
+    """Of the profile that the environment names, or of the default one; nothing where variables have the keys."""
+    if os.environ.get("AWS_ACCESS_KEY_ID"):
+        return {}
+    file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
+    profiles = configparser.ConfigParser(interpolation=None)
+    profiles.read(file, encoding="utf-8")
+    name = os.environ.get("AWS_PROFILE", "default")
+    return profiles[name] if profiles.has_section(name) else {}
+
+
+def _s3_config(endpoint: str | None) -> S3Config:
+    found: S3Config = {"endpoint": endpoint} if endpoint else {}
+    profile = _profile()
+    if "aws_access_key_id" in profile and "aws_secret_access_key" in profile:
+        found["access_key_id"], found["secret_access_key"] = (
+            profile["aws_access_key_id"],
+            profile["aws_secret_access_key"],
+        )
+    if "aws_session_token" in profile:
+        found["session_token"] = profile["aws_session_token"]
+    return found
