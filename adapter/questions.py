@@ -1,6 +1,7 @@
-"""What is asked cycle after cycle: encoded once, and each question knows what its last response looked like.
+"""What is asked cycle after cycle: encoded once; each question keeps the shape of its last response.
 
-While groups, leaders and coordinators stand, so do the questions; whoever drops a question drops its template with it.
+Questions are kept while groups, leaders and coordinators do not change. As long as responses have the same shape, what
+was derived from it (where their rows belong) is not derived again.
 """
 
 from __future__ import annotations
@@ -13,9 +14,8 @@ from numpy.typing import NDArray
 
 from adapter import frames
 from adapter.frames import RawRequest
-from adapter.responses import Columns
+from adapter.responses import Columns, Shape, commits_in, offsets_in
 from adapter.settings import Isolation
-from adapter.templates import Template, commits_in, offsets_in
 
 LATEST, EARLIEST = -1, -2
 
@@ -27,7 +27,7 @@ class CommitQuestion:
     node: int
     groups: Sequence[str]
     _body: bytes = field(init=False)
-    _template: Template | None = None
+    _shape: Shape | None = None
 
     def __post_init__(self) -> None:
         self._body = frames.offset_fetch(self.groups).body
@@ -37,7 +37,8 @@ class CommitQuestion:
 
     def columns(self, body: bytes) -> Columns:
         """The response's columns; raises MalformedResponse."""
-        columns, self._template = commits_in(body, self._template)
+        columns = commits_in(body, self._shape)
+        self._shape = columns.shape
         return columns
 
 
@@ -50,7 +51,7 @@ class OffsetQuestion:
     timestamp: int
     isolation: Isolation
     _body: bytes = field(init=False)
-    _template: Template | None = None
+    _shape: Shape | None = None
 
     def __post_init__(self) -> None:
         committed_only = self.isolation is Isolation.READ_COMMITTED
@@ -61,5 +62,6 @@ class OffsetQuestion:
 
     def columns(self, body: bytes) -> Columns:
         """The response's columns; raises MalformedResponse."""
-        columns, self._template = offsets_in(body, self._template)
+        columns = offsets_in(body, self._shape)
+        self._shape = columns.shape
         return columns

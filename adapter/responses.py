@@ -1,8 +1,8 @@
 """OffsetFetch and ListOffsets responses: bytes -> columns, whatever a broker sends. No IO, no `import kafka`.
 
-This is the general path, which walks through a response; `templates` is the short one for a response of a known shape.
-Kafka's compact forms: lengths are unsigned varints of length + 1, 0 is null, and every structure ends with tagged
-fields, of which there are none today (one 0 byte).
+Python walks over groups and topics; the rows of a topic are read as a block. Kafka's compact forms: lengths are
+unsigned varints of length + 1, 0 is null, and every structure ends with tagged fields, of which there are none today
+(one 0 byte).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from struct import Struct
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.wire import MalformedResponse
+from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 
 Places = NDArray[np.int64]
 """Byte numbers in a response."""
@@ -72,36 +72,18 @@ class Columns:
     """One entry per group of the shape."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Walk:
-    """Where everything stands in a response."""
-
-    shape: Shape
-    offset_at: Places
-    error_at: Places
-    group_error_at: Places
-    metadata: tuple[tuple[int, int], ...]
-    """Begin and end of the texts that commits carry, where they are not empty."""
-
-
-def values_at(body: bytes | bytearray, places: Places, form: str) -> NDArray[np.generic]:
+def values_at(body: bytes, places: Places, form: str) -> NDArray[np.generic]:
     """The numbers of this form that stand at the places, which may be anywhere: one gather for all of them."""
-    return _at_every_byte(body, form)[places].astype(np.dtype(form).newbyteorder("="))
-
-
-def _at_every_byte(body: bytes | bytearray, form: str) -> NDArray[np.generic]:
-    """The response read as a number at each of its bytes; the entries overlap."""
     count = max(len(body) - np.dtype(form).itemsize + 1, 0)
-    return np.ndarray((count,), dtype=form, buffer=body, strides=(1,))
+    at_every_byte: NDArray[np.generic] = np.ndarray((count,), dtype=form, buffer=body, strides=(1,))
+    return at_every_byte[places].astype(np.dtype(form).newbyteorder("="))
 
 
-def blanked(mask: bytearray, places: Places, form: str) -> None:
-    """Zeros where numbers of this form stand."""
-    _at_every_byte(mask, form)[places] = 0
+def commits_in(body: bytes, known: Shape | None = None) -> Columns:
+    """An OffsetFetch response of version 8; a group that is not found has committed nothing.
 
-
-def commits_walk(body: bytes) -> Walk:
-    """An OffsetFetch response of version 8; raises MalformedResponse."""
+    `known`: the shape of the response before, which is used again if it is the same. Raises MalformedResponse.
+    """
     with malformed_as_ours():
         reader, blocks = Reader(body, THROTTLE_BYTES), _Blocks()
         for number in range(reader.count(least_bytes=5)):
@@ -110,14 +92,14 @@ def commits_walk(body: bytes) -> Walk:
                 blocks.group.append(number)
                 blocks.topics.append(reader.text())
                 _walk_commits(reader, blocks)
-            blocks.group_errors.append(reader.position)
-            reader.int16()
+            error = reader.int16()
+            blocks.group_errors.append(NO_ERROR if error == GROUP_NOT_FOUND else error)
             reader.skip_tags()
-        return blocks.walk(body, _COMMIT_BYTES, _COMMITTED, _ERROR_AFTER_NO_METADATA)
+        return blocks.columns(body, _COMMIT_BYTES, _COMMITTED, _ERROR_AFTER_NO_METADATA, known)
 
 
-def offsets_walk(body: bytes) -> Walk:
-    """A ListOffsets response of version 7; raises MalformedResponse."""
+def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
+    """A ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
     with malformed_as_ours():
         reader, blocks = Reader(body, THROTTLE_BYTES), _Blocks()
         for _ in range(reader.count(least_bytes=3)):
@@ -128,12 +110,12 @@ def offsets_walk(body: bytes) -> Walk:
             reader.skip_tags()
             blocks.begins.append(begin)
             blocks.sizes.append(count)
-        return blocks.walk(body, _OFFSET_BYTES, _OFFSET, _OFFSET_ERROR)
+        return blocks.columns(body, _OFFSET_BYTES, _OFFSET, _OFFSET_ERROR, known)
 
 
 @dataclass(slots=True)
 class _Blocks:
-    """What a walk has found so far."""
+    """What has been found so far in walking through a response."""
 
     groups: list[str] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
@@ -143,9 +125,8 @@ class _Blocks:
     group_errors: list[int] = field(default_factory=list)
     uneven: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Block -> where each row and its error begin, where rows are not all of one length."""
-    metadata: list[tuple[int, int]] = field(default_factory=list)
 
-    def walk(self, body: bytes, row_bytes: int, offset: int, error: int) -> Walk:
+    def columns(self, body: bytes, row_bytes: int, offset: int, error: int, known: Shape | None) -> Columns:
         sizes = np.array(self.sizes, dtype=np.int64)
         first_rows = np.cumsum(sizes) - sizes
         number_in_block = np.arange(int(sizes.sum())) - np.repeat(first_rows, sizes)
@@ -159,8 +140,12 @@ class _Blocks:
             # It would count from the end of a column.
             raise MalformedResponse("a partition with a negative number")
         shape = Shape(tuple(self.groups), np.array(self.group, np.int32), tuple(self.topics), sizes, partition)
-        group_error_at = np.array(self.group_errors, dtype=np.int64)
-        return Walk(shape, row_at + offset, error_at, group_error_at, tuple(self.metadata))
+        return Columns(
+            shape=known if known is not None and known.tells_of_the_same(shape) else shape,
+            offset=values_at(body, row_at + offset, ">i8").astype(np.int64, copy=False),
+            error=values_at(body, error_at, ">i2").astype(np.int16, copy=False),
+            group_error=np.array(self.group_errors, dtype=np.int16),
+        )
 
 
 def _walk_commits(reader: Reader, blocks: _Blocks) -> None:
@@ -170,19 +155,17 @@ def _walk_commits(reader: Reader, blocks: _Blocks) -> None:
     has_none = reader.body[begin + _METADATA : end : _COMMIT_BYTES].count(_EMPTY) == count
     if not (has_none and reader.body[begin + _TAGS_AFTER_NO_METADATA : end : _COMMIT_BYTES].count(0) == count):
         reader.position = begin
-        blocks.uneven[len(blocks.sizes)] = [_walk_commit(reader, blocks) for _ in range(count)]
+        blocks.uneven[len(blocks.sizes)] = [_walk_commit(reader) for _ in range(count)]
     blocks.begins.append(begin)
     blocks.sizes.append(count)
     reader.skip_tags()
 
 
-def _walk_commit(reader: Reader, blocks: _Blocks) -> tuple[int, int]:
+def _walk_commit(reader: Reader) -> tuple[int, int]:
+    """Where the row and its error begin."""
     begin = reader.position
     reader.skip(_METADATA)
-    size = max(reader.varint() - 1, 0)
-    if size:
-        blocks.metadata.append((reader.position, reader.position + size))
-    reader.skip(size)
+    reader.skip_text()
     error_at = reader.position
     reader.int16()
     reader.skip_tags()

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.responses import Columns
-from adapter.templates import commits_in, offsets_in
+from adapter.responses import Columns, commits_in, offsets_in
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,11 @@ class GroupCommits:
 
 
 def commits_in_bytes(body: bytes) -> dict[str, GroupCommits]:
-    return by_group(commits_in(body)[0])
+    return by_group(commits_in(body))
 
 
 def offsets_in_bytes(body: bytes) -> dict[str, Offsets]:
-    return by_topic(offsets_in(body)[0])
+    return by_topic(offsets_in(body))
 
 
 def by_group(columns: Columns) -> dict[str, GroupCommits]:

@@ -10,7 +10,9 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, Off
 
 from adapter import frames
 from adapter.frames import RawRequest
+from adapter.responses import commits_in, offsets_in
 from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from tests import responses
 from tests.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
 names = st.text(min_size=1, max_size=40)
@@ -161,6 +163,22 @@ def test_a_count_larger_than_the_response_asks_for_no_memory(count: int) -> None
 
     with pytest.raises(MalformedResponse):
         commits_in_bytes(body)
+
+
+def test_responses_with_the_same_partitions_have_the_same_shape_whatever_their_numbers_are() -> None:
+    def commits(offset: int, text: str, topic: str = "orders") -> bytes:
+        row = _Commit(partition_index=0, committed_offset=offset, committed_leader_epoch=0, metadata=text, error_code=0)
+        of_group = _Group(group_id="app", topics=[_Commits(name=topic, partitions=[row])], error_code=0)
+        return bytes(OffsetFetchResponse(throttle_time_ms=0, groups=[of_group], version=8).encode())
+
+    def ends(offset: int, index: int = 0) -> bytes:
+        return responses.list_offsets({"orders": [(index, offset, 0)]})
+
+    of_commits, of_ends = commits_in(commits(7, "")).shape, offsets_in(ends(7)).shape
+    assert commits_in(commits(8, "AQ=="), of_commits).shape is of_commits
+    assert commits_in(commits(8, "", "refunds"), of_commits).shape.topics == ("refunds",)
+    assert offsets_in(ends(8), of_ends).shape is of_ends
+    assert offsets_in(ends(8, index=1), of_ends).shape.partition.tolist() == [1]
 
 
 def test_a_group_that_is_not_found_has_committed_nothing() -> None:
