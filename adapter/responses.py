@@ -24,14 +24,8 @@ Places = NDArray[np.int64]
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 THROTTLE_BYTES = 4
 
-_COMMIT_BYTES = 20
-"""With empty metadata, as nearly every commit has: partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1."""
-_COMMITTED, _METADATA, _ERROR_AFTER_NO_METADATA, _TAGS_AFTER_NO_METADATA = 4, 16, 17, 19
-_EMPTY = 1
-
-_OFFSET_BYTES = 27
-"""Partition 4, error 2, timestamp 8, offset 8, epoch 4, tags 1."""
-_OFFSET_ERROR, _OFFSET, _OFFSET_TAGS = 4, 14, 26
+_NULL, _SEVERAL_BYTES = 0, 0x80
+"""Instead of a length: there is nothing, and the length takes more than this byte."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,53 +79,96 @@ def commits_in(body: bytes, known: Shape | None = None) -> Columns:
     `known`: the shape of the response before, which is used again if it is the same. Raises MalformedResponse.
     """
     with malformed_as_ours():
-        reader, blocks = Reader(body, THROTTLE_BYTES), _Blocks()
+        reader, found = Reader(body, THROTTLE_BYTES), _Found()
         for number in range(reader.count(least_bytes=5)):
-            blocks.groups.append(reader.text())
-            for _ in range(reader.count(least_bytes=3)):
-                blocks.group.append(number)
-                blocks.topics.append(reader.text())
-                _walk_commits(reader, blocks)
-            error = reader.int16()
-            blocks.group_errors.append(NO_ERROR if error == GROUP_NOT_FOUND else error)
+            found.groups.append(reader.text())
+            topics = reader.count(least_bytes=3)
+            found.group += [number] * topics
+            reader.position = found.read_topics(body, reader.position, topics, _COMMIT)
+            found.group_error_at.append(reader.position)
+            reader.skip(_INT16.size)
             reader.skip_tags()
-        return blocks.columns(body, _COMMIT_BYTES, _COMMITTED, _ERROR_AFTER_NO_METADATA, known)
+        columns = found.columns(body, _COMMIT, known)
+    columns.group_error[columns.group_error == GROUP_NOT_FOUND] = NO_ERROR
+    return columns
 
 
 def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
     """A ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
     with malformed_as_ours():
-        reader, blocks = Reader(body, THROTTLE_BYTES), _Blocks()
-        for _ in range(reader.count(least_bytes=3)):
-            blocks.topics.append(reader.text())
-            begin, count = reader.rows(_OFFSET_BYTES)
-            if body[begin + _OFFSET_TAGS : reader.position : _OFFSET_BYTES].count(0) != count:
-                raise MalformedResponse("tagged fields in a row that has none in its version")
-            reader.skip_tags()
-            blocks.begins.append(begin)
-            blocks.sizes.append(count)
-        return blocks.columns(body, _OFFSET_BYTES, _OFFSET, _OFFSET_ERROR, known)
+        reader, found = Reader(body, THROTTLE_BYTES), _Found()
+        topics = reader.count(least_bytes=3)
+        found.read_topics(body, reader.position, topics, _OFFSET)
+        return found.columns(body, _OFFSET, known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """How one partition's row is laid out, in bytes; every row begins with the partition."""
+
+    size: int
+    offset: int
+    error: int
+    metadata: int | None = None
+    """Where the length of a commit's metadata is; the other numbers are those of a row whose metadata is empty."""
+
+
+_COMMIT = _Row(size=20, offset=4, error=17, metadata=16)
+"""Partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1."""
+_OFFSET = _Row(size=27, offset=14, error=4)
+"""Partition 4, error 2, timestamp 8, offset 8, epoch 4, tags 1."""
+_EMPTY = 1
+"""The length of empty metadata."""
 
 
 @dataclass(slots=True)
-class _Blocks:
-    """What has been found so far in walking through a response."""
+class _Found:
+    """What has been read of a response so far."""
 
     groups: list[str] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
+    group_error_at: list[int] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
-    group_errors: list[int] = field(default_factory=list)
+    """Block -> where its first row begins."""
+    sizes: list[int] = field(default_factory=list)
     uneven: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     """Block -> where each row and its error begin, where rows are not all of one length."""
 
-    def columns(self, body: bytes, row_bytes: int, offset: int, error: int, known: Shape | None) -> Columns:
+    def read_topics(self, body: bytes, at: int, count: int, row: _Row) -> int:
+        """Read so many topics and where their rows are; returns where they end.
+
+        Responses have tens of thousands of topics in a cycle, so a length of one byte is read without a call. A length
+        that leads out of the response is an IndexError when the next one is read.
+        """
+        topics, begins, sizes, row_size = self.topics, self.begins, self.sizes, row.size
+        tags, metadata = row.size - 1, row.metadata
+        for _ in range(count):
+            length, begin = body[at], at + 1
+            if not _NULL < length < _SEVERAL_BYTES:
+                length, begin = _length(body, at)
+            end = begin + length - 1
+            topics.append(body[begin:end].decode("utf-8", "surrogateescape"))
+            length, begin = body[end], end + 1
+            if not _NULL < length < _SEVERAL_BYTES:
+                length, begin = _length(body, end)
+            size = length - 1
+            at = begin + size * row_size
+            if body[begin + tags : at : row_size].count(0) != size or (
+                metadata is not None and body[begin + metadata : at : row_size].count(_EMPTY) != size
+            ):
+                self.uneven[len(sizes)], at = _uneven_rows(body, begin, size, row)
+            begins.append(begin)
+            sizes.append(size)
+            at = at + 1 if body[at] == 0 else _after_tags(body, at)
+        return at
+
+    def columns(self, body: bytes, row: _Row, known: Shape | None) -> Columns:
         sizes = np.array(self.sizes, dtype=np.int64)
         first_rows = np.cumsum(sizes) - sizes
         number_in_block = np.arange(int(sizes.sum())) - np.repeat(first_rows, sizes)
-        row_at = np.repeat(np.array(self.begins, dtype=np.int64), sizes) + number_in_block * row_bytes
-        error_at = row_at + error
+        row_at = np.repeat(np.array(self.begins, dtype=np.int64), sizes) + number_in_block * row.size
+        error_at = row_at + row.error
         for block, places in self.uneven.items():
             rows = slice(int(first_rows[block]), int(first_rows[block]) + len(places))
             row_at[rows], error_at[rows] = zip(*places, strict=True)
@@ -142,34 +179,40 @@ class _Blocks:
         shape = Shape(tuple(self.groups), np.array(self.group, np.int32), tuple(self.topics), sizes, partition)
         return Columns(
             shape=known if known is not None and known.tells_of_the_same(shape) else shape,
-            offset=values_at(body, row_at + offset, ">i8").astype(np.int64, copy=False),
+            offset=values_at(body, row_at + row.offset, ">i8").astype(np.int64, copy=False),
             error=values_at(body, error_at, ">i2").astype(np.int16, copy=False),
-            group_error=np.array(self.group_errors, dtype=np.int16),
+            group_error=values_at(body, np.array(self.group_error_at, np.int64), ">i2").astype(np.int16, copy=False),
         )
 
 
-def _walk_commits(reader: Reader, blocks: _Blocks) -> None:
-    """One topic's rows; rows that carry metadata, as Kafka Streams and some others write it, are of any length."""
-    begin, count = reader.rows(_COMMIT_BYTES)
-    end = reader.position
-    has_none = reader.body[begin + _METADATA : end : _COMMIT_BYTES].count(_EMPTY) == count
-    if not (has_none and reader.body[begin + _TAGS_AFTER_NO_METADATA : end : _COMMIT_BYTES].count(0) == count):
-        reader.position = begin
-        blocks.uneven[len(blocks.sizes)] = [_walk_commit(reader) for _ in range(count)]
-    blocks.begins.append(begin)
-    blocks.sizes.append(count)
-    reader.skip_tags()
+def _uneven_rows(body: bytes, at: int, count: int, row: _Row) -> tuple[list[tuple[int, int]], int]:
+    """Where each row and its error begin, and where the rows end: Kafka Streams and some others write metadata."""
+    if row.metadata is None:
+        raise MalformedResponse("tagged fields in a row that has none in its version")
+    reader, places = Reader(body, at), []
+    for _ in range(count):
+        begin = reader.position
+        reader.skip(row.metadata)
+        reader.skip_text()
+        places.append((begin, reader.position))
+        reader.int16()
+        reader.skip_tags()
+    return places, reader.position
 
 
-def _walk_commit(reader: Reader) -> tuple[int, int]:
-    """Where the row and its error begin."""
-    begin = reader.position
-    reader.skip(_METADATA)
-    reader.skip_text()
-    error_at = reader.position
-    reader.int16()
+def _length(body: bytes, at: int) -> tuple[int, int]:
+    """A length plus one, as Kafka writes it, in any number of bytes; and where the name or list itself begins."""
+    reader = Reader(body, at)
+    length = reader.varint()
+    if length == _NULL:
+        raise MalformedResponse("null instead of a name or a list")
+    return length, reader.position
+
+
+def _after_tags(body: bytes, at: int) -> int:
+    reader = Reader(body, at)
     reader.skip_tags()
-    return begin, error_at
+    return reader.position
 
 
 @contextmanager
@@ -215,13 +258,6 @@ class Reader:
         if count * least_bytes > len(self.body) - self.position:
             raise MalformedResponse(f"{count} elements in {len(self.body) - self.position} bytes")
         return count
-
-    def rows(self, row_bytes: int) -> tuple[int, int]:
-        """Where the next elements begin, and how many they are; the place stays behind rows of so many bytes."""
-        count = self.count(least_bytes=row_bytes)
-        begin = self.position
-        self.position += count * row_bytes
-        return begin, count
 
     def text(self, errors: str = "surrogateescape") -> str:
         length = self.varint() - 1
