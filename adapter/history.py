@@ -10,7 +10,7 @@ import re
 import secrets
 import socket
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -18,12 +18,14 @@ from threading import Event, Thread
 
 import pyarrow as pa
 
+from adapter.clock_runs import ClockRuns
 from adapter.history_buffer import Buffer, Waiting, weighed
 from adapter.history_files import Files
 from adapter.history_parquet import encoded
 from adapter.history_rows import Rows, by_hour, rows_of
 from adapter.history_trouble import HistoryUnwritable
 from adapter.metrics import Clock
+from adapter.retention import Retention
 from adapter.sampling import Sample
 from adapter.settings import History as HistorySettings
 from adapter.telemetry import HistoryTelemetry
@@ -47,6 +49,8 @@ class NewFile:
     """A file that is complete but for its way to the location."""
 
     path: str
+    day: str
+    """`YYYY-MM-DD` of its samples."""
     content: pa.Buffer
     rows: int
 
@@ -72,6 +76,10 @@ class History:
         """Rows in neither buffer: being encoded or written."""
         now = clock.monotonic()
         self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
+        self._clock_runs = ClockRuns()
+        self._days_written: set[str] = set()
+        """Those that the retention has not noted yet."""
+        self._retention = Retention(files, settings.retention, clock.monotonic)
         self._told: dict[str, str] = {}
         self._wake, self._ending = Event(), Event()
         self._thread = Thread(target=self._run, name="history", daemon=True)
@@ -133,15 +141,16 @@ class History:
             self._flush_at = now + self._settings.flush_interval
             self._encode()
         self._write()
+        if self._days_written:
+            self._note_days_written()
 
     def _encode(self) -> None:
         taken = self._samples.take()
         self._under_way = sum(each.rows for each in taken)
         try:
-            for own in by_hour(each.sample for each in taken).values():
-                rows = rows_of(own)
-                if rows is not None:
-                    file = self._new_file(rows)
+            for run, samples in self._clock_runs.separated(each.sample for each in taken).items():
+                for rows in filter(None, map(rows_of, by_hour(samples).values())):
+                    file = self._new_file(rows, run)
                     self._under_way -= file.rows
                     self._count_dropped(self._unwritten.add(file))
         finally:
@@ -149,8 +158,9 @@ class History:
             self._count_dropped(self._under_way)
             self._under_way = 0
 
-    def _new_file(self, rows: Rows) -> NewFile:
-        return NewFile(self._names.path_for(rows.first_sample), encoded(rows), len(rows))
+    def _new_file(self, rows: Rows, run: int) -> NewFile:
+        day = f"{EPOCH + timedelta(microseconds=rows.first_sample):%Y-%m-%d}"
+        return NewFile(self._names.path_for(rows.first_sample, run), day, encoded(rows), len(rows))
 
     def _write(self) -> None:
         unwritten = deque(self._unwritten.take())
@@ -174,7 +184,15 @@ class History:
 
     def _write_one(self, file: NewFile) -> None:
         self._files.write(file.path, file.content)
+        self._days_written.add(file.day)
         self._telemetry.count_file(file.rows, file.size)
+
+    def _note_days_written(self) -> None:
+        try:
+            self._retention.note_written(self._days_written)
+            self._days_written.clear()
+        except HistoryUnwritable as error:
+            self._telemetry.count_failure(error.cause)
 
     def _tidy(self) -> None:
         troubles = list(self._troubles_of_tidying())
@@ -184,28 +202,32 @@ class History:
 
     def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
         """A day that cannot be deleted keeps no other one; `close` ends it, and a location that cannot be listed."""
-        for table in TABLES_THAT_AGE:
+        try:
+            tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
+            expired = frozenset(self._retention.expired(_union(tables.values())))
+        except HistoryUnwritable as error:
+            yield error
+            return
+        for act in self._acts_of_tidying(tables, expired):
+            if self._ending.is_set():
+                return
             try:
-                days = list(self._days_to_delete(table))
+                act()
             except HistoryUnwritable as error:
                 yield error
-                return
-            for act in (*(partial(self._delete_day, table, day) for day in days), partial(self._files.tidy, table)):
-                if self._ending.is_set():
-                    return
-                try:
-                    act()
-                except HistoryUnwritable as error:
-                    yield error
+
+    def _acts_of_tidying(
+        self, tables: Mapping[str, Sequence[str]], expired: Collection[str]
+    ) -> Iterator[Callable[[], None]]:
+        for table, days in tables.items():
+            yield from (partial(self._delete_day, table, day) for day in days if day in expired)
+            yield partial(self._files.tidy, table)
+        if any(tables.values()):
+            yield partial(self._retention.note_days, _union(tables.values()))
 
     def _delete_day(self, table: str, day: str) -> None:
         self._files.delete_day(table, day)
         logger.info("history: %s of %s deleted, which are beyond the retention", table, day)
-
-    def _days_to_delete(self, table: str) -> Iterator[str]:
-        """Days whose last moment is beyond the retention."""
-        last = datetime.fromtimestamp(self._clock.time(), UTC) - timedelta(seconds=self._settings.retention)
-        return (day for day in self._files.days(table) if day < last.date().isoformat())
 
     def _count_dropped(self, rows: int) -> None:
         if rows:
@@ -220,21 +242,26 @@ class History:
                 logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
 
 
+def _union(days: Iterable[Iterable[str]]) -> frozenset[str]:
+    return frozenset().union(*days)
+
+
 class FileNames:
-    """No two files of all writers of a location have the same name."""
+    """No two files of all writers of a location have the same name, and none has samples of two runs of the clock."""
 
     def __init__(self, writer: str) -> None:
         self.writer = writer
         self._given: deque[int] = deque(maxlen=1000)
 
-    def path_for(self, first_sample: int) -> str:
+    def path_for(self, first_sample: int, clock_run: int = 1) -> str:
         """`first_sample` in microseconds since the epoch: it names the hour and the file."""
         stamp = first_sample
         while stamp in self._given:  # a clock that was set back
             stamp += 1
         self._given.append(stamp)
         folder = f"{EPOCH + timedelta(microseconds=first_sample):date=%Y-%m-%d/hour=%H}"
-        return f"{SAMPLES}/{folder}/{self.writer}-{stamp_text(stamp)}.parquet"
+        writer = self.writer if clock_run == 1 else f"{self.writer}-clock{clock_run}"
+        return f"{SAMPLES}/{folder}/{writer}-{stamp_text(stamp)}.parquet"
 
 
 def stamp_text(microseconds: int) -> str:

@@ -9,6 +9,7 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 import shutil
 import time
 from collections.abc import Iterator
@@ -38,6 +39,9 @@ class Files(Protocol):
     def write(self, path: str, content: pa.Buffer) -> None:
         """A whole file that outlives the machine's power; replaces one of the same name. Raises HistoryUnwritable."""
 
+    def read(self, path: str) -> bytes | None:
+        """A whole file; None: there is none. Raises HistoryUnwritable."""
+
     def days(self, table: str) -> list[str]:
         """`YYYY-MM-DD` of the table's days, and of nothing else that lies there. Raises HistoryUnwritable."""
 
@@ -62,7 +66,8 @@ class Folder:
 
     def write(self, path: str, content: pa.Buffer) -> None:
         target = self._root / path
-        unfinished = target.with_name(f".{target.name}.tmp")
+        # Several writers may replace one file at the same time.
+        unfinished = target.with_name(f".{secrets.token_hex(4)}-{target.name}.tmp")
         with translated(target.parent):
             self._make(target.parent)
             try:
@@ -73,6 +78,13 @@ class Folder:
                 with contextlib.suppress(OSError):
                     unfinished.unlink(missing_ok=True)
                 raise
+
+    def read(self, path: str) -> bytes | None:
+        with translated(self._root):
+            try:
+                return (self._root / path).read_bytes()
+            except FileNotFoundError:
+                return None
 
     def days(self, table: str) -> list[str]:
         with translated(self._root):
@@ -157,6 +169,14 @@ class BucketFolder:
     def write(self, path: str, content: pa.Buffer) -> None:
         with translated(self._bucket), self._files().open_output_stream(self._at(path)) as stream:
             stream.write(content)
+
+    def read(self, path: str) -> bytes | None:
+        with translated(self._bucket):
+            try:
+                with self._files().open_input_stream(self._at(path)) as stream:
+                    return bytes(stream.read())
+            except FileNotFoundError:
+                return None
 
     def days(self, table: str) -> list[str]:
         with translated(self._bucket):

@@ -228,7 +228,7 @@ class History(SettingsPart):
     flush_interval: Annotated[Seconds, Field(ge=10, le=3600)] = 300.0
     """Seconds between two files: what a crash may lose, against the number of files."""
     retention: Annotated[Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0
-    """How long days are kept, in seconds: whole days go, in UTC."""
+    """How long a day (UTC) is kept after its last sample, in seconds for which adapters ran."""
 
     @model_validator(mode="after")
     def _belongs_to_a_location(self) -> Self:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from adapter.retention import LEDGER, Ledger
 from adapter.sampling import NOT_ASKED, Sample
 from adapter.snapshot import Cause, Layout, State, nothing_observed
 from tests import samples
@@ -56,11 +57,20 @@ def read_back(content: pa.Buffer) -> list[dict[str, Any]]:
     return rows
 
 
+def ledger(days_ago: Mapping[str, float]) -> dict[str, pa.Buffer]:
+    """As adapters leave it in a location: date -> for how many days they have run since it was written to."""
+    written = {day: 1e7 - 86_400 * ago for day, ago in days_ago.items()}
+    made = Ledger(running_seconds=1e7, last_written=written)
+    return {LEDGER: pa.py_buffer(made.model_dump_json().encode())}
+
+
 @dataclass
 class FakeFiles:
     """A location in memory; `trouble`: the error that every use of it meets."""
 
     written: dict[str, pa.Buffer] = field(default_factory=dict)
+    others: dict[str, pa.Buffer] = field(default_factory=dict)
+    """What is beside the samples."""
     trouble: Exception | None = None
     tables: Mapping[str, list[str]] = field(default_factory=dict)
     """Table -> its days."""
@@ -71,7 +81,12 @@ class FakeFiles:
     def write(self, path: str, content: pa.Buffer) -> None:
         self.attempts += 1
         self._fail()
-        self.written[path] = content
+        (self.written if path.startswith("samples/") else self.others)[path] = content
+
+    def read(self, path: str) -> bytes | None:
+        self._fail()
+        content = self.others.get(path)
+        return content.to_pybytes() if content is not None else None
 
     def days(self, table: str) -> list[str]:
         self._fail()

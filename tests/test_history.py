@@ -15,8 +15,8 @@ from adapter.snapshot import NO_LAYOUT
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.processes import wait_until
 from tests import samples
-from tests.histories import SAMPLED, FakeFiles, read_back, sample
-from tests.samples import EPOCH, SteppedClock
+from tests.histories import SAMPLED, FakeFiles, ledger, read_back, sample
+from tests.samples import SteppedClock
 from tests.test_telemetry import samples_of
 
 FULL = HistoryUnwritable("no_space", "/history: No space left on device")
@@ -155,8 +155,8 @@ def test_an_early_flush_makes_room_before_the_interval_is_over(monkeypatch: pyte
 
 def test_days_beyond_the_retention_go_samples_before_what_is_made_of_them() -> None:
     days = ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-18"]
-    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days[:1], "hourly": days}), retention="1d")
-    assert stamp_text(round(EPOCH * 1e6)).startswith("20261118T1")
+    kept = ledger({"2026-11-15": 2.5, "2026-11-16": 1.5, "2026-11-17": 0.5, "2026-11-18": 0})
+    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days[:1], "hourly": days}, others=kept), retention="1d")
     rig.round_after(1)
 
     assert rig.files.deleted == [("samples", "2026-11-15"), ("samples", "2026-11-16"), ("deltas", "2026-11-15")]
@@ -164,7 +164,8 @@ def test_days_beyond_the_retention_go_samples_before_what_is_made_of_them() -> N
 
 def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptureFixture) -> None:
     days = ["2026-11-15", "2026-11-16"]
-    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days}), retention="1d")
+    kept = ledger(dict.fromkeys(days, 2))
+    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days}, others=kept), retention="1d")
     delete = rig.files.delete_day
 
     def delete_all_but_one(table: str, day: str) -> None:
@@ -187,7 +188,7 @@ def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptu
 
 def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
     days = ["2026-11-14", "2026-11-15", "2026-11-16"]
-    rig = Rig(FakeFiles(tables={"samples": days}), retention="1d")
+    rig = Rig(FakeFiles(tables={"samples": days}, others=ledger(dict.fromkeys(days, 2))), retention="1d")
     is_deleting = threading.Event()
     delete = rig.files.delete_day
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -199,6 +200,32 @@ def test_what_dead_writers_left_is_deleted_after_a_day_and_nothing_else(tmp_path
     assert sorted(path.name for path in (tmp_path / "samples").iterdir()) == [".git", "date=2026-11-18"]
 
 
+def test_a_file_that_was_written_can_be_read(tmp_path: Path) -> None:
+    files = Folder(tmp_path)
+    files.write("_retention.json", pa.py_buffer(b"first"))
+    files.write("_retention.json", pa.py_buffer(b"second"))
+
+    assert files.read("_retention.json") == b"second"
+    assert files.read("another.json") is None
+    assert Folder(tmp_path / "missing").read("_retention.json") is None
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "_retention.json").mkdir()
+
+    with pytest.raises(HistoryUnwritable, match="Is a directory"):
+        Folder(tmp_path).read("_retention.json")
+
+
+def test_writers_that_replace_one_file_at_the_same_time_leave_one_of_theirs(tmp_path: Path) -> None:
+    contents = [bytes([number]) * 100_000 for number in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda one: Folder(tmp_path).write("_retention.json", pa.py_buffer(one)), contents * 4))
+
+    assert Folder(tmp_path).read("_retention.json") in contents
+    assert everything_in(tmp_path) == ["_retention.json"]
+
+
 def test_a_writer_that_is_killed_leaves_only_what_readers_do_not_see(tmp_path: Path) -> None:
     """Killed between the write and the rename: where a crash leaves most."""
     script = (
@@ -234,6 +261,15 @@ def test_a_bucket_has_days_that_can_be_deleted(store: FakeStore) -> None:
     files.delete_day("samples", "2026-11-17")  # another writer was faster
     assert files.days("samples") == ["2026-11-19"]
     assert f"history/{PATH.replace('-18', '-19')}" in store.objects
+
+
+def test_a_file_in_a_bucket_can_be_read(store: FakeStore) -> None:
+    files = files_at("s3://lag/history")
+    files.write("_retention.json", pa.py_buffer(b"first"))
+
+    assert files.read("_retention.json") == b"first"
+    assert files.read("another.json") is None
+    assert store.objects == {"history/_retention.json": b"first"}
 
 
 def test_a_bucket_that_is_gone_is_told(store: FakeStore) -> None:
