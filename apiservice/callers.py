@@ -226,8 +226,10 @@ class _KeptAnswers(Generic[Key, Answer]):
 
     def recall(self, key: Key) -> Answer | None:
         """The kept answer, if there is one."""
-        answer = self._good.get(key)
-        return self._bad.get(key) if answer is None else answer
+        try:
+            return self._good[key]  # `get` would look twice
+        except KeyError:
+            return self._bad.get(key)
 
     async def ask(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
         """The kept answer, or that of the review; ReviewUnavailable is not kept, so that the next one asks again."""

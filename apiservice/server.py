@@ -310,10 +310,13 @@ class _Protocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        for begin in range(0, len(data), PIECE):
-            self._feed(data[begin : begin + PIECE])
-            if self.transport.is_closing():
-                return
+        if len(data) <= PIECE:
+            self._feed(data)
+        else:
+            for begin in range(0, len(data), PIECE):
+                self._feed(data[begin : begin + PIECE])
+                if self.transport.is_closing():
+                    return
         if self._deadline is None and (self._stage is not None or self.cycle.response_complete):
             # A request has begun, or what came between two requests has stopped uvicorn's timer.
             seconds = self._limits.body if self._stage is _Stage.BODY else self._limits.head
@@ -335,15 +338,13 @@ class _Protocol(HttpToolsProtocol):
         super().on_message_begin()
         self._stage = _Stage.HEAD
         self._head_bytes = self._piece
-        self.scope["state"].update(peer=self._peer, connection=self)
+        self.scope["state"] = {"peer": self._peer, "connection": self}
 
     def on_headers_complete(self) -> None:
         self._stop_deadline()
         self._stage = _Stage.BODY
-        self._refuse_if(len(self.url) > LONGEST_PATH and len(self.url.partition(b"?")[0]) > LONGEST_PATH, "path")
-        # A head that begins after another request is counted from the next piece on.
-        self._refuse_if(self._head_bytes > LONGEST_HEAD - PIECE and self._size_of_head() > LONGEST_HEAD, "head")
-        self._refuse_if(len(self.pipeline) >= MOST_PIPELINED, "queue of requests")
+        if self._head_bytes > PIECE or self.pipeline:
+            self._check_head()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
@@ -381,14 +382,18 @@ class _Protocol(HttpToolsProtocol):
             self._refusal = "The request's head is too long."
             self.send_400_response("")
 
-    def _size_of_head(self) -> int:
-        """Bytes of the request line and the headers, their separators and ends of lines included."""
-        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-
-    def _refuse_if(self, is_too_long: bool, what: str) -> None:  # noqa: FBT001 - the condition is what the name ends with
-        if is_too_long:
-            self._refusal = f"The request's {what} is too long."
-            raise _RequestRefused(self._refusal)
+    def _check_head(self) -> None:
+        """Stop the parser if the head is complete and too long, or too many requests wait for their turn."""
+        head = len(self.url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
+        sizes = {
+            "path": (len(self.url.partition(b"?")[0]), LONGEST_PATH),
+            "head": (head, LONGEST_HEAD),
+            "queue of requests": (len(self.pipeline), MOST_PIPELINED),
+        }
+        for what, (size, most) in sizes.items():
+            if size > most:
+                self._refusal = f"The request's {what} is too long."
+                raise _RequestRefused(self._refusal)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

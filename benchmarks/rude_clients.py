@@ -20,6 +20,9 @@ SLOW_BYTE_SECONDS = 0.9
 RECONNECT_SECONDS = 0.01
 IDLE_AT_ONCE = 20
 LENGTH = 60 * 1024
+CONTEXT = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+CONTEXT.check_hostname = False
+CONTEXT.verify_mode = ssl.CERT_NONE
 METRIC = b"/apis/external.metrics.k8s.io/v1beta1/namespaces/a/kafka_consumergroup_lag"
 
 
@@ -41,10 +44,7 @@ def _request(target: bytes, headers: bytes = b"") -> bytes:
 
 @contextlib.asynccontextmanager
 async def _connection(port: int) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=CONTEXT)
     try:
         yield reader, writer
     finally:
