@@ -1,7 +1,7 @@
 """The Kubernetes API server: reviews of tokens and permissions, and the ConfigMap that says whom to believe.
 
-The only `import kubernetes`. Its client carries connections and credentials; requests and replies stay plain JSON,
-because the client's models for the three kinds used here would cost memory and say no more.
+The only `import kubernetes`. Reviews use the client's own models. The ConfigMap stays plain JSON, as importing the
+client's CoreV1Api takes 80 MB, and its watch is our own, as the client's does not end when it is stopped.
 """
 
 import asyncio
@@ -15,7 +15,20 @@ from typing import Any, TypeVar
 
 import urllib3
 from kubernetes import config
-from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.client import (
+    ApiClient,
+    ApiException,
+    AuthenticationV1Api,
+    AuthorizationV1Api,
+    Configuration,
+    V1NonResourceAttributes,
+    V1ResourceAttributes,
+    V1SubjectAccessReview,
+    V1SubjectAccessReviewSpec,
+    V1TokenReview,
+    V1TokenReviewSpec,
+    V1TokenReviewStatus,
+)
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError
@@ -23,6 +36,8 @@ from apiservice.access import Attributes, Caller, Lane
 from apiservice.authentication import ClusterUnreachable, Data
 
 Answer = TypeVar("Answer")
+Status = TypeVar("Status")
+Review = TypeVar("Review", V1TokenReview, V1SubjectAccessReview)
 Json = dict[str, Any]
 """A Kubernetes object. `Any`, because each kind has another shape and every field is read with a default."""
 
@@ -33,6 +48,7 @@ _load_service_account: Callable[..., None] = config.load_incluster_config
 REVIEW_SECONDS = 3.0
 LANE_THREADS = 4  # as many reviews of one lane are under way at once
 WATCH_SECONDS = 240  # then the API server ends the watch and everything is read anew, whatever was missed
+_RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "subresource", "name")
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
 # The Role that is shipped for this allows list and watch of this one name only.
 _ONE_NAME = ("fieldSelector", "metadata.name=extension-apiserver-authentication")
@@ -54,28 +70,31 @@ class Cluster:
         self._client.user_agent = "kafka-lag-adapter"
         # Started with the first review of their lane.
         self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
+        self._authentication = AuthenticationV1Api(self._client)
+        self._authorization = AuthorizationV1Api(self._client)
         self._watch: urllib3.BaseHTTPResponse | None = None
         self._is_interrupted = False
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
         """Whom a bearer token belongs to; None: it is not good. ClusterUnreachable."""
-        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        return _caller_of(await self._review(lane, "/apis/authentication.k8s.io/v1/tokenreviews", review))
+        review = V1TokenReview(
+            api_version="authentication.k8s.io/v1", kind="TokenReview", spec=V1TokenReviewSpec(token=token)
+        )
+        answer = await self._asked(lane, self._authentication.create_token_review, review)
+        return _caller_of(_given(answer.status))
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
         """Whether this caller may do this, and the authorizer's reason, perhaps empty. ClusterUnreachable."""
-        review = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SubjectAccessReview",
-            "spec": _subject(caller) | _action(attributes),
-        }
-        status = await self._review(lane, "/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
-        is_allowed = status.get("allowed") is True and status.get("denied") is not True
-        return is_allowed, str(status.get("reason") or "")
+        review = V1SubjectAccessReview(
+            api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=_wish(caller, attributes)
+        )
+        answer = await self._asked(lane, self._authorization.create_subject_access_review, review)
+        status = _given(answer.status)
+        return bool(status.allowed and not status.denied), status.reason or ""
 
     def read_authentication(self) -> tuple[Data | None, str]:
         """See `AuthenticationSource`."""
-        reply = _object(self._send("GET", _CONFIG_MAPS, query=[_ONE_NAME]))
+        reply = _object(self._send([_ONE_NAME], REVIEW_SECONDS))
         items = reply.get("items") or []
         version = str((reply.get("metadata") or {}).get("resourceVersion") or "")
         return (_data(items[0]) if items else None), version
@@ -83,7 +102,7 @@ class Cluster:
     def follow_authentication(self, version: str) -> Iterator[Data]:
         """See `AuthenticationSource`."""
         query = [_ONE_NAME, ("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", str(WATCH_SECONDS))]
-        self._watch = self._send("GET", _CONFIG_MAPS, query=query, timeout_seconds=WATCH_SECONDS + 10)
+        self._watch = self._send(query, WATCH_SECONDS + 10)
         try:
             for line in _lines(self._watch) if not self._is_interrupted else ():
                 event = _json(line)
@@ -108,39 +127,28 @@ class Cluster:
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _review(self, lane: Lane, path: str, review: Json) -> Json:
-        """The status of a review, within the deadline, also while all threads of its lane wait for the API server."""
+    async def _asked(self, lane: Lane, create: Callable[..., Review], review: Review) -> Review:
+        """The review with its status, within the deadline, also while all threads of its lane wait for an answer."""
+
+        def ask() -> Review:
+            return _calling(lambda: create(review, _request_timeout=(REVIEW_SECONDS, REVIEW_SECONDS)), repeat=1)
+
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(REVIEW_SECONDS):
-                return await loop.run_in_executor(self._threads[lane], self._status_of, path, review)
+                return await loop.run_in_executor(self._threads[lane], ask)
         except TimeoutError as error:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {REVIEW_SECONDS} s") from error
 
-    def _status_of(self, path: str, review: Json) -> Json:
-        status = _object(self._send("POST", path, body=review)).get("status")
-        if not isinstance(status, dict):
-            raise ClusterUnreachable(f"the Kubernetes API server answered {path} without a status")
-        return status
-
-    def _send(
-        self,
-        method: str,
-        path: str,
-        *,
-        query: list[tuple[str, str]] | None = None,
-        body: Json | None = None,
-        timeout_seconds: float = REVIEW_SECONDS,
-    ) -> urllib3.BaseHTTPResponse:
-        """A reply whose status is 2xx, its body still to be read."""
+    def _send(self, query: list[tuple[str, str]], timeout_seconds: float) -> urllib3.BaseHTTPResponse:
+        """The answer to a request for ConfigMaps, its status 2xx and its body still to be read."""
 
         def send() -> urllib3.BaseHTTPResponse:
             request = self._client.param_serialize(
-                method,
-                path,
+                "GET",
+                _CONFIG_MAPS,
                 query_params=query,
-                header_params={"Accept": "application/json", "Content-Type": "application/json"},
-                body=body,
+                header_params={"Accept": "application/json"},
                 auth_settings=["BearerToken"],
             )
             timeouts = (REVIEW_SECONDS, timeout_seconds)
@@ -149,7 +157,8 @@ class Cluster:
 
         response = _calling(send, repeat=1)
         if not 200 <= response.status < 300:
-            raise ClusterUnreachable(f"the Kubernetes API server answered {path} with {_refusal(response)}")
+            body = _calling(lambda: response.data).decode("utf-8", "replace")
+            raise ClusterUnreachable(_refusal(ApiException(response.status, response.reason, body=body)))
         return response
 
 
@@ -170,29 +179,31 @@ def connect(kubeconfig: Path | None) -> Cluster:
     return Cluster(configuration)
 
 
-def _subject(caller: Caller) -> Json:
-    subject: Json = {"user": caller.name, "groups": list(caller.groups)}
-    if caller.uid:
-        subject["uid"] = caller.uid
-    if caller.extra:
-        subject["extra"] = {key: list(values) for key, values in caller.extra}
-    return subject
+def _wish(caller: Caller, attributes: Attributes) -> V1SubjectAccessReviewSpec:
+    named = {name: getattr(attributes, name) or None for name in _RESOURCE_ATTRIBUTES}
+    path = V1NonResourceAttributes(path=attributes.path, verb=attributes.verb)
+    return V1SubjectAccessReviewSpec(
+        user=caller.name,
+        uid=caller.uid or None,
+        groups=list(caller.groups),
+        extra={key: list(values) for key, values in caller.extra} or None,
+        resource_attributes=V1ResourceAttributes(**named) if attributes.group else None,
+        non_resource_attributes=None if attributes.group else path,
+    )
 
 
-def _action(attributes: Attributes) -> Json:
-    if not attributes.group:
-        return {"nonResourceAttributes": {"path": attributes.path, "verb": attributes.verb}}
-    names = ("verb", "namespace", "group", "version", "resource", "subresource", "name")
-    return {"resourceAttributes": {name: value for name in names if (value := getattr(attributes, name))}}
+def _given(status: Status | None) -> Status:
+    if status is None:
+        raise ClusterUnreachable("the Kubernetes API server answered a review without a status")
+    return status
 
 
-def _caller_of(status: Json) -> Caller | None:
-    user = status.get("user") or {}
-    if status.get("authenticated") is not True or not user.get("username"):
+def _caller_of(status: V1TokenReviewStatus) -> Caller | None:
+    user = status.user
+    if not status.authenticated or user is None or not user.username:
         return None
-    extra = tuple((str(key), tuple(values)) for key, values in sorted((user.get("extra") or {}).items()))
-    groups = tuple(user.get("groups") or ())
-    return Caller(name=str(user["username"]), uid=str(user.get("uid") or ""), groups=groups, extra=extra)
+    extra = tuple((key, tuple(values)) for key, values in sorted((user.extra or {}).items()))
+    return Caller(name=user.username, uid=user.uid or "", groups=tuple(user.groups or ()), extra=extra)
 
 
 def _calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
@@ -203,8 +214,10 @@ def _calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
         if repeat:
             return _calling(call, repeat - 1)
         raise ClusterUnreachable(_unreachable(error)) from error
-    # ConfigException: the token's file has gone; ValueError: a connection that another thread shut down.
-    except (urllib3.exceptions.HTTPError, ApiException, config.ConfigException, OSError, ValueError) as error:
+    except ApiException as error:
+        raise ClusterUnreachable(_refusal(error)) from error
+    # ConfigException: the token's file has gone; ValueError: an answer that is not what was asked for.
+    except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
         raise ClusterUnreachable(_unreachable(error)) from error
 
 
@@ -220,7 +233,7 @@ def _object(response: urllib3.BaseHTTPResponse) -> Json:
     return _json(_calling(lambda: response.data))
 
 
-def _json(text: bytes) -> Json:
+def _json(text: bytes | str) -> Json:
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -243,10 +256,10 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         yield from (line for line in lines if line.strip())
 
 
-def _refusal(response: urllib3.BaseHTTPResponse) -> str:
+def _refusal(error: ApiException) -> str:
     """The status and, if the body is a Kubernetes `Status`, its message."""
     try:
-        message = _object(response).get("message")
+        message = _json(error.body or b"").get("message")
     except ClusterUnreachable:
         message = None
-    return f"{response.status}: {message}" if message else str(response.status)
+    return f"the Kubernetes API server answered {error.status}: {message or error.reason}"
