@@ -57,13 +57,13 @@ class ObjectStore:
     def start(self) -> None:
         """Starts the process and waits until it answers. It finds what it kept before.
 
-        Without its --keep-alive, with which it misreads the request that follows a PUT with a trailing checksum.
+        Without its --keep-alive, with which it misreads the request that follows a PUT with a trailing checksum; and
+        without its --sidecar, which replaces an object and what is known of it one after the other.
         """
         arguments = ["--port", f"127.0.0.1:{self.port}", "--region", REGION, "--quiet"]
         arguments += ["--iam-dir", str(self.home / "accounts")]
         keys = {"ROOT_ACCESS_KEY": OWNER.access_key, "ROOT_SECRET_KEY": OWNER.secret_key}
-        backend = ["posix", "--sidecar", str(self.home / "metadata"), str(self.home / "buckets")]
-        command = [str(object_store_binary()), *arguments, *backend]
+        command = [str(object_store_binary()), *arguments, "posix", str(self.home / "buckets")]
         self.process = start("object store", command, log=self.home / "log", env=keys)
         wait_until(self._is_listening, "the object store to listen", START_TIMEOUT_SECONDS, alive=[self.process])
 
@@ -79,7 +79,7 @@ class ObjectStore:
 @contextlib.contextmanager
 def object_store(home: Path) -> Iterator[ObjectStore]:
     """Runs a server and ends it with the block. Raises RigError where it does not start; its log is in `home`."""
-    for name in ("buckets", "metadata", "accounts"):
+    for name in ("buckets", "accounts"):
         (home / name).mkdir(parents=True)
     users = {STRANGER.access_key: {"access": STRANGER.access_key, "secret": STRANGER.secret_key, "role": "user"}}
     (home / "accounts" / "users.json").write_text(json.dumps({"accessAccounts": users}))

@@ -45,7 +45,8 @@ def asked(*command: str) -> tuple[int, str]:
 
 
 def content_of(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    there = (path for path in root.rglob("*") if path.is_file() and not path.relative_to(root).parts[0].startswith("."))
+    return {str(path.relative_to(root)): path.read_bytes() for path in there}
 
 
 def random_history() -> list[Written]:

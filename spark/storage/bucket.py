@@ -37,6 +37,8 @@ KINDS = {
     "json": "application/json",
 }
 """By the ends of names: a browser shows such objects instead of saving them."""
+REPLACEMENTS = 5
+"""Times that an object is read again because it was replaced meanwhile."""
 REFUSALS = {"not_found", "denied"}
 """Causes that another attempt does not help against."""
 
@@ -94,21 +96,19 @@ class BucketFiles:
             self._put(path, stream.getvalue())
 
     def publish(self, staged: str, target: str) -> None:
-        """Each object is replaced by one PUT, the record last. Objects whose names are not among the new ones are
-        deleted first: for a moment rows may be missing, none is there twice."""
+        """The store copies each object: one PUT, and a reader finds the old one or the new one."""
         new, there = self._names_in(staged), self._names_in(target)
-        if there and not new:
+        if not new:
             self.delete(target)
-        for old in set(there) - set(new) if new else ():
+            return
+        for old in sorted(set(there) - set(new)):
             self._delete(f"{target}/{old}", self._store.delete_file)
         for name in in_order(new):
             self._copy(f"{staged}/{name}", f"{target}/{name}")
-        self.delete(staged)
         self._forget_copies()
 
     def replace(self, staged: str, target: str) -> None:
         self._copy(staged, target)
-        self.delete(staged)
 
     def delete(self, path: str) -> None:
         with self._translated():
@@ -165,14 +165,24 @@ class BucketFiles:
 
     def _content(self, path: str, start: int = 0) -> pa.Buffer:
         """The object from `start` to its end. Raises FileNotFoundError where it has been deleted."""
-        with (
-            self._translated(),
-            contextlib.suppress(FileNotFoundError),
-            self._store.open_input_file(self._at(path)) as file,
-        ):
+        for _ in range(REPLACEMENTS):
+            with self._translated(path):
+                content = self._unless_replaced(path, start)
+            if content is not None:
+                return content
+        raise Unreachable(f"{self.shown(path)} was replaced each time that it was read")
+
+    def _unless_replaced(self, path: str, start: int) -> pa.Buffer | None:
+        """pyarrow asks for an object's size, then for so many bytes. None: another object was put there in between."""
+        with self._store.open_input_file(self._at(path)) as file:
+            size = file.size()
             file.seek(start)
-            return file.read_buffer()
-        raise FileNotFoundError(errno.ENOENT, "is not there any more", self.shown(path))
+            content, error = _attempted(file.read_buffer)
+        if self._store.get_file_info(self._at(path)).size != size:
+            return None
+        if error is not None:
+            raise error
+        return content
 
     def _put(self, path: str, content: pa.Buffer) -> None:
         kind = KINDS.get(path.rpartition(".")[2])
@@ -182,11 +192,11 @@ class BucketFiles:
 
     def _copy(self, staged: str, target: str) -> None:
         """Within the store: one PUT without the content."""
-        with self._translated():
+        with self._translated(staged):
             self._store.copy_file(self._at(staged), self._at(target))
 
     def _delete(self, path: str, by: Callable[[str], None]) -> None:
-        with self._translated(), contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(FileNotFoundError), self._translated(path):
             by(self._at(path))
 
     def _copied(self, path: str) -> Path:
@@ -211,10 +221,19 @@ class BucketFiles:
         return f"{self._bucket.root}/{path}" if path else self._bucket.root
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Never raises an OSError: a file that cannot be read for that reason would be taken for a torn one."""
+    def _translated(self, path: str = "") -> Iterator[None]:
+        """The only OSError is that the object is gone: for another one a file would be taken for a torn one."""
         try:
             with translated(self._bucket):
                 yield
         except HistoryUnwritable as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise FileNotFoundError(errno.ENOENT, "is not there any more", self.shown(path)) from error
             raise (Unusable if error.cause in REFUSALS else Unreachable)(str(error)) from error
+
+
+def _attempted(read: Callable[[], pa.Buffer]) -> tuple[pa.Buffer | None, OSError | None]:
+    try:
+        return read(), None
+    except OSError as error:
+        return None, error

@@ -5,14 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from spark.storage.exchange import exchanged
 from spark.storage.lock import locked
-from spark.storage.protocol import RECORD, File, in_order, is_hidden
+from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden
+
+REPLACED = ".replaced-"
+REPLACED_SECONDS = 60
+"""Until a folder that was replaced is deleted, by the next publication after that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +63,18 @@ class LocalFiles:
         written.replace(target)
 
     def publish(self, staged: str, target: str) -> None:
-        """A reader finds the old folder or the new one. The old one stays where the new one was staged."""
+        """A reader finds the old folder or the new one, whole. The old one is set aside, for a reader that has found it
+        and is about to list it."""
         new, old = self.root / staged, self.root / target
+        self._forget_replaced()
         if not new.exists():
             self.delete(target)
         elif not old.exists():
             old.parent.mkdir(parents=True, exist_ok=True)
             new.rename(old)
-        elif not exchanged(new, old):
+        elif exchanged(new, old):
+            self._set_aside(new)
+        else:
             _replace_each(new, old)
 
     def replace(self, staged: str, target: str) -> None:
@@ -74,10 +83,22 @@ class LocalFiles:
 
     def delete(self, path: str) -> None:
         target = self.root / path
-        if target.is_dir():
+        if not target.is_dir():
+            target.unlink(missing_ok=True)
+        elif is_below_hidden(path):
             shutil.rmtree(target)
         else:
-            target.unlink(missing_ok=True)
+            self._set_aside(target)
+
+    def _set_aside(self, folder: Path) -> None:
+        folder.rename(self.root / f"{REPLACED}{time.time_ns()}")
+
+    def _forget_replaced(self) -> None:
+        latest = time.time_ns() - REPLACED_SECONDS * 10**9
+        for name in self.hidden():
+            at = name.removeprefix(REPLACED)
+            if name.startswith(REPLACED) and at.isdigit() and int(at) < latest:
+                shutil.rmtree(self.root / name)
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[Callable[[], None]]:
@@ -110,17 +131,10 @@ class LocalFiles:
 
 
 def _replace_each(new: Path, old: Path) -> None:
-    """Where folders cannot be exchanged: a reader finds each file's old content or its new one. The record comes last;
-    files that have no successor go just before it."""
-    names = [each.name for each in new.iterdir()]
-    for name in in_order(names):
-        if name == RECORD:
-            _delete_others(old, names)
-        (new / name).replace(old / name)
-    _delete_others(old, names)
-
-
-def _delete_others(folder: Path, names: Collection[str]) -> None:
-    for each in folder.iterdir():
+    """Where folders cannot be exchanged. Files that have no successor go first."""
+    names = in_order(each.name for each in new.iterdir())
+    for each in old.iterdir():
         if each.name not in names:
             each.unlink()
+    for name in names:
+        (new / name).replace(old / name)

@@ -8,7 +8,7 @@ process finds its own credentials in its environment. Paths are relative to the 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +18,6 @@ import pyarrow as pa
 
 FOOTER_BYTES = 262_144
 """Enough for the footer of any file of the history; what lies before is never asked for."""
-RECORD = "_inputs.json"
-"""The file that says that its folder is complete, so it is published last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,13 @@ class Files(Protocol):
 
     def publish(self, staged: str, target: str) -> None:
         """Puts the staged folder in the place of the target, which may not exist yet. Where nothing is staged, the
-        target is deleted."""
+        target is deleted. Folders have no folders in them.
+
+        A reader that lists and reads meanwhile finds the target at any time, each of its files once. On this machine it
+        finds one folder or the other, as the two are exchanged at once. In a bucket, and on file systems that cannot do
+        that, files are replaced one after the other, those with hidden names last, and files without a successor are
+        deleted first.
+        """
 
     def replace(self, staged: str, target: str) -> None:
         """Puts a staged file in the place of the target, which may not exist yet."""
@@ -118,9 +122,9 @@ def is_below_hidden(path: str) -> bool:
     return any(map(is_hidden, path.split("/")))
 
 
-def in_order(names: Sequence[str]) -> list[str]:
-    """The order in which a folder's files are published: the record last."""
-    return sorted(names, key=lambda name: (name == RECORD, is_hidden(name), name))
+def in_order(names: Iterable[str]) -> list[str]:
+    """The order in which a folder's files are published: last those that say what it was made from."""
+    return sorted(names, key=lambda name: (name == "_inputs.json", is_hidden(name), name))
 
 
 def pattern_sign(name: str) -> str | None:
