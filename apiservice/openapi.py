@@ -97,7 +97,7 @@ def _values_schema() -> dict[str, Any]:
             "metricName": _TEXT,
             "metricLabels": {"type": "object", "additionalProperties": _TEXT},
             "timestamp": {**_TEXT, "format": "date-time", "description": "When the oldest part was measured."},
-            "value": {**_TEXT, "description": "A quantity, such as 42 or 12k."},
+            "value": {**_TEXT, "description": "A quantity, such as 42."},
         },
     }
     return {

@@ -19,7 +19,6 @@ from adapter.folding import MetricValue
 GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"
 
-_SUFFIXES = ("", "k", "M", "G", "T", "P", "E")
 _LARGEST = 9_223_372_036_854_775
 """The autoscaler counts thousandths in 64 bits: anything above wraps around there."""
 
@@ -74,16 +73,11 @@ def pretty(response: Response) -> Response:
 
 
 def quantity(value: int) -> str:
-    """The number as `resource.Quantity` writes it, thousands as a suffix: 1500 is `1500`, 2000 is `2k`.
+    """The number as a plain integer, which every parser of quantities reads.
 
     Never below zero, and never above what the autoscaler can count.
     """
-    rest, thousands = min(max(value, 0), _LARGEST), 0
-    if rest % 1000:
-        return str(rest)
-    while rest and rest % 1000 == 0 and thousands < len(_SUFFIXES) - 1:
-        rest, thousands = rest // 1000, thousands + 1
-    return f"{rest}{_SUFFIXES[thousands]}"
+    return str(min(max(value, 0), _LARGEST))
 
 
 @lru_cache(maxsize=4096)

@@ -2,7 +2,6 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from fractions import Fraction
 
 import pytest
 from fastapi import Response
@@ -23,48 +22,11 @@ from apiservice.replies import (
 from tests.fakes import Event
 
 LARGEST = 9_223_372_036_854_775
-QUANTITIES = {
-    0: "0",
-    1: "1",
-    42: "42",
-    999: "999",
-    1000: "1k",
-    1001: "1001",
-    1024: "1024",
-    1500: "1500",
-    10_000: "10k",
-    123_000: "123k",
-    1_234_567: "1234567",
-    12_345_000: "12345k",
-    1_000_000: "1M",
-    2_500_000: "2500k",
-    10**9: "1G",
-    10**12: "1T",
-    10**15: "1P",
-    LARGEST: "9223372036854775",
-}
-
-QUANTITY = re.compile(r"([+-]?[0-9]*\.?[0-9]*)(n|u|m||k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][+-]?[0-9]+)")
 
 
-def number_in(text: str) -> Fraction:
-    """The value of any quantity, by the grammar that Kubernetes documents."""
-    found = QUANTITY.fullmatch(text)
-    assert found, text
-    digits, suffix = found[1], found[2]
-    if suffix[:1] in ("e", "E") and len(suffix) > 1 and suffix != "Ei":
-        unit = Fraction(f"1{suffix}")
-    elif suffix.endswith("i"):
-        unit = Fraction(2 ** (10 * "_KMGTPE".index(suffix[0])))
-    else:
-        exponents = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-        unit = Fraction(f"1e{exponents[suffix]}")
-    return Fraction(digits) * unit
-
-
-@pytest.mark.parametrize(("value", "text"), QUANTITIES.items())
-def test_a_quantity_is_written_in_its_canonical_form(value: int, text: str) -> None:
-    assert quantity(value) == text
+@pytest.mark.parametrize("value", [0, 42, 1500, 10_000, 10**15, LARGEST])
+def test_a_quantity_is_a_plain_integer(value: int) -> None:
+    assert quantity(value) == str(value)
 
 
 @pytest.mark.parametrize("value", [-1, -1000, -(2**63)])
@@ -75,19 +37,6 @@ def test_a_negative_number_is_served_as_zero(value: int) -> None:
 @pytest.mark.parametrize("value", [LARGEST + 1, 10**16, 2**63 - 1, 2**64])
 def test_a_number_is_never_more_than_the_autoscaler_can_count(value: int) -> None:
     assert quantity(value) == str(LARGEST)
-
-
-@given(
-    st.one_of(
-        st.integers(0, LARGEST), st.builds(lambda digits, e: digits * 10**e, st.integers(0, 999), st.integers(0, 12))
-    )
-)
-def test_a_quantity_says_exactly_its_number_in_the_shortest_way(value: int) -> None:
-    text = quantity(value)
-
-    assert number_in(text) == value
-    assert re.fullmatch(r"0|[1-9][0-9]*[kMGTPE]?", text)
-    assert value == 0 or not text.rstrip("kMGTPE").endswith("000")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +58,7 @@ def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
         "kind": "ExternalMetricValueList",
         "apiVersion": "external.metrics.k8s.io/v1beta1",
         "metadata": {},
-        "items": [{"metricName": "lag", "metricLabels": labels, "timestamp": "2026-11-21T11:48:29Z", "value": "2k"}],
+        "items": [{"metricName": "lag", "metricLabels": labels, "timestamp": "2026-11-21T11:48:29Z", "value": "2000"}],
     }
 
 
