@@ -211,9 +211,12 @@ class _Server(uvicorn.Server):
             except OSError:  # no file descriptor is left, or the peer went away at once
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
-            protocol = _Protocol(self._connections, self._listener.limits, self.config, self.server_state)
-            protocol.arrival = loop.create_task(self._welcome(peer, protocol))
-            self._connections.add(protocol)
+            self._take(peer)
+
+    def _take(self, peer: socket.socket) -> None:
+        protocol = _Protocol(self._connections, self._listener.limits, self.config, self.server_state)
+        protocol.arrival = asyncio.create_task(self._welcome(peer, protocol))
+        self._connections.add(protocol)
 
     async def _welcome(self, peer: socket.socket, protocol: "_Protocol") -> None:
         """Make the connection and, with TLS, its handshake; whatever goes wrong in it is the peer's."""
@@ -286,21 +289,21 @@ class _Protocol(HttpToolsProtocol):
 
     def recognise(self) -> None:
         """The caller of the request is known: keep the connection as one of theirs, or close it after the answer."""
-        if not self._kept_connections.recognise(self):
+        if not self._kept_connections.recognise(self) and self.cycle is not None:
             self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.is_closing():
             # A peer that does not read would hold up the end of the process by its part of closing TLS.
-            self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+            self._set_deadline(CLOSE_SECONDS)
 
     # What the transport reports
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's own
         super().connection_made(transport)
         self._peer = _chain(transport)
-        self._deadline = self.loop.call_later(self._limits.first_request, transport.abort)
+        self._set_deadline(self._limits.first_request)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._kept_connections.remove(self)
@@ -308,6 +311,8 @@ class _Protocol(HttpToolsProtocol):
         self.resume_writing()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
+        # They lead back here, and strangers could leave such circles faster than they are collected.
+        self.scope = self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
         if len(data) <= PIECE:
@@ -320,7 +325,7 @@ class _Protocol(HttpToolsProtocol):
         if self._deadline is None and (self._stage is not None or self.cycle.response_complete):
             # A request has begun, or what came between two requests has stopped uvicorn's timer.
             seconds = self._limits.body if self._stage is _Stage.BODY else self._limits.head
-            self._deadline = self.loop.call_later(seconds, self.transport.abort)
+            self._set_deadline(seconds)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -356,16 +361,17 @@ class _Protocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         if self.transport.is_closing():
-            self.loop.call_later(self._limits.reading, self.transport.abort)
+            self._set_deadline(self._limits.reading)
 
     # Ours
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for all that its parser refuses
         super().send_400_response(self._refusal)
+        self._set_deadline(self._limits.closing)
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
-        self.loop.call_later(self._limits.closing, self.transport.abort)
+        self._set_deadline(self._limits.closing)
 
     def _feed(self, piece: bytes) -> None:
         self._piece = len(piece)
@@ -394,6 +400,11 @@ class _Protocol(HttpToolsProtocol):
             if size > most:
                 self._refusal = f"The request's {what} is too long."
                 raise _RequestRefused(self._refusal)
+
+    def _set_deadline(self, seconds: float) -> None:
+        """Abort the connection after this time, instead of after what was set before."""
+        self._stop_deadline()
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import gc
 import http.client
 import json
 import logging
@@ -366,6 +367,26 @@ def is_kept_at_last(running: Running, seconds: float = 10.0) -> bool:
         if answer.read() and answer.headers["connection"] is None:
             return True
     return False
+
+
+def test_closed_connections_are_freed_at_once(running: Running) -> None:
+    """Strangers could otherwise make garbage faster than it is collected."""
+    requests = (
+        REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),
+        b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * 1000,
+        b"no HTTP at all\r\n\r\n",
+    )
+    gc.collect()
+    gc.disable()
+    try:
+        for request in requests:
+            assert raw(running.plain, request).startswith(b"HTTP/1.1 ")
+        end = time.monotonic() + 10
+        while any(type(each).__name__ == "_Protocol" for each in gc.get_objects()):
+            assert time.monotonic() < end, "closed connections are still in memory"
+            time.sleep(0.05)
+    finally:
+        gc.enable()
 
 
 def test_a_handshake_under_way_does_not_hold_up_the_end(running: Running) -> None:
