@@ -16,6 +16,7 @@ from adapter.liveness import Liveness
 from adapter.responses import Columns
 from adapter.rows import Absences, Watching, still_committed
 from adapter.snapshot import Cause, Codes, Flags, State
+from adapter.takeovers import Takeovers
 from adapter.wire import (
     COORDINATOR_ABSENT,
     COORDINATOR_LOADING,
@@ -40,8 +41,8 @@ class Part:
     is_accepted: Flags
     """Group of the response -> whether this is the answer that counts for it."""
     received: float
-    is_doubtful: bool
-    """The broker had been silent until a moment ago."""
+    is_doubtful: Flags
+    """Group of the response -> whether the broker was silent a moment ago, or has just taken the group over."""
     batch: int = 0
     """The first round of log ends that was asked for after it."""
 
@@ -71,7 +72,7 @@ class _Found:
 
     node: Codes
     """Of each group: who answered for it; NOBODY while nobody has."""
-    is_doubtful: Flags
+    was_silent: Flags
     """Of each group: whether that broker was silent a moment ago."""
     refused: dict[str, float] = field(default_factory=dict)
     """Group -> when the first broker said that it does not coordinate it."""
@@ -116,6 +117,7 @@ class Commits:
         self._watching = watching
         self._headless: dict[str, int] = {}
         self._plans = CommitPlans()
+        self._takeovers = Takeovers()
         self._incomplete: set[str] = set()
         """Groups with topics that are missing in the last answers."""
         self.directory = Directory()
@@ -165,6 +167,7 @@ class Commits:
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
+        self._takeovers.follow(plan.groups, plan.codes)
         return CommitReading(plan, asked, self._brokers.commits([plan.questions[number] for number in asked]))
 
     def take(self, reading: CommitReading, batch: int) -> list[str]:
@@ -176,7 +179,7 @@ class Commits:
         responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
         parts = [
             self._part(reading, number, responses[number], batch)
-            for number in sorted(responses, key=lambda number: self._is_doubtful(reading.plan, number))
+            for number in sorted(responses, key=lambda number: self._was_silent(reading.plan, number))
         ]
         self._remember(reading, parts)
         reading.parts += parts
@@ -192,6 +195,7 @@ class Commits:
             text = failure.text if failure else f"broker {question.node} is not asked"
             found.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
         self._learn_coordinators(plan, found)
+        self._takeovers.note_lost(_lost(reading))
         headless: dict[str, float] = {}
         if not (has_offsets_topic or self.directory.coordinators):
             headless = self._headless_answers(found.refused, found.problems.keys() | found.named(plan.groups))
@@ -204,7 +208,7 @@ class Commits:
         unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
         return CommitRound(plan.groups, reading.parts, headless, problems, unreported)
 
-    def _is_doubtful(self, plan: CommitPlan, number: int) -> bool:
+    def _was_silent(self, plan: CommitPlan, number: int) -> bool:
         return self._liveness.is_doubtful(plan.questions[number].node)
 
     def _part(self, reading: CommitReading, number: int, answer: Answer[Columns], batch: int) -> Part:
@@ -214,17 +218,19 @@ class Commits:
         learnt = plan.learnt[number]
         if learnt is None or learnt.shape is not columns.shape:
             learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
-        is_doubtful = self._is_doubtful(plan, number)
+        was_silent = self._was_silent(plan, number)
         is_told = learnt.code != NOWHERE
         is_accepted = is_told & (columns.group_error == NO_ERROR)
         is_first = found.node[learnt.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
-        is_better = ~is_first & found.is_doubtful[learnt.code] & (not is_doubtful)
+        is_better = ~is_first & found.was_silent[learnt.code] & (not was_silent)
         is_accepted &= is_first | is_better
         if is_better.any():
             reading.withdraw(learnt.code[is_accepted & is_better])
         accepted = learnt.code[is_accepted]
-        found.node[accepted], found.is_doubtful[accepted] = question.node, is_doubtful
+        found.node[accepted], found.was_silent[accepted] = question.node, was_silent
+        is_doubtful = np.full(len(is_accepted), was_silent)
+        is_doubtful[is_accepted] |= self._takeovers.note_answer(accepted, question.node, answer.received)
         for place in np.flatnonzero(is_told & (columns.group_error != NO_ERROR)).tolist():
             group, error = columns.shape.groups[place], int(columns.group_error[place])
             if error in {NOT_COORDINATOR, COORDINATOR_ABSENT}:
@@ -265,7 +271,7 @@ class Commits:
         unlisted: set[str] = set()
         for part in parts:
             learnt = part.learnt
-            is_plain = not part.is_doubtful and bool(part.is_accepted.all())
+            is_plain = not part.is_doubtful.any() and bool(part.is_accepted.all())
             if is_plain and learnt.remembered_at == self.version:
                 continue
             for place in np.flatnonzero(part.is_accepted).tolist():
@@ -273,7 +279,7 @@ class Commits:
                 if learnt.has_commits[place] and group not in self.directory.groups:
                     unlisted.add(group)
                 # Whom one doubts may have forgotten a topic; a new one is no step backward.
-                forgotten = self.topics.get(group, ()) if part.is_doubtful else ()
+                forgotten = self.topics.get(group, ()) if part.is_doubtful[place] else ()
                 self._remember_group(group, seen, forgotten)
                 known = self.topics[group]
                 if any(known.values()) or len(known) > len(seen):
@@ -295,6 +301,15 @@ class Commits:
             self._incomplete.add(group)
         else:
             self._incomplete.discard(group)
+
+
+def _lost(reading: CommitReading) -> set[str]:
+    """The groups that nobody reported, for another reason than silence."""
+    found, questions = reading.found, reading.plan.questions
+    ended = (number for number, failure in reading.failures.items() if not failure.was_silence)
+    lost = {group for number in ended for group in questions[number].groups}
+    lost |= found.refused.keys() | found.refusing.keys()
+    return lost - found.named(reading.plan.groups) if lost else lost
 
 
 def _absent(topics: Absences) -> set[str]:

@@ -28,7 +28,9 @@ MOST_SECONDS_APART = 0.5
 TOO_FAR_APART = Cause(
     State.UNKNOWN, f"its log end could not be asked for within {MOST_SECONDS_APART:g} s of its commit"
 )
-OLDER_THAN_BEFORE = Cause(State.UNKNOWN, "a broker that has just come back gives older offsets than before")
+OLDER_THAN_BEFORE = Cause(
+    State.UNKNOWN, "a broker that has just come back, or taken over the group, reports older offsets than before"
+)
 
 
 def settled(observed: Observed, before: Snapshot) -> Snapshot:
@@ -70,7 +72,7 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
 
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
-    """A broker that was silent may answer with old offsets for a moment; `is_doubtful`: rows that such a one told."""
+    """A broker that was silent, or a new coordinator, may report old offsets for a moment; `is_doubtful`: its rows."""
     is_older_commit = (observed.commit_cause == 0) & (observed.committed < before.committed)
     is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end)
     is_step_backward = is_doubtful & (before.received > NEVER) & (is_older_commit | is_older_end)

@@ -36,7 +36,7 @@ def with_commits(observed: Observed, layout: Layout, commits: CommitRound, cause
     cause = np.zeros(groups, dtype=np.int32)
     for part in commits.parts:
         received[part.codes] = part.received
-        is_doubtful[part.codes] = part.is_doubtful
+        is_doubtful[part.codes] = part.is_doubtful[part.is_accepted]
     for group, at in commits.headless.items():
         received[layout.codes[group]] = at
     is_unanswered = np.isneginf(received)

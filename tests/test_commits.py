@@ -76,7 +76,7 @@ def told(outcome: CommitRound) -> dict[str, Told]:
     for part in outcome.parts:
         shape = part.columns.shape
         for place in np.flatnonzero(part.is_accepted):
-            found[shape.groups[place]] = Told(part.received, part.is_doubtful)
+            found[shape.groups[place]] = Told(part.received, bool(part.is_doubtful[place]))
         block = np.repeat(np.arange(len(shape.topics)), shape.sizes)
         for row, number in enumerate(block):
             if part.is_accepted[shape.group[number]]:

@@ -3,6 +3,7 @@
 import pytest
 
 from adapter.snapshot import State
+from tests.fake_brokers import Rig
 from tests.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, SILENT_2, kafka, refusal, running
 
 
@@ -142,6 +143,61 @@ def test_steps_backward_of_a_broker_that_was_silent_are_not_believed_for_five_se
     # Ten seconds later it stands by them: someone reset the group.
     rig.run()
     assert rig.lag() == 9 + 19 + 4
+
+
+OLD = {ORDERS_0: 1, ORDERS_1: 1}
+"""Commits of before: smaller ones, and none for partition 2."""
+
+
+def taken_over(rig: Rig) -> None:
+    """Broker 3 coordinates billing now, and reports what it knew as a follower."""
+    rig.kafka.coordinators["billing"] = 3
+    rig.kafka.stale_commits = {3: {"billing": OLD}}
+    rig.run(2)
+
+
+def test_what_a_new_coordinator_reports_is_not_believed_where_it_steps_backward() -> None:
+    rig = running()
+    taken_over(rig)
+    assert rig.lag() == 13
+    assert "taken over the group" in rig.view.snapshot.cause_of(0).text
+
+    rig.kafka.stale_commits.clear()
+    rig.run()
+    assert rig.lag() == 13
+
+
+def test_a_new_coordinator_that_reports_nothing_at_all_takes_no_topic_away() -> None:
+    rig = running()
+    rig.kafka.coordinators["billing"] = 3
+    rig.kafka.stale_commits = {3: {"billing": {}}}
+    rig.run(3)
+    assert rig.lag() == 13
+
+    rig.kafka.stale_commits.clear()
+    rig.run()
+    assert rig.lag() == 13
+
+
+def test_a_coordinator_that_refused_a_group_is_a_new_one_when_it_reports_it_again() -> None:
+    """Leadership may have gone to another broker and back between two cycles."""
+    rig = running()
+    rig.kafka.commit_errors["billing"] = 14
+    rig.run()
+    rig.kafka.commit_errors.clear()
+    rig.kafka.stale_commits = {2: {"billing": OLD}}
+    rig.run()
+
+    assert rig.lag() == 13
+
+
+def test_commits_that_step_backward_are_believed_half_a_minute_after_a_takeover() -> None:
+    """Someone reset the group; its last good row is younger than maxAge until then."""
+    rig = running()
+    taken_over(rig)
+    rig.run(3)
+
+    assert rig.lag() == (10 - 1) + (20 - 1) + 0
 
 
 def test_after_three_cycles_without_any_answer_everything_begins_anew() -> None:

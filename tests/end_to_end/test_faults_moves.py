@@ -68,6 +68,36 @@ def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) ->
     assert watcher.numbers[group] > 0
 
 
+def test_a_new_coordinator_s_old_commits_are_not_served(three_brokers: Kafka) -> None:
+    """It reports them, or none, without an error, until its followers have confirmed the newest: about 0.3 s."""
+    topic = "moves-taken-over"
+    placed_topic(three_brokers, topic, three_brokers.brokers)
+    produce(three_brokers, topic, 100)
+    group = next(group_names(three_brokers, topic, three_brokers.brokers[0], 4))
+    where, nodes = TopicPartition(OFFSETS_TOPIC, offsets_partition(group)), itertools.cycle([2, 3, 1])
+    beside_the_truth: set[int] = set()
+    with (
+        in_process(three_brokers, collection={"groups": {"include": [group]}}) as rig,
+        admin(three_brokers.bootstrap_servers) as client,
+    ):
+
+        def is_read(node: int, lag: int) -> bool:
+            """From that broker, and believed."""
+            outcome = rig.run_once()
+            beside_the_truth.add(rig.lag(group) - lag)
+            return outcome.word == "complete" and rig.cycle._commits.directory.coordinators[group] == node
+
+        for number in range(MOVES):
+            commit(three_brokers, group, {(topic, 0): 10 + number})
+            rig.run_once()
+            first = next(nodes)
+            client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
+            client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
+            wait_until(partial(is_read, first, 90 - number), f"group {group} to be read from {first}", 20)
+
+    assert beside_the_truth == {0}
+
+
 def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafka) -> None:
     """Members are described in every cycle, so also while the one broker stops and the other loads the group."""
     read, left = "moves-read", "moves-left"
