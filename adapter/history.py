@@ -1,6 +1,6 @@
-"""The writer of the offset history: takes each cycle's sample at once, and writes files from a thread of its own.
+"""Writes the offset history: accepts the sample of each cycle at once, and writes files in its own thread.
 
-Imported only where a history is kept: pyarrow comes with it.
+Imported only if a history is kept, because it imports pyarrow.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ logger = logging.getLogger(__name__)
 
 SAMPLES = "samples"
 TABLES_THAT_AGE = (SAMPLES, "deltas", "totals", "partitions")
-"""Those with a row per sample, or per partition and hour. Samples go first: the others are made from them."""
+"""Tables with a row per sample, or per partition and hour. Samples are deleted first: the others are made from them."""
 SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
-"""Most that samples, and encoded files, may take while they wait."""
+"""How much memory waiting samples, and waiting encoded files, may use."""
 EARLY_BYTES = SAMPLE_BYTES // 2
-"""So much is written before its time."""
+"""When samples use this much memory, they are written before the flush interval is over."""
 RETRY_SECONDS = 30.0
 TIDY_SECONDS = 3600.0
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -46,7 +46,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NewFile:
-    """A file that is complete but for its way to the location."""
+    """An encoded file that is not yet in the location."""
 
     path: str
     day: str
@@ -60,7 +60,7 @@ class NewFile:
 
 
 class History:
-    """`append` from any thread; everything else happens in its own, which `close` ends."""
+    """Any thread may call `append`. Everything else runs in the history's own thread, which `close` ends."""
 
     def __init__(
         self, settings: HistorySettings, files: Files, telemetry: HistoryTelemetry, clock: Clock, writer: str
@@ -73,14 +73,14 @@ class History:
         self._samples: Buffer[Waiting] = Buffer(SAMPLE_BYTES)
         self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
         self._under_way = 0
-        """Rows in neither buffer: being encoded or written."""
+        """Rows that are in neither buffer, because they are being encoded or written."""
         now = clock.monotonic()
         self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
         self._clock_runs = ClockRuns()
         self._days_written: set[str] = set()
-        """Those that the retention has not noted yet."""
+        """Days that are not noted in the retention ledger yet."""
         self._retention = Retention(files, settings.retention, clock.monotonic)
-        self._told: dict[str, str] = {}
+        self._logged: dict[str, str] = {}
         self._wake, self._ending = Event(), Event()
         self._thread = Thread(target=self._run, name="history", daemon=True)
         telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
@@ -90,13 +90,13 @@ class History:
         self._thread.start()
 
     def append(self, sample: Sample) -> None:
-        """Keep the sample until it is written; what is oldest goes where there is no room."""
+        """Keep the sample until it is written. If the buffer is full, the oldest rows are dropped."""
         self._count_dropped(self._samples.add(weighed(sample)))
         if self._samples.size > EARLY_BYTES:
             self._wake.set()
 
     def close(self, timeout_seconds: float) -> bool:
-        """Write what is left; False, and a line in the log, if that did not succeed in time."""
+        """Write what is left. Returns False and logs the loss if that did not succeed in time."""
         self._ending.set()
         self._wake.set()
         self._thread.join(timeout_seconds)
@@ -107,14 +107,14 @@ class History:
 
     @property
     def is_hanging(self) -> bool:
-        """After `close`: whether its thread still waits for the location."""
+        """After `close`: whether the thread is still waiting for the location."""
         return self._thread.is_alive()
 
     @property
     def buffered_rows(self) -> int:
         return self._samples.rows + self._unwritten.rows + self._under_way
 
-    # -- in its own thread -----------------------------------------------------------------------
+    # -- in the history's thread -----------------------------------------------------------------
 
     def _run(self) -> None:
         is_last = False
@@ -125,7 +125,7 @@ class History:
             try:
                 self._round(is_last=is_last)
             except Exception:
-                logger.exception("history: writing failed in a way nobody thought of")
+                logger.exception("history: writing failed unexpectedly")
                 self._telemetry.count_failure("unexpected")
 
     def _pause(self) -> float:
@@ -136,7 +136,8 @@ class History:
         now = self._clock.monotonic()
         if now >= self._tidy_at and not is_last:
             self._tidy_at = now + TIDY_SECONDS
-            self._tidy()  # before writing: it may make the room that is needed
+            # Before writing, as it may free the space that is needed.
+            self._tidy()
         if is_last or now >= self._flush_at or self._samples.size > EARLY_BYTES:
             self._flush_at = now + self._settings.flush_interval
             self._encode()
@@ -154,7 +155,7 @@ class History:
                     self._under_way -= file.rows
                     self._count_dropped(self._unwritten.add(file))
         finally:
-            # Nothing is left under way unless something went wrong that nobody thought of.
+            # After an unexpected error there are rows left.
             self._count_dropped(self._under_way)
             self._under_way = 0
 
@@ -165,19 +166,21 @@ class History:
     def _write(self) -> None:
         unwritten = deque(self._unwritten.take())
         self._under_way = sum(file.rows for file in unwritten)
-        # Whatever goes wrong, it is not tried again at once.
+        # Set before the attempt, so that any error delays the next one.
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
             while unwritten:
                 self._write_one(unwritten[0])
                 self._under_way -= unwritten.popleft().rows
-                self._tell("written", f"written to {self._settings.location} as {self._names.writer}", is_good=True)
+                self._log_change(
+                    "written", f"written to {self._settings.location} as {self._names.writer}", is_good=True
+                )
         except HistoryUnwritable as error:
             self._telemetry.count_failure(error.cause)
-            self._tell("written", f"cannot be written, and waits in memory: {error}")
+            self._log_change("written", f"cannot be written, and waits in memory: {error}")
         else:
             self._written_at = self._clock.monotonic()
-            self._told["kept"] = ""
+            self._logged["kept"] = ""
         finally:
             self._under_way = 0
             self._count_dropped(self._unwritten.put_back(unwritten))
@@ -198,10 +201,12 @@ class History:
         troubles = list(self._troubles_of_tidying())
         for trouble in troubles:
             self._telemetry.count_failure(trouble.cause)
-        self._tell("tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "", is_good=not troubles)
+        self._log_change(
+            "tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "", is_good=not troubles
+        )
 
     def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
-        """A day that cannot be deleted keeps no other one; `close` ends it, and a location that cannot be listed."""
+        """A day that cannot be deleted does not stop the deletion of others. `close` does, and a failed listing."""
         try:
             tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
             expired = frozenset(self._retention.expired(_union(tables.values())))
@@ -227,17 +232,17 @@ class History:
 
     def _delete_day(self, table: str, day: str) -> None:
         self._files.delete_day(table, day)
-        logger.info("history: %s of %s deleted, which are beyond the retention", table, day)
+        logger.info("history: deleted %s of %s, which is older than the retention", table, day)
 
     def _count_dropped(self, rows: int) -> None:
         if rows:
             self._telemetry.count_dropped(rows)
-            self._tell("kept", "the oldest rows are being dropped: no room is left for them in memory")
+            self._log_change("kept", "the oldest rows are dropped: the memory for unwritten rows is full")
 
-    def _tell(self, subject: str, text: str, *, is_good: bool = False) -> None:
-        """One line when something changes."""
-        if self._told.get(subject, "") != text:
-            self._told[subject] = text
+    def _log_change(self, subject: str, text: str, *, is_good: bool = False) -> None:
+        """Log one line when something changes."""
+        if self._logged.get(subject, "") != text:
+            self._logged[subject] = text
             if text:
                 logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
 
@@ -247,7 +252,7 @@ def _union(days: Iterable[Iterable[str]]) -> frozenset[str]:
 
 
 class FileNames:
-    """No two files of all writers of a location have the same name, and none has samples of two runs of the clock."""
+    """Names files: no two writers of a location use the same name, and no file mixes samples of two clock runs."""
 
     def __init__(self, writer: str) -> None:
         self.writer = writer
@@ -256,7 +261,7 @@ class FileNames:
     def path_for(self, first_sample: int, clock_run: int = 1) -> str:
         """`first_sample` in microseconds since the epoch: it names the hour and the file."""
         stamp = first_sample
-        while stamp in self._given:  # a clock that was set back
+        while stamp in self._given:  # the clock was set back
             stamp += 1
         self._given.append(stamp)
         folder = f"{EPOCH + timedelta(microseconds=first_sample):date=%Y-%m-%d/hour=%H}"
@@ -270,6 +275,6 @@ def stamp_text(microseconds: int) -> str:
 
 
 def writer_name() -> str:
-    """Of this process: the pod's or machine's name, and a random part for the next process in it."""
+    """A name for this process: the name of the pod or machine, and a random part, so that the next process differs."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()).strip("-")[:63]
     return f"{host or 'adapter'}-{secrets.token_hex(4)}"

@@ -1,6 +1,6 @@
-"""What waits to be written, within bounds: samples as they were handed over, and encoded files that could not go out.
+"""Bounded queues of what waits to be written: samples as the cycles produced them, and encoded files.
 
-An encoded row takes 8 bytes, a sample's row 60: while a store is away, files are what is kept.
+An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Item = TypeVar("Item", bound=Weighed)
 
 
 class Buffer(Generic[Item]):
-    """A queue of at most so many bytes; what is oldest goes first, and its rows are counted. For any threads."""
+    """A thread-safe queue of limited size in bytes. If it is full, the oldest items are dropped and counted."""
 
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
@@ -38,14 +38,14 @@ class Buffer(Generic[Item]):
         self.rows = 0
 
     def add(self, item: Item) -> int:
-        """Rows that had to go for it, its own where it is too large by itself."""
+        """Returns how many rows were dropped to make room, which may include its own."""
         with self._lock:
             self._items.append(item)
             self._count(item, 1)
             return self._shed()
 
     def put_back(self, items: Iterable[Item]) -> int:
-        """At the front, in their order, what had been taken; rows that had to go for them."""
+        """Put items that were taken back to the front, in their order. Returns how many rows were dropped for them."""
         with self._lock:
             for item in reversed(list(items)):
                 self._items.appendleft(item)
@@ -53,7 +53,7 @@ class Buffer(Generic[Item]):
             return self._shed()
 
     def take(self) -> list[Item]:
-        """Everything, oldest first; nothing of it is in the buffer any more."""
+        """Remove and return all items, oldest first."""
         with self._lock:
             taken = list(self._items)
             self._items.clear()
@@ -76,7 +76,7 @@ class Buffer(Generic[Item]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waiting:
-    """A sample in the buffer, weighed when it came."""
+    """A sample in the buffer; its size is computed once."""
 
     sample: Sample
     size: int

@@ -1,5 +1,5 @@
-"""The columns of the offset history, each described once: the writer's schema and Spark's are both built from here, and
-the tables that are made from it describe theirs by the same `Column` and `Type`.
+"""The columns of the offset history, each described once. The schemas of the writer and of Spark are both built from
+them, and the tables that are made from the history describe their columns with the same `Column` and `Type`.
 
 Files: `<location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet`, one row per group, topic,
 partition and sample. Names that begin with `.` or `_` are not part of the history.
@@ -12,12 +12,11 @@ from enum import StrEnum
 
 VERSION = 1
 VERSION_KEY = "kafka_lag_adapter.contract"
-"""Key of each file's Parquet metadata; its value is the version as text."""
+"""Key in the Parquet metadata of each file; the value is the version as text."""
 
 
 class Type(StrEnum):
-    """Of a column's values. The history has texts (written with a dictionary: they repeat), times and numbers of the
-    first three kinds."""
+    """Type of a column's values. Texts are written with a dictionary, because they repeat."""
 
     TIME = "timestamp, microseconds, UTC"
     TEXT = "string"

@@ -1,6 +1,6 @@
-"""Where the history's files lie: a folder of this machine, or a bucket. A reader never meets half a file in either.
+"""Where the files of the history are: a local folder or a bucket. Readers never see half a file in either.
 
-Paths are relative to the location, with `/` between their parts. Trouble is HistoryUnwritable, whatever it came from.
+Paths are relative to the location, with `/` between their parts. Every error is raised as HistoryUnwritable.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
 BEING_DELETED = re.compile(r"\.date=\d{4}-\d{2}-\d{2}\.deleted")
 UNFINISHED = re.compile(r"\..+\.parquet\.tmp")
 UNFINISHED_SECONDS = 86_400.0
-"""After so long nobody is still writing a temporary file."""
+"""After this time a temporary file is not being written any more."""
 NOTHING_TO_SYNC = {errno.EINVAL, errno.ENOTSUP}
-"""What file systems say that know no fsync of folders, SMB's among them."""
+"""Errors of file systems that do not support fsync of folders, such as SMB."""
 
 
 class Files(Protocol):
     """A location."""
 
     def write(self, path: str, content: pa.Buffer) -> None:
-        """A whole file that outlives the machine's power; replaces one of the same name. Raises HistoryUnwritable."""
+        """Write or replace a whole file so that it survives a power failure. Raises HistoryUnwritable."""
 
     def read(self, path: str) -> bytes | None:
-        """A whole file; None: there is none. Raises HistoryUnwritable."""
+        """The content of a file; None if it does not exist. Raises HistoryUnwritable."""
 
     def days(self, table: str) -> list[str]:
-        """`YYYY-MM-DD` of the table's days, and of nothing else that lies there. Raises HistoryUnwritable."""
+        """The days of the table as `YYYY-MM-DD`; other entries are ignored. Raises HistoryUnwritable."""
 
     def delete_day(self, table: str, day: str) -> None:
-        """Raises HistoryUnwritable; a day that is gone is no trouble."""
+        """Delete a day of the table, which may be gone already. Raises HistoryUnwritable."""
 
     def tidy(self, table: str) -> None:
-        """Delete what processes that died left behind. Raises HistoryUnwritable."""
+        """Delete what killed processes left behind. Raises HistoryUnwritable."""
 
 
 def files_at(location: str) -> Files:
-    """By the settings' `location`. Touches nothing yet."""
+    """The location of the settings. Nothing is opened yet."""
     bucket = bucket_at(location)
     return Folder(Path(location)) if bucket is None else BucketFolder(bucket)
 
 
 class Folder:
-    """A folder of this machine; made where it is missing."""
+    """A local folder, created if it is missing."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -95,11 +95,12 @@ class Folder:
         return _days_among(found)
 
     def delete_day(self, table: str, day: str) -> None:
-        """At once for readers: they look at no name with a dot in front."""
+        """Readers ignore names that begin with a dot, so for them the day is deleted at once."""
         folder = self._root / table / f"date={day}"
         hidden = folder.with_name(f".{folder.name}.deleted")
         with translated(folder):
-            _remove_folder(hidden)  # a writer that was killed over it left some: nothing can be renamed to that
+            # A writer that was killed may have left it, and a folder that is not empty cannot be replaced.
+            _remove_folder(hidden)
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(hidden)
             _remove_folder(hidden)
@@ -114,7 +115,7 @@ class Folder:
                     _delete_unfinished(hour)
 
     def _make(self, folder: Path) -> None:
-        """Each new folder is written down in the one above it, or a crash might lose it with all its files."""
+        """Sync the parent of each new folder; otherwise a crash could lose the folder with all its files."""
         if folder.is_dir():
             return
         self._make(folder.parent)
@@ -141,7 +142,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Another writer may be at it too."""
+    """Another writer may be deleting it, too."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)
 
@@ -152,7 +153,7 @@ def _folders(folder: Path) -> Iterator[Path]:
 
 
 def _delete_unfinished(folder: Path) -> None:
-    """Another writer may delete a file, or the folder, meanwhile."""
+    """Another writer may delete a file, or the folder, at the same time."""
     with contextlib.suppress(FileNotFoundError):
         for entry in list(os.scandir(folder)):
             if UNFINISHED.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > UNFINISHED_SECONDS:
@@ -160,7 +161,7 @@ def _delete_unfinished(folder: Path) -> None:
 
 
 class BucketFolder:
-    """A prefix in a bucket: an object is there as a whole or not at all, so nothing is ever renamed."""
+    """A prefix in a bucket. An object is either complete or absent, so nothing is renamed."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
@@ -188,12 +189,12 @@ class BucketFolder:
             self._files().delete_dir(self._at(f"{table}/date={day}"))
 
     def tidy(self, table: str) -> None:
-        """Nothing: unfinished uploads are no objects."""
+        """Does nothing: unfinished uploads are not objects."""
 
     def _files(self) -> fs.FileSystem:
-        """Made at the first use: that may ask the network who we are."""
+        """Opened at the first use, because that may need the network to find credentials."""
         if self._made is None:
-            self._made = opened(self._bucket)  # tried again from here, after others had a turn
+            self._made = opened(self._bucket)
         return self._made
 
     def _at(self, path: str) -> str:

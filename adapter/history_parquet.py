@@ -1,4 +1,4 @@
-"""Rows of the history -> the bytes of a Parquet file, by the contract."""
+"""Rows of the history -> the bytes of a Parquet file, as the contract defines it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ TYPES = {
     Type.FLOAT32: pa.float32(),
 }
 SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is_nullable) for column in SAMPLES])
-# In a file sorted by series an offset changes little from row to row; what is constant or repeats is best as a number
-# of repetitions of a place in a dictionary.
+# In a file that is sorted by series, offsets change little from row to row. Columns that repeat are run-length encoded
+# through a dictionary.
 ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start"), "DELTA_BINARY_PACKED")
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
 
 def encoded(rows: Rows) -> pa.Buffer:
-    """A whole file in memory: 8 bytes a row or less."""
+    """A whole file in memory, at most about 8 bytes per row."""
     sink = pa.BufferOutputStream()
-    # Without Arrow's own schema beside Parquet's: one less thing that readers may understand differently.
+    # Without Arrow's own schema beside that of Parquet, so that all readers use the same one.
     with parquet.ParquetWriter(
         sink,
         SCHEMA,
@@ -44,7 +44,7 @@ def encoded(rows: Rows) -> pa.Buffer:
 
 
 def table_of(rows: Rows) -> pa.Table:
-    """The rows with the contract's schema."""
+    """The rows with the schema of the contract."""
     arrays = [_array(column, rows.columns[column.name], rows) for column in SAMPLES]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
@@ -57,7 +57,7 @@ def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
 
 
 def _texts(names: Sequence[str]) -> pa.Array:
-    """A group's id may be any bytes; those that are no text are written as escapes: `\\udcff`."""
+    """A group id may be any bytes; those that are not text are written as escapes: `\\udcff`."""
     texts = [name.encode("utf-8", "backslashreplace") for name in names]
     offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(texts), pa.py_buffer(offsets), pa.py_buffer(b"".join(texts)))

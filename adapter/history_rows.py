@@ -1,6 +1,6 @@
-"""What cycles handed over -> rows of the history, as columns; every file has the rows of one hour, sorted by series.
+"""Samples of cycles -> rows of the history, as columns. Every file has the rows of one hour, sorted by series.
 
-Numbers are null where they are negative, names where their code is: offsets, times and counts never are.
+A negative number, or a negative code of a name, is null: valid offsets, times, counts and codes are never negative.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Order = NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Rows of the history: the contract's columns by their names."""
+    """Rows of the history, as the columns of the contract by name."""
 
     columns: Mapping[str, Numbers]
-    """Times in microseconds since the epoch; names as places in `names`."""
+    """Times are microseconds since the epoch; names are indexes into `names`."""
     names: Mapping[str, Sequence[str]]
     """Column of names -> the names."""
 
@@ -46,13 +46,13 @@ class Rows:
         return int(self.columns["sampled_at"].min())
 
     def chosen(self, rows: NDArray[Any]) -> Rows:
-        """`rows`: flags, or places in the order that is wanted."""
+        """`rows`: flags, or indexes in the desired order."""
         return Rows({name: column[rows] for name, column in self.columns.items()}, self.names)
 
 
 def rows_of(samples: Iterable[Sample]) -> Rows | None:
-    """All rows, sorted by cluster, group, topic, partition and time; None where there are none."""
-    # By time as well: the clock may have been set back.
+    """All rows, sorted by cluster, group, topic, partition and time; None if there are none."""
+    # Sorted by time as well, because the clock may have been set back.
     ordered = sorted((s for s in samples if len(s.layout)), key=lambda sample: (sample.cluster, sample.sampled_at))
     clusters = [_of_cluster(list(own)) for _, own in groupby(ordered, key=lambda sample: sample.cluster)]
     return joined(clusters) if clusters else None
@@ -67,13 +67,13 @@ def _of_cluster(samples: list[Sample]) -> Rows:
 
 
 def by_series(rows: Rows) -> Order:
-    """The order by cluster, group, topic, partition and time; names must be sorted."""
+    """The order by cluster, group, topic, partition and time. `names` must be sorted."""
     keys = ("sampled_at", "partition", "topic", "group", "cluster")
     return np.lexsort([rows.columns[key] for key in keys])
 
 
 def _of_layout(samples: list[Sample]) -> Rows:
-    """Samples of one layout, which is sorted by series: transposed, they are too."""
+    """The rows of samples of one layout. A layout is sorted by series, so the transposed columns are, too."""
     layout, count = samples[0].layout, len(samples)
 
     def series(values: Numbers) -> Numbers:
@@ -115,13 +115,13 @@ def _of_layout(samples: list[Sample]) -> Rows:
 
 
 def _microseconds(seconds: NDArray[np.float64], to_epoch: float = 0.0) -> NDArray[np.int64]:
-    """NULL where nothing was ever received."""
+    """NULL if nothing was ever received."""
     known = np.isfinite(seconds)
     return np.where(known, np.rint((np.where(known, seconds, 0.0) + to_epoch) * MICROSECONDS), NULL).astype(np.int64)
 
 
 def _generations(layout: Layout) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """The topic ids, and which of them each topic has."""
+    """The topic ids, and the index of each topic's id."""
     ids = sorted({generation for generation in layout.generations.values() if generation is not None})
     code = {generation: at for at, generation in enumerate(ids)}
     codes = [code.get(layout.generations[topic] or "", NULL) for topic in layout.topics]
@@ -129,7 +129,7 @@ def _generations(layout: Layout) -> tuple[tuple[str, ...], NDArray[np.int32]]:
 
 
 def joined(blocks: Sequence[Rows]) -> Rows:
-    """One after another, their names made one sorted list."""
+    """The blocks one after another, with one sorted list of names for all."""
     if len(blocks) == 1:
         return blocks[0]
     names = {name: sorted({each for block in blocks for each in block.names[name]}) for name in NAMES}
@@ -143,7 +143,7 @@ def joined(blocks: Sequence[Rows]) -> Rows:
 
 def _recoded(block: Rows, name: str, names: Sequence[str]) -> Numbers:
     places = {each: at for at, each in enumerate(names)}
-    # One more at the end, where the code of null points.
+    # The code of null, -1, refers to the last entry.
     table = np.array([*(places[each] for each in block.names[name]), NULL], dtype=np.int32)
     recoded: Numbers = table[block.columns[name]]
     return recoded

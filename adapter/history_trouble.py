@@ -1,4 +1,4 @@
-"""What a location of the history may meet with: whatever the system or a provider's library says, in our words."""
+"""Errors of a history location: what the system or the library of a provider reports, as our own error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PROVIDERS_WORDS = {
 
 
 class HistoryUnwritable(AdapterError):
-    """`cause`: a word for metrics; the text says more."""
+    """`cause` is a word for metrics; the text has the details."""
 
     def __init__(self, cause: str, text: str) -> None:
         super().__init__(text)
@@ -43,7 +43,7 @@ class HistoryUnwritable(AdapterError):
 
 @contextlib.contextmanager
 def translated(place: object) -> Iterator[None]:
-    """Raises HistoryUnwritable, which names the place, for errors of the system and of pyarrow."""
+    """Turn errors of the system and of pyarrow into HistoryUnwritable, which names the place."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -52,7 +52,7 @@ def translated(place: object) -> Iterator[None]:
 
 
 def _cause_of(error: OSError | pa.ArrowException) -> str:
-    """Providers' libraries give no number, only words."""
+    """The libraries of providers report no error number, only text."""
     number = getattr(error, "errno", None)
     said = (cause for words, cause in PROVIDERS_WORDS.items() if words in str(error))
     return CAUSES.get(number, "other") if number else next(said, "other")

@@ -1,6 +1,6 @@
 """The members of the groups, and the topics they read: a topic that nobody reads any more must not keep pods running.
 
-A describe request covers groups of one kind, so a broker that coordinates several kinds is asked for one after another.
+A describe request covers groups of one kind. A broker that coordinates several kinds is asked about one at a time.
 
 A description is trusted while it describes the group as it is. Where the next one fails (the coordinator returns an
 error, the group is rebalancing, subscriptions cannot be read), the last good description is kept, but it is outdated
@@ -23,12 +23,12 @@ DESCRIBE_SECONDS = 60.0
 DOUBT_SECONDS = 2 * DESCRIBE_SECONDS
 """How long an outdated description is still used: a rebalance usually ends earlier."""
 GROUPS_PER_REQUEST = 1000
-"""So that decoding one answer does not hold up the cycle; groups beyond that are described a minute later."""
+"""Bounds the time that decoding one answer takes. The remaining groups are described a minute later."""
 HEAD_START_SECONDS = 90.0
-"""How much earlier a kind is described that has new or outdated groups; bounded, so that no kind waits indefinitely."""
+"""How much earlier new and outdated groups, and their kinds, are described. Bounded, so that the others get a turn."""
 EMPTY_SECONDS = 15.0
-"""A coordinator that has just taken over may call a group Empty, without an error, for some tenths of a second. So a
-listing must say it again, and listings come every 30 s."""
+"""A new coordinator may report a group as Empty for some tenths of a second, without an error. So two listings that are
+at least this far apart must agree; groups are listed every 30 s."""
 NEVER, STILL_HOLDS, NOT_EMPTY = float("-inf"), float("inf"), float("inf")
 
 
@@ -39,15 +39,15 @@ class _Group:
     asked_at: float = NEVER
     members: int | None = None
     topics: frozenset[str] = frozenset()
-    """What the members read, as the group was last described as Stable; empty: it never was."""
+    """What the members read, by the last description of the group as Stable; empty if there was none."""
     described_at: float = NEVER
     """When that description was received."""
     outdated_since: float = STILL_HOLDS
-    """When something first showed that it may no longer hold."""
+    """When the first sign was seen that the description may no longer be true."""
     gone_as: Kind | None = None
-    """The kind as which the coordinator does not know the group."""
+    """The kind for which the coordinator reported that no such group exists."""
     empty_since: float = NOT_EMPTY
-    """When the first listing called it Empty, of those in a row that do."""
+    """When the first of consecutive listings reported the group as Empty."""
 
     def outdated(self, now: float) -> _Group:
         return replace(self, outdated_since=min(self.outdated_since, now))
@@ -66,13 +66,13 @@ class Members:
         self._known: dict[str, _Group] = {}
         self._directory = Directory()
         self.topics_read: Mapping[str, frozenset[str]] = {}
-        """Group -> the topics that some member is subscribed to or assigned, as the group was last described as Stable;
-        the same object while nothing changes."""
+        """Group -> the topics that some member is subscribed to or assigned, by the last description of the group as
+        Stable; the same object while nothing changes."""
         self.described_at: Mapping[str, float] = {}
         """Group in `topics_read` -> when that description was received."""
         self.counts: Mapping[str, int] = {}
-        """Group -> how many members it had when last described; 0: its coordinator calls it Empty; absent: not known.
-        Replaced, never changed."""
+        """Group -> the number of its members when it was last described; 0 if its coordinator reports it as Empty;
+        absent if it is not known. Replaced, never changed."""
 
     def in_doubt(self) -> dict[str, float]:
         """The groups whose description has been outdated for too long -> when it was received."""
@@ -109,7 +109,7 @@ class Members:
         self._publish()
 
     def _follow_group(self, group: str, standing: Standing, before: Standing | None, now: float) -> None:
-        """A group that is missing in a listing may only be moving, so what is known of it stays."""
+        """A group that is missing in a listing may only be moving to another coordinator, so it is kept."""
         known, is_listed = self._known[group], group in self._directory.listed
         if is_listed and (known.gone_as is standing.kind or _is_empty(known, standing, now)):
             del self._known[group]
@@ -121,7 +121,7 @@ class Members:
     # -- what descriptions say -------------------------------------------------------------------
 
     def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
-        """Kind -> the brokers to ask -> groups; every broker at most once."""
+        """Kind -> the brokers to ask -> groups. Every broker occurs at most once."""
         waiting: dict[int, dict[Kind, list[str]]] = {}
         for group, standing in directory.standings.items() if due else ():
             node = directory.coordinators.get(group)

@@ -1,7 +1,7 @@
-"""Pure: which rows a cycle wants, and how the settings treat them.
+"""Pure: which rows a cycle needs, and how the settings treat them.
 
-A group's rows are all partitions of every topic it has a commit for, and of the topics that a rule or a named metric
-gives for it.
+The rows of a group are all partitions of the topics that it has a commit for, and of the topics that a rule or a named
+metric lists for it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from adapter.settings import Isolation, Rule, Settings
 from adapter.snapshot import NEVER, Flags, Layout
 
 CYCLES_BEFORE_DROPPED = 3
-"""So many answers running must lack a topic before its commits are believed to be gone: one proves nothing."""
+"""How many consecutive answers must lack a topic until its commits are treated as gone: one proves nothing."""
 
 NO_TOPICS: frozenset[str] = frozenset()
 
 Absences = Mapping[str, int]
-"""Topic -> in how many answers running the group's commits for it were missing."""
+"""Topic -> how many consecutive answers lacked the group's commits for it."""
 
 
 class Watching:
-    """The settings' view of one cluster: what is given for a group by its name, and which rule fits it."""
+    """The settings that concern one cluster: which rule applies to a group, and what is listed for it by name."""
 
     def __init__(self, settings: Settings, cluster: str) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Watching:
         self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
 
     def rule_for(self, group: str) -> Rule | None:
-        """The first rule that fits the group."""
+        """The first rule that matches the group."""
         return self._given_for(group).rule
 
     def forget_others(self, groups: Collection[str]) -> None:
@@ -53,17 +53,17 @@ class Watching:
         self._given = {group: self._given[group] for group in groups if group in self._given}
 
     def topics_given_by_name(self, group: str) -> frozenset[str]:
-        """Topics that count for the group whether Kafka knows it or not, and that are never stale."""
+        """Topics that count for the group even if Kafka does not know it, and that are never stale."""
         return self._given_for(group).topics_by_name
 
     def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
-        """Topics without which the group has no value. A rule names no cluster: it means the one that has the group."""
+        """Topics without which the group has no value. A rule names no cluster: it applies where the group is."""
         if self._is_only_cluster or is_known:
             return self.topics_given_by_name(group)
         return self.by_metrics.get(group, NO_TOPICS)
 
     def given_topics(self, group: str) -> frozenset[str]:
-        """Those, and the ones of a rule that fits the group by a regular expression."""
+        """The topics given by name, and those of a rule that matches the group by a regular expression."""
         return self._given_for(group).topics
 
     def _given_for(self, group: str) -> _Given:
@@ -80,7 +80,7 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What the settings say of one group."""
+    """What the settings contain for one group."""
 
     rule: Rule | None
     topics_by_name: frozenset[str]
@@ -88,7 +88,7 @@ class _Given:
 
 
 def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
-    """Their union; the same object where one of them adds nothing, so that groups share their rule's topics."""
+    """Their union; the same object if one of them adds nothing, so that groups share the topics of their rule."""
     if one >= other:
         return one
     return one | other if one else other
@@ -97,9 +97,10 @@ def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
 def still_committed(
     known: Absences, seen: Collection[str], forgotten: Collection[str] = (), *, can_vanish: bool
 ) -> Absences:
-    """A group's committed topics after an answer with `seen`; `can_vanish`: it is listed, so its answers are whole.
+    """The committed topics of a group after an answer with `seen`.
 
-    `forgotten`: known topics that stay as they were where they are not seen.
+    `can_vanish`: the group is listed, so its answers are complete. `forgotten`: known topics that are kept as they were
+    although they are not in `seen`.
     """
     if forgotten:
         return known if known.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **known}
@@ -112,7 +113,7 @@ def still_committed(
 
 
 def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
-    """How the rules treat every row; `members_read`: group -> the topics its members read, where that is known."""
+    """How the rules treat each row; `members_read`: group -> the topics that its members read, if known."""
     columns = _Columns(layout)
     for group, span in layout.spans.items():
         rule = watching.rule_for(group)
@@ -132,9 +133,9 @@ def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, 
 def updated_treatment(
     treatment: Treatment, movement: Movement, described_at: Mapping[str, float], in_doubt: Collection[str]
 ) -> Treatment:
-    """The treatment of this cycle: a topic whose commits moved after the group was described is read by somebody.
+    """The treatment in this cycle: a topic whose commits moved after the description of the group is being read.
 
-    `described_at`: the groups that `members_read` has -> when; `in_doubt`: those of which it may no longer be true.
+    `described_at`: group in `members_read` -> when it was described; `in_doubt`: groups whose description may be wrong.
     """
     rows, layout = np.flatnonzero(treatment.is_abandoned), movement.layout
     if not len(rows):

@@ -1,4 +1,4 @@
-"""The rows that stand from cycle to cycle: which there are, how rules treat them, and the newest known of each."""
+"""The rows that are kept from cycle to cycle: which there are, how rules treat them, and the last good values."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ class StandingRows:
         self._described = treatment_of(NO_LAYOUT, watching, {})
         self.treatment = self._described
         self.is_committed_only = self._isolation_column(NO_LAYOUT)
-        """Whether a row's end is that of read_committed."""
+        """Whether the log end of a row is that of read_committed."""
 
     @property
     def layout(self) -> Layout:
-        """The same object while the same rows stand."""
+        """The same object while the rows do not change."""
         return self.snapshot.layout
 
     def lay_out(
         self, commits: Commits, shares: Shares, topology: Topology, topics_read: Mapping[str, frozenset[str]]
     ) -> Layout:
-        """The rows of this cycle; `topics_read`: as in `treatment_of`."""
+        """The rows of this cycle; `topics_read` is `members_read` of `treatment_of`."""
         known, versions = self._laid_out_for, (commits.version, shares.version)
         if known is None or known[0] != versions or known[1] is not topology:
             self._laid_out_for = (versions, topology)
@@ -76,7 +76,7 @@ class StandingRows:
     def treat(
         self, observed: Observed, shares: Shares, described_at: Mapping[str, float], in_doubt: Collection[str]
     ) -> None:
-        """Decide what counts in this cycle; `described_at` and `in_doubt` as in `updated_treatment`."""
+        """Decide which rows count in this cycle; `described_at` and `in_doubt` are those of `updated_treatment`."""
         progress = with_share_starts(observed.committed, self.layout, shares.newest)
         self._movement = self._movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
         self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
@@ -106,7 +106,7 @@ class StandingRows:
         return needed
 
     def residue(self, directory: Directory, now: float) -> Flags | None:
-        """Rows of which only a transaction's marker is left; None: no rule asks for that."""
+        """Rows with nothing left but the marker of a transaction; None if no rule sets read_committed."""
         if not self.is_committed_only.any():
             return None
         standings = directory.standings
