@@ -15,9 +15,10 @@ from adapter.location import Bucket
 CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
 
 
-def opened(bucket: Bucket, attempts: int = 1) -> fs.FileSystem:
+def opened(bucket: Bucket, attempts: int = 1, request_seconds: float | None = None) -> fs.FileSystem:
     """May ask the network which identity this process has; raises what the system and pyarrow raise."""
-    return {"s3": _s3, "gs": _gcs, "abfss": _azure}[bucket.scheme](bucket, attempts)
+    seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
+    return {"s3": _s3, "gs": _gcs, "abfss": _azure}[bucket.scheme](bucket, attempts, seconds)
 
 
 def s3_endpoint() -> str | None:
@@ -31,22 +32,22 @@ def azure_keys() -> dict[str, str]:
     return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
 
 
-def _s3(_bucket: Bucket, attempts: int) -> fs.FileSystem:
+def _s3(_bucket: Bucket, attempts: int, seconds: float) -> fs.FileSystem:
     return fs.S3FileSystem(
         endpoint_override=s3_endpoint(),
         connect_timeout=CONNECT_SECONDS,
-        request_timeout=REQUEST_SECONDS,
+        request_timeout=seconds,
         background_writes=False,
         allow_delayed_open=True,  # a small file is one PUT, not an upload in parts
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=attempts),
     )
 
 
-def _gcs(_bucket: Bucket, _attempts: int) -> fs.FileSystem:
-    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=REQUEST_SECONDS))
+def _gcs(_bucket: Bucket, _attempts: int, seconds: float) -> fs.FileSystem:
+    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=seconds))
 
 
-def _azure(bucket: Bucket, _attempts: int) -> fs.FileSystem:
+def _azure(bucket: Bucket, _attempts: int, _seconds: float) -> fs.FileSystem:
     account, _, domain = bucket.host.partition(".dfs.")
     return fs.AzureFileSystem(
         account,

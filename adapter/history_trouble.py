@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import textwrap
 from collections.abc import Iterator
 
 import pyarrow as pa
@@ -32,6 +33,9 @@ PROVIDERS_WORDS = {
     "NOT_FOUND": "not_found",
 }
 
+LONGEST = 300
+"""Characters of what a provider's library says: some add a page of advice."""
+
 
 class HistoryUnwritable(AdapterError):
     """`cause` is a word for metrics; the text has the details."""
@@ -47,7 +51,7 @@ def translated(place: object) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        words = getattr(error, "strerror", None) or " ".join(str(error).split())
+        words = getattr(error, "strerror", None) or textwrap.shorten(str(error), LONGEST, placeholder=" …")
         raise HistoryUnwritable(_cause_of(error), f"{place}: {words}") from error
 
 

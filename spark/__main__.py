@@ -23,7 +23,7 @@ from spark.figures import formatting
 from spark.pipeline.compact import DEFAULT_LIMITS, Limits, Outcome, compact
 from spark.report.build import report, requested
 from spark.shutdown import Ending
-from spark.storage.location import files_at
+from spark.storage.location import reached
 
 BRIEF_BYTES = 8_000_000
 """About a million rows: what is done before a second compiler of the JVM would pay for itself."""
@@ -51,7 +51,7 @@ def compact_command(
     now = datetime.now(UTC)
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         by_spark = bool(master) or is_submitted()
-        files = files_at(history)
+        files = reached(history)
         limits = Limits(in_memory=0) if by_spark else DEFAULT_LIMITS
         outcome = compact(files, session, _time(until) or now, now, say, ending.check, limits, session.expect)
         _tell(outcome, say)
@@ -74,7 +74,7 @@ def report_command(
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
     with _running(Machine(master, driver_memory)) as (session, say, ending):
         request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
-        files = files_at(history)
+        files = reached(history)
         session.expect(sum(file.size for file in files.listed("totals", 2)))
         if is_submitted():
             session()  # what starts applications takes one that never has a session for a failed one

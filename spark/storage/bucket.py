@@ -39,6 +39,8 @@ KINDS = {
 """By the ends of names: a browser shows such objects instead of saving them."""
 REPLACEMENTS = 5
 """Times that an object is read again because it was replaced meanwhile."""
+PROBE_SECONDS = 5.0
+"""A store that is silent for so long when a run begins is given up."""
 REFUSALS = {"not_found", "denied"}
 """Causes that another attempt does not help against."""
 
@@ -57,6 +59,13 @@ class BucketFiles:
     @property
     def at_once(self) -> int:
         return AT_ONCE
+
+    def probe(self) -> bool:
+        with self._translated():
+            found = opened(self._bucket, request_seconds=PROBE_SECONDS).get_file_info(self._bucket.root).type
+        if found is fs.FileType.File:
+            raise Unusable(f"{self._bucket} is an object, not a prefix")
+        return found is not fs.FileType.NotFound
 
     def exists(self, path: str = "") -> bool:
         with self._translated():

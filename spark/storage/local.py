@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from spark.errors import Unusable
 from spark.storage.exchange import exchanged
 from spark.storage.lock import locked
 from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden
@@ -27,6 +28,17 @@ class LocalFiles:
     @property
     def at_once(self) -> int:
         return 1
+
+    def probe(self) -> bool:
+        try:
+            os.scandir(self.root).close()
+        except FileNotFoundError:
+            return False
+        except NotADirectoryError as error:
+            raise Unusable(f"{self.root} is not a folder") from error
+        except OSError as error:
+            raise Unusable(f"{self.root} cannot be read: {error.strerror}") from error
+        return True
 
     def exists(self, path: str = "") -> bool:
         return (self.root / path).exists()

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spark.errors import Unusable
-from spark.storage.location import bucket_in, files_at
+from spark.storage.location import answer_of, bucket_in, files_at
 from spark.storage.protocol import Files
 
 
@@ -68,8 +68,8 @@ class BucketOutput:
     files: Files
 
     def prepare(self) -> None:
-        """A store that refuses or is away is told here; whether it may be written only shows when it is."""
-        self.files.hidden()
+        """Whether it may be written only shows when it is."""
+        answer_of(self.files)
 
     def publish(self, documents: Mapping[str, str]) -> None:
         """Each file is one PUT: a reader meets an old file or a new one, never half of one."""
