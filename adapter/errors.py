@@ -1,4 +1,4 @@
-"""What can go wrong, in our own words; `apiservice.status` turns it into HTTP, `__main__` into exit statuses.
+"""What can go wrong, in our own words; `apiservice.http.status` turns it into HTTP, `__main__` into exit statuses.
 
 AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2

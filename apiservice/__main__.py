@@ -107,7 +107,7 @@ def certificates(
     for flag, name in (("--namespace", namespace), ("--service", service)):
         if not LABEL.fullmatch(name):
             raise typer.BadParameter(f"{name!r} is no name of a Kubernetes object", param_hint=flag)
-    from apiservice.issuing import serving_manifests  # noqa: PLC0415 - see above
+    from apiservice.tls.issuing import serving_manifests  # noqa: PLC0415 - see above
 
     typer.echo(serving_manifests(namespace, service, days, datetime.datetime.now(datetime.UTC)), nl=False)
 

@@ -18,15 +18,16 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
-from apiservice import discovery, health, openapi
-from apiservice.access import UNAUTHENTICATED, Attributes, Callers, Unauthorized
-from apiservice.external import ExternalMetrics, MetricSource, metric_of
-from apiservice.health import Readiness
-from apiservice.negotiation import accept_and_agent, check_bounds, is_for_people
-from apiservice.query_parameters import is_watch
-from apiservice.replies import json_reply, pretty, text_reply
-from apiservice.request_attributes import attributes_of
-from apiservice.status import BadRequest, Status, status_of, status_of_code
+from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Callers, Unauthorized
+from apiservice.auth.request_attributes import attributes_of
+from apiservice.http import health
+from apiservice.http.health import Readiness
+from apiservice.http.negotiation import accept_and_agent, check_bounds, is_for_people
+from apiservice.http.query_parameters import is_watch
+from apiservice.http.replies import json_reply, pretty, text_reply
+from apiservice.http.status import BadRequest, Status, status_of, status_of_code
+from apiservice.metrics_api import discovery, openapi
+from apiservice.metrics_api.external import ExternalMetrics, MetricSource, metric_of
 
 logger = logging.getLogger(__name__)
 

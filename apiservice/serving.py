@@ -27,13 +27,13 @@ from adapter.settings import Settings
 from adapter.store import Store
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.app import create_app, create_metrics_app
-from apiservice.authentication import Authentication, AuthenticationWatch
-from apiservice.callers import ClusterCallers
-from apiservice.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
-from apiservice.cluster import Cluster, connect
-from apiservice.health import Readiness
-from apiservice.issuing import service_names
-from apiservice.server import Listener, listen, serve
+from apiservice.auth.callers import ClusterCallers
+from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
+from apiservice.cluster_api.cluster import Cluster, connect
+from apiservice.http.health import Readiness
+from apiservice.http.server import Listener, listen, serve
+from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
+from apiservice.tls.issuing import service_names
 
 if TYPE_CHECKING:
     from adapter.history import History

@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI, Response
 
-from apiservice.server import KEEP_ALIVE_SECONDS
+from apiservice.http.server import KEEP_ALIVE_SECONDS
 
 GROUP = "bare.benchmarks.local"
 VERSION = "v1"

@@ -18,7 +18,7 @@ from adapter import settings_file
 from adapter.settings import Settings
 from apiservice import __main__ as command
 from apiservice import serving
-from apiservice.server import Listener, Work, serve
+from apiservice.http.server import Listener, Work, serve
 
 BEAT_SECONDS = 0.001
 LATE_SECONDS = 0.001

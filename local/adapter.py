@@ -20,7 +20,8 @@ from typing import Any
 import urllib3
 import yaml
 
-from apiservice.issuing import GROUP, VERSION, serving_manifests
+from apiservice.api_group import GROUP, VERSION
+from apiservice.tls.issuing import serving_manifests
 from local.certificates import Pair
 from local.control_plane import ControlPlane, Manifest
 from local.manifests import MANIFESTS, load, read

@@ -6,7 +6,7 @@ One rule a function; each gives `file: what is wrong`.
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from apiservice.issuing import SECRET_NAME
+from apiservice.tls.issuing import SECRET_NAME
 from local.shipped import NAME, Manifest, Rule, Shipped, at
 
 HARMLESS_VOLUMES = {

@@ -12,7 +12,8 @@ import yaml
 from adapter.errors import SettingsInvalid
 from adapter.settings import SERVED_NAMES
 from adapter.settings_file import parse
-from apiservice.issuing import GROUP, SECRET_NAME, VERSION
+from apiservice.api_group import GROUP, VERSION
+from apiservice.tls.issuing import SECRET_NAME
 from local.shipped import KUSTOMIZATION, NAME, Rule, Shipped, at
 
 LABEL = {"app.kubernetes.io/name": NAME}

@@ -15,9 +15,9 @@ from adapter.choosing import Requirement
 from adapter.errors import MetricUnknown
 from adapter.folding import MetricValue
 from adapter.metrics import Reading
-from apiservice.access import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.app import ApiServer, create_app
-from apiservice.health import Readiness
+from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
+from apiservice.http.health import Readiness
 
 Event = MutableMapping[str, Any]
 

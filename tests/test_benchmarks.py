@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from apiservice.label_selector import parse
+from apiservice.metrics_api.label_selector import parse
 from benchmarks.cycle_cost import cost_rows
 from benchmarks.heartbeat import beats_in, longest_stretch
 from benchmarks.load import Plan, Target, is_whole, plan_of, request

@@ -12,7 +12,7 @@ import yaml
 from typer.main import get_group
 
 from apiservice.__main__ import app
-from apiservice.issuing import serving_manifests
+from apiservice.tls.issuing import serving_manifests
 from local.manifests import MANIFESTS, load, problems, read
 from spark.__main__ import app as reports
 

@@ -1,0 +1,150 @@
+"""Whom a client certificate proves, against each of the cluster's two CA bundles alone.
+
+The TLS handshake takes certificates of both CAs, so a chain that came through says nothing yet about which of them
+signed it; that is found out here, by itself.
+"""
+
+import time
+from dataclasses import dataclass
+
+from cachetools import LRUCache
+from cryptography import x509
+from cryptography.x509 import verification
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from apiservice.auth.cluster_settings import Authentication, certificates_of
+
+Chain = tuple[bytes, ...]
+"""What a peer showed in the handshake, DER: its own certificate first. Empty: it showed none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a chain proves until `valid_until` (epoch seconds): it is the front proxy, or a client with name and groups,
+    or neither."""
+
+    is_front_proxy: bool
+    client: tuple[str, tuple[str, ...]] | None
+    valid_until: float
+
+
+class Peers:
+    """Verdicts under one state of the cluster's CA bundles, each worked out once; another state needs another `Peers`.
+
+    To be used by one thread.
+    """
+
+    def __init__(self, authentication: Authentication) -> None:
+        self._allowed_names = authentication.allowed_names
+        self._front_proxies = _store(authentication.requestheader_ca)
+        self._clients = _store(authentication.client_ca)
+        self._verdicts: LRUCache[Chain, Verdict] = LRUCache(maxsize=256)
+
+    @property
+    def knows_front_proxy(self) -> bool:
+        """Whether there is a CA for front proxies at all."""
+        return self._front_proxies is not None
+
+    def verdict(self, chain: Chain) -> Verdict:
+        """What this chain proves now."""
+        try:
+            kept = self._verdicts[chain]
+        except KeyError:
+            kept = _NOBODY
+        if time.time() < kept.valid_until:
+            return kept
+        self._verdicts[chain] = verdict = self._examine(chain)
+        return verdict
+
+    def _examine(self, chain: Chain) -> Verdict:
+        """OpenSSL accepted the chain in the handshake; what `cryptography` cannot read in it proves nothing."""
+        try:
+            return self._proven([x509.load_der_x509_certificate(part) for part in chain])
+        except (ValueError, x509.InvalidVersion):
+            return _NOBODY
+
+    def _proven(self, certificates: list[x509.Certificate]) -> Verdict:
+        leaf, intermediates = certificates[0], certificates[1:]
+        proof = _prove(self._front_proxies, leaf, intermediates)
+        if proof is not None and self._is_allowed(leaf):
+            return Verdict(is_front_proxy=True, client=None, valid_until=_end(proof))
+        proof = _prove(self._clients, leaf, intermediates)
+        if proof is not None and _common_name(leaf):
+            return Verdict(is_front_proxy=False, client=(_common_name(leaf), _groups(leaf)), valid_until=_end(proof))
+        return _NOBODY
+
+    def _is_allowed(self, leaf: x509.Certificate) -> bool:
+        return not self._allowed_names or _common_name(leaf) in self._allowed_names
+
+
+# A certificate that is not valid yet may be so in a minute; no other refusal passes by itself.
+_NOBODY = Verdict(is_front_proxy=False, client=None, valid_until=0)
+
+
+def _store(bundle: str) -> verification.Store | None:
+    certificates = certificates_of(bundle)
+    return verification.Store(certificates) if certificates else None
+
+
+def _prove(
+    store: verification.Store | None, leaf: x509.Certificate, intermediates: list[x509.Certificate]
+) -> list[x509.Certificate] | None:
+    """The chain from the leaf up to a certificate of the store, valid today and for clients; None if there is none."""
+    if store is None:
+        return None
+    builder = verification.PolicyBuilder().store(store).max_chain_depth(4)
+    verifier = builder.extension_policies(ca_policy=_CA_POLICY, ee_policy=_CLIENT_POLICY).build_client_verifier()
+    try:
+        return verifier.verify(leaf, intermediates).chain
+    except verification.VerificationError:
+        return None
+
+
+def _check_may_sign(
+    _policy: verification.Policy, _certificate: x509.Certificate, constraints: x509.BasicConstraints
+) -> None:
+    if not constraints.ca:
+        raise ValueError("not a CA")
+
+
+def _check_signs_certificates(
+    _policy: verification.Policy, _certificate: x509.Certificate, usage: x509.KeyUsage | None
+) -> None:
+    if usage is not None and not usage.key_cert_sign:
+        raise ValueError("not for signing certificates")
+
+
+def _check_is_for_clients(
+    _policy: verification.Policy, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None
+) -> None:
+    """As Go's crypto/x509: a certificate that names no usage is for any."""
+    purposes = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
+    if usage is not None and purposes.isdisjoint(usage):
+        raise ValueError("not for clients")
+
+
+# The library's defaults are those of the public web, which ask for a subjectAltName; a front proxy's certificate
+# rarely has one, and what counts here is the common name.
+_CA_POLICY = (
+    verification.ExtensionPolicy.permit_all()
+    .require_present(x509.BasicConstraints, verification.Criticality.AGNOSTIC, _check_may_sign)
+    .may_be_present(x509.KeyUsage, verification.Criticality.AGNOSTIC, _check_signs_certificates)
+)
+_CLIENT_POLICY = verification.ExtensionPolicy.permit_all().may_be_present(
+    x509.ExtendedKeyUsage, verification.Criticality.AGNOSTIC, _check_is_for_clients
+)
+
+
+def _end(proof: list[x509.Certificate]) -> float:
+    """When the first certificate of the chain expires, epoch seconds."""
+    return min(certificate.not_valid_after_utc.timestamp() for certificate in proof)
+
+
+def _common_name(leaf: x509.Certificate) -> str:
+    names = leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    # Go keeps the last common name where there are several.
+    return str(names[-1].value) if names else ""
+
+
+def _groups(leaf: x509.Certificate) -> tuple[str, ...]:
+    return tuple(str(name.value) for name in leaf.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME))

@@ -1,0 +1,82 @@
+"""`/livez`, `/readyz` and `/healthz`, for probes and people, without credentials.
+
+Ready means able to answer, never that Kafka is: one slow broker must not take the API group away from the cluster.
+"""
+
+from collections.abc import Callable, Mapping
+
+from fastapi import APIRouter, Request, Response
+
+from adapter.errors import some_of
+from apiservice.http.replies import text_reply
+from apiservice.http.status import PathUnknown
+
+PATHS = ("/healthz", "/livez", "/readyz")
+
+
+class Readiness:
+    """Named checks that must all hold, and whether the process is going away; checks only look into memory."""
+
+    def __init__(self, checks: Mapping[str, Callable[[], bool]]) -> None:
+        self._checks = dict(checks)
+        self._is_shutting_down = False
+
+    def shut_down(self) -> None:
+        """From now on not ready: Kubernetes takes the address out of its lists while requests are still answered."""
+        self._is_shutting_down = True
+
+    def results(self) -> dict[str, bool]:
+        """Each check's name and whether it holds now."""
+        checked = {name: check() for name, check in self._checks.items()}
+        return {"ping": True, **checked, "shutdown": not self._is_shutting_down}
+
+
+def is_health_path(path: str) -> bool:
+    """Whether the path asks for health: then everybody may."""
+    return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
+
+
+def routes(readiness: Readiness) -> APIRouter:
+    """The three paths, each as a whole and check by check."""
+    router = APIRouter()
+    _add(router, "readyz", readiness.results)
+    # Live and healthy are the same: an adapter that waits for its certificate is not mended by a restart.
+    _add(router, "livez", _alive)
+    _add(router, "healthz", _alive)
+    return router
+
+
+def _alive() -> dict[str, bool]:
+    return {"ping": True}
+
+
+def _add(router: APIRouter, name: str, results: Callable[[], dict[str, bool]]) -> None:
+    @router.get(f"/{name}")
+    async def whole(request: Request) -> Response:
+        query = request.query_params
+        return _report(name, results(), frozenset(query.getlist("exclude")), "verbose" in query)
+
+    @router.get(f"/{name}/{{check}}")
+    async def one(check: str) -> Response:
+        holds = results().get(check)
+        if holds is None:
+            raise PathUnknown
+        return text_reply("ok") if holds else text_reply("internal server error: reason withheld\n", 500)
+
+
+def _report(name: str, results: Mapping[str, bool], excluded: frozenset[str], verbose: bool) -> Response:  # noqa: FBT001 - a query's flag
+    failed = [check for check, holds in results.items() if not holds and check not in excluded]
+    if not failed and not verbose:
+        return text_reply("ok")
+    lines = [_line(check, holds, check in excluded) for check, holds in results.items()]
+    unknown = some_of([f'"{check[:63]}"' for check in sorted(excluded - results.keys())], separator=", ")
+    if unknown:
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
+    lines.append(f"{name} check {'failed' if failed else 'passed'}")
+    return text_reply("\n".join(lines) + "\n", 500 if failed else 200)
+
+
+def _line(check: str, holds: bool, is_excluded: bool) -> str:  # noqa: FBT001 - two facts about the check
+    if is_excluded:
+        return f"[+]{check} excluded: ok"
+    return f"[+]{check} ok" if holds else f"[-]{check} failed: reason withheld"

@@ -1,0 +1,111 @@
+"""What a client accepts: JSON for all, discovery of all groups in one document for who asks, indented for people."""
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from fastapi import Response
+
+from apiservice.auth.caller import Scope
+from apiservice.http.query_parameters import parameters_of, wants_pretty
+from apiservice.http.replies import pretty
+from apiservice.http.status import BadRequest, NotAcceptable
+
+LONGEST_QUERY = 8 * 1024  # bytes, of a caller who has not proved who they are
+LONGEST_ACCEPT = 1024
+_PEOPLES_AGENTS = (b"curl", b"Wget", b"Mozilla/5.0")
+_JSON_RANGES = frozenset({"application/json", "application/*", "*/*"})
+_QUALITY = re.compile(r"[01](?:\.[0-9]{0,3})?")
+AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryList"}
+
+
+def for_client(response: Response, scope: Scope) -> Response:
+    """The JSON answer in the form that this client reads; NotAcceptable if it reads none."""
+    accept, agent = accept_and_agent(scope)
+    if not accepts_json(accept):
+        raise NotAcceptable
+    return pretty(response) if is_for_people(scope["query_string"], agent) else response
+
+
+def unless_known(response: Response, scope: Scope) -> Response:
+    """304 for a client that has this very answer, which must carry an ETag; else the answer."""
+    etag = response.headers["etag"]
+    asked = [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
+    known = {text.strip().removeprefix("W/") for text in ",".join(asked).split(",")}
+    if not known & {etag, "*"}:
+        return response
+    unchanged = Response(status_code=304)
+    unchanged.raw_headers = [
+        pair for pair in response.raw_headers if pair[0] not in (b"content-length", b"content-type")
+    ]
+    return unchanged
+
+
+def check_bounds(scope: Scope) -> None:
+    """BadRequest if parsing the query or `Accept` would take long; for callers who have not proved who they are."""
+    if len(scope["query_string"]) > LONGEST_QUERY:
+        raise BadRequest(
+            f"the query is longer than the {LONGEST_QUERY} bytes that a caller without credentials may send"
+        )
+    if len(accept_and_agent(scope)[0]) > LONGEST_ACCEPT:
+        raise BadRequest(f"Accept is longer than the {LONGEST_ACCEPT} bytes that a caller without credentials may send")
+    parameters_of(scope["query_string"])
+
+
+def accept_and_agent(scope: Scope) -> tuple[bytes, bytes]:
+    """The `Accept` header (several are one list) and the `User-Agent`; empty if absent."""
+    accept = agent = b""
+    for name, value in scope["headers"]:
+        if name == b"accept":
+            accept = accept + b"," + value if accept else value
+        elif name == b"user-agent":
+            agent = value
+    return accept, agent
+
+
+def is_for_people(query: bytes, agent: bytes) -> bool:
+    """Whether to indent: `pretty` decides, without it, or in a very long query, the kind of client."""
+    asked = wants_pretty(query) if len(query) <= LONGEST_QUERY else None
+    return agent.startswith(_PEOPLES_AGENTS) if asked is None else asked
+
+
+@lru_cache(maxsize=256)
+def accepts_json(accept: bytes) -> bool:
+    """Whether plain JSON is among what the client accepts; a table (`as=Table`) is another form."""
+    return not accept.strip() or any(_is_json(clause) for clause in _clauses(accept))
+
+
+@lru_cache(maxsize=256)
+def prefers_aggregated(accept: bytes) -> bool:
+    """Whether discovery of all groups in one document comes before plain JSON in the client's wishes."""
+    for clause in _clauses(accept):
+        media_range, parameters = clause
+        if media_range in _JSON_RANGES and all(parameters.get(key) == text for key, text in AGGREGATED.items()):
+            return True
+        if _is_json(clause):
+            return False
+    return False
+
+
+_Clause = tuple[str, dict[str, str]]
+
+
+def _is_json(clause: _Clause) -> bool:
+    media_range, parameters = clause
+    return media_range in _JSON_RANGES and not parameters.get("as")
+
+
+def _clauses(accept: bytes) -> Iterable[_Clause]:
+    """Media ranges with their parameters, what the client likes best first; what it refuses (q=0) left out."""
+    ranked = []
+    for text in accept.decode("latin-1").split(","):
+        media_range, *pairs = (part.strip() for part in text.split(";"))
+        parameters = {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
+        quality = _quality(parameters.pop("q", "1"))
+        if quality > 0:
+            ranked.append((quality, (media_range.lower(), parameters)))
+    return [clause for _, clause in sorted(ranked, key=lambda entry: -entry[0])]
+
+
+def _quality(text: str) -> float:
+    return float(text) if _QUALITY.fullmatch(text) else 1.0

@@ -1,0 +1,69 @@
+"""The query of a request: what it asks for.
+
+Of a parameter given several times the first counts, as in kube-apiserver; only `labelSelector` may not be repeated,
+since dropping one would answer for more than was asked. Parameters that mean nothing for metrics are ignored.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from urllib.parse import parse_qsl
+
+from apiservice.http.status import BadRequest
+
+MOST_PARAMETERS = 100
+_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+_FALSE = frozenset({"false", "0"})
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """What is used of the `ListOptions` of a read."""
+
+    label_selector: str
+    is_watch: bool
+
+
+def list_options(query: bytes) -> ListOptions:
+    """What a read asks for; BadRequest if it cannot be used."""
+    parameters = parameters_of(query)
+    if any(parameters.get("fieldSelector", ())):
+        raise BadRequest("fieldSelector is not supported: metrics are selected by their labels")
+    selectors = parameters.get("labelSelector", [""])
+    if len(selectors) > 1:
+        raise BadRequest("labelSelector is given more than once: join the requirements with ',' instead")
+    return ListOptions(selectors[0], _is_true(parameters.get("watch", [None])[0]))
+
+
+def is_watch(query: bytes) -> bool:
+    """Whether the query asks for a watch; BadRequest if it cannot be read."""
+    return bool(query) and _is_true(parameters_of(query).get("watch", [None])[0])
+
+
+def wants_pretty(query: bytes) -> bool | None:
+    """What `pretty` says; None if it says nothing, or if the query cannot be read."""
+    if b"pretty" not in query:
+        return None
+    try:
+        value = parameters_of(query).get("pretty", [""])[0]
+    except BadRequest:
+        return None
+    return value in _TRUE if value else None
+
+
+def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:
+    """Every parameter with its values in order; BadRequest if there are too many, or bytes that are no text."""
+    try:
+        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
+    except UnicodeDecodeError as error:
+        raise BadRequest("the query is not UTF-8") from error
+    except ValueError as error:
+        raise BadRequest(f"the query has more than {MOST_PARAMETERS} parameters") from error
+    found: dict[str, list[str]] = {}
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _is_true(value: str | None) -> bool:
+    """A flag as Kubernetes reads it in a query: there, and neither `false` nor `0`."""
+    return value is not None and value.lower() not in _FALSE

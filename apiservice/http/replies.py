@@ -1,0 +1,59 @@
+"""Answers as JSON or text, with the headers that Kubernetes' clients expect."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Response
+from starlette.types import Receive, Scope, Send
+
+_COMMON_HEADERS = {"cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
+
+
+_PIECE = 64 * 1024
+
+
+class _LongResponse(Response):
+    """Sent piece by piece: TLS takes its time for each, and so does a client that reads slowly."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI calls it
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for begin in range(0, len(self.body), _PIECE):
+            end = begin + _PIECE
+            await send({"type": "http.response.body", "body": self.body[begin:end], "more_body": end < len(self.body)})
+            await asyncio.sleep(0)
+
+
+def _response(body: str | bytes, code: int, headers: Mapping[str, str] | None = None) -> Response:
+    return (Response if len(body) <= _PIECE else _LongResponse)(body, code, headers)
+
+
+def json_reply(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """An answer that may be sent any number of times. Without the content type, Kubernetes' clients expect protobuf."""
+    return _response(body, code, {"content-type": "application/json", **_COMMON_HEADERS, **(headers or {})})
+
+
+def text_reply(body: str | bytes, code: int = 200, content_type: str = "text/plain; charset=utf-8") -> Response:
+    """An answer for people and probes."""
+    return _response(body, code, {"content-type": content_type, **_COMMON_HEADERS})
+
+
+def encoded(document: Mapping[str, Any]) -> bytes:
+    """The document as compact JSON in UTF-8; what is no text (a group id may be any bytes) becomes `?`."""
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def etag_of(body: bytes) -> str:
+    """A strong ETag of these bytes."""
+    return f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
+
+
+def pretty(response: Response) -> Response:
+    """The same JSON answer, indented for people; without its ETag, which is that of other bytes."""
+    body = json.dumps(json.loads(bytes(response.body)), ensure_ascii=False, indent=2).encode() + b"\n"
+    copy = _response(body, response.status_code)
+    own = [(name, value) for name, value in response.raw_headers if name not in (b"content-length", b"etag")]
+    copy.raw_headers = [*own, (b"content-length", b"%d" % len(body))]
+    return copy

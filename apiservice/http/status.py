@@ -1,0 +1,132 @@
+"""Every error as Kubernetes' `Status` document, and the one place where HTTP codes are chosen.
+
+AdapterError (adapter.errors, apiservice.auth.caller)
+├── BadRequest          the query cannot be understood: 400
+├── PathUnknown         nothing is served there: 404
+├── MethodNotAllowed    only GET is served: 405
+└── NotAcceptable       the client takes no form that is served: 406
+
+There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.errors import AdapterError, MetricUnknown, NothingChosen, ValueUnavailable
+from apiservice.auth.caller import Forbidden, ReviewUnavailable, Unauthorized
+
+
+class BadRequest(AdapterError):
+    """A parameter or a path cannot be understood; the text says which and why."""
+
+
+class PathUnknown(AdapterError):
+    """Nothing is served at this path."""
+
+    def __init__(self) -> None:
+        super().__init__("the server could not find the requested resource")
+
+
+class MethodNotAllowed(AdapterError):
+    """Everything here is read, nothing written or watched."""
+
+    def __init__(self, message: str = "the server does not allow this method on the requested resource") -> None:
+        super().__init__(message)
+
+
+class WatchNotAllowed(MethodNotAllowed):
+    """A metric is read again and again; it is not an object that could be watched."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f'watch is not supported on resources of kind "*.{group}"')
+
+
+class NotAcceptable(AdapterError):
+    """The `Accept` header leaves out everything that is served."""
+
+    def __init__(self, served: str = "application/json") -> None:
+        super().__init__(f"only the following media types are accepted: {served}")
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One failure: the fields of `metav1.Status` that say something."""
+
+    code: int
+    reason: str
+    message: str
+    details: Mapping[str, Any] | None = None
+
+    def body(self) -> bytes:
+        """The document, JSON in UTF-8; whatever cannot be written so (half a character of a query) becomes `?`."""
+        document: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        document |= {"message": self.message, "reason": self.reason}
+        if self.details is not None:
+            document["details"] = self.details
+        document["code"] = self.code
+        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+_LONGEST_MESSAGE = 4096
+"""Characters."""
+
+_CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
+    (BadRequest, 400, "BadRequest"),
+    (Unauthorized, 401, "Unauthorized"),
+    (Forbidden, 403, "Forbidden"),
+    (PathUnknown, 404, "NotFound"),
+    (MetricUnknown, 404, "NotFound"),
+    (NothingChosen, 404, "NotFound"),
+    (MethodNotAllowed, 405, "MethodNotAllowed"),
+    (NotAcceptable, 406, "NotAcceptable"),
+    (ReviewUnavailable, 503, "ServiceUnavailable"),
+    (ValueUnavailable, 503, "ServiceUnavailable"),
+)
+
+
+def status_of(error: Exception) -> Status:
+    """What the client is told of `error`. Of an unexpected one only its class: its text may hold a secret."""
+    for kind, code, reason in _CODES:
+        if isinstance(error, kind):
+            return Status(code, reason, _message_of(error), _details_of(error))
+    cause = type(error).__name__
+    message = f"Internal error occurred: {cause}; the adapter's log has the details"
+    return Status(500, "InternalError", message, {"causes": [{"message": cause}]})
+
+
+def status_of_code(code: int) -> Status:
+    """What the client is told when the web framework refuses with nothing but a number."""
+    match code:
+        case 404:
+            return status_of(PathUnknown())
+        case 405:
+            return status_of(MethodNotAllowed())
+        case _ if 400 <= code < 500:
+            return Status(code, "BadRequest", "the server rejected the request")
+        case _:
+            return Status(500, "InternalError", "Internal error occurred", {"causes": [{"message": f"HTTP {code}"}]})
+
+
+def _message_of(error: Exception) -> str:
+    # Why credentials are refused is for the log: whoever guesses tokens is told nothing.
+    return "Unauthorized" if isinstance(error, Unauthorized) else _cut(str(error))
+
+
+def _cut(message: str) -> str:
+    """A group id may have thousands of letters, and an HPA carries the message in its status; the end says why."""
+    half = _LONGEST_MESSAGE // 2
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} … {message[-half:]}"
+
+
+def _details_of(error: Exception) -> Mapping[str, Any] | None:
+    match error:
+        case Forbidden():
+            wanted = error.attributes
+            named = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
+            return {key: text for key, text in named.items() if text}
+        case PathUnknown() | MethodNotAllowed():
+            return {}
+        case _:
+            return None

@@ -1,0 +1,123 @@
+"""What is served here, for kube-apiserver, kubectl and people: written once at the start, the same on every replica."""
+
+import platform
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from apiservice.api_group import GROUP, VERSION
+from apiservice.http.negotiation import (
+    AGGREGATED,
+    accept_and_agent,
+    for_client,
+    is_for_people,
+    prefers_aggregated,
+    unless_known,
+)
+from apiservice.http.replies import encoded, etag_of, json_reply, pretty
+
+_KIND = "ExternalMetricValueList"
+_VERBS = ["get"]
+"""Though access reviews call a read "list": who lists or watches everything would otherwise try it here."""
+
+PATHS = (
+    "/apis",
+    f"/apis/{GROUP}",
+    f"/apis/{GROUP}/{VERSION}",
+    "/healthz",
+    "/livez",
+    "/metrics",
+    "/openapi/v2",
+    "/openapi/v3",
+    f"/openapi/v3/apis/{GROUP}/{VERSION}",
+    "/readyz",
+    "/version",
+)
+
+
+def routes(names: Iterable[str], version: str) -> APIRouter:
+    """`/`, `/apis` and what is below it, `/version`. `names`: the metrics as clients write them, at least one."""
+    router = APIRouter()
+    _add_all_groups(router, names)
+    _add(router, "/", {"paths": list(PATHS)})
+    _add(router, f"/apis/{GROUP}", {"kind": "APIGroup", "apiVersion": "v1", **_group()})
+    _add(router, f"/apis/{GROUP}/{VERSION}", _resource_list(names))
+    _add(router, "/version", _version_info(version))
+    return router
+
+
+def _add(router: APIRouter, path: str, document: Mapping[str, Any]) -> None:
+    response = json_reply(encoded(document))
+
+    async def get(request: Request) -> Response:
+        return for_client(response, request.scope)
+
+    for spelling in {path, path.rstrip("/") + "/"}:
+        router.get(spelling)(get)
+
+
+def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
+    groups = encoded({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]})
+    plain = json_reply(groups, headers={"vary": "Accept"})
+    body = encoded(_aggregated(names))
+    headers = {"content-type": _aggregated_type(), "vary": "Accept", "etag": etag_of(body)}
+    aggregated = json_reply(body, headers=headers)
+
+    @router.get("/apis")
+    @router.get("/apis/")
+    async def all_groups(request: Request) -> Response:
+        accept, agent = accept_and_agent(request.scope)
+        if not prefers_aggregated(accept):
+            return for_client(plain, request.scope)
+        # Only this document may be answered with 304: kube-apiserver takes that for a failure of any other.
+        response = unless_known(aggregated, request.scope)
+        is_indented = response is aggregated and is_for_people(request.scope["query_string"], agent)
+        return pretty(response) if is_indented else response
+
+
+def _aggregated_type() -> str:
+    return ";".join(["application/json", *(f"{name}={value}" for name, value in AGGREGATED.items())])
+
+
+def _group() -> dict[str, Any]:
+    version = {"groupVersion": f"{GROUP}/{VERSION}", "version": VERSION}
+    return {"name": GROUP, "versions": [version], "preferredVersion": version}
+
+
+def _resource_list(names: Iterable[str]) -> dict[str, Any]:
+    resources = [
+        {"name": name, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS} for name in names
+    ]
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": f"{GROUP}/{VERSION}",
+        "resources": resources,
+    }
+
+
+def _aggregated(names: Iterable[str]) -> dict[str, Any]:
+    resources = [
+        {
+            "resource": name,
+            "responseKind": {"group": "", "version": "", "kind": _KIND},
+            "scope": "Namespaced",
+            "singularResource": "",
+            "verbs": _VERBS,
+        }
+        for name in names
+    ]
+    version = {"version": VERSION, "resources": resources, "freshness": "Current"}
+    group = {"metadata": {"name": GROUP, "creationTimestamp": None}, "versions": [version]}
+    kind = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+    return {**kind, "metadata": {}, "items": [group]}
+
+
+def _version_info(version: str) -> dict[str, str]:
+    """The keys of Kubernetes' own version document; what only Go or git could tell is empty."""
+    major, minor, *_ = [*version.split("."), "", ""]
+    known = {"major": major, "minor": minor, "gitVersion": f"v{version}"}
+    empty = dict.fromkeys(("gitCommit", "gitTreeState", "buildDate", "goVersion"), "")
+    compiler = f"{platform.python_implementation()} {platform.python_version()}"
+    return {**known, **empty, "compiler": compiler, "platform": f"{platform.system().lower()}/{platform.machine()}"}

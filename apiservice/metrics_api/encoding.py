@@ -1,0 +1,122 @@
+"""Metric values, quantities, times and warnings as Kubernetes' clients decode them."""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from json.encoder import encode_basestring
+
+from adapter.folding import MetricValue
+from apiservice.api_group import GROUP, VERSION
+from apiservice.http.replies import encoded
+
+_LARGEST = 9_223_372_036_854_775
+"""The autoscaler counts thousandths in 64 bits: anything above wraps around there."""
+
+
+def quantity(value: int) -> str:
+    """The number as a plain integer, which every parser of quantities reads.
+
+    Never below zero, and never above what the autoscaler can count.
+    """
+    return str(min(max(value, 0), _LARGEST))
+
+
+@lru_cache(maxsize=4096)
+def _utc_second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
+
+
+def utc_time(epoch_seconds: float) -> str:
+    """RFC 3339, whole seconds, UTC: `2026-11-21T11:48:29Z`."""
+    return _utc_second(int(epoch_seconds // 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a list of values is written; each `%s` takes JSON."""
+
+    head: bytes
+    item: str
+    labels: str
+    label: str
+    next_label: str
+    next_item: bytes
+    tail: bytes
+
+
+_HEAD = {"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}}
+_COMPACT = _Form(
+    head=encoded(_HEAD)[:-1] + b',"items":[',
+    item='{"metricName":%s,"metricLabels":%s,"timestamp":"%s","value":"%s"}',
+    labels="{%s}",
+    label="%s:%s",
+    next_label=",",
+    next_item=b",",
+    tail=b"]}",
+)
+_INDENTED = _Form(
+    head=json.dumps(_HEAD, indent=2).encode()[:-2] + b',\n  "items": [\n    ',
+    item='{\n      "metricName": %s,\n      "metricLabels": %s,\n      "timestamp": "%s",\n      "value": "%s"\n    }',
+    labels="{\n        %s\n      }",
+    label="%s: %s",
+    next_label=",\n        ",
+    next_item=b",\n    ",
+    tail=b"\n  ]\n}\n",
+)
+
+
+def external_metric_values(metric: str, values: Iterable[MetricValue], *, indented: bool = False) -> bytes:
+    """An `ExternalMetricValueList` of at least one value; `window` is left out, as an offset is read at one moment.
+
+    Written item by item: the JSON module would do all of them in one call, in which no other thread can run.
+    """
+    form = _INDENTED if indented else _COMPACT
+    templates: dict[tuple[str, ...], str] = {}
+    items: list[bytes] = []
+    for labels, value, measured_at in values:
+        keys = tuple(labels)
+        if keys not in templates:
+            templates[keys] = _template(form, metric, keys)
+        texts = map(encode_basestring, labels.values())
+        item = templates[keys] % (*texts, utc_time(measured_at), quantity(value))
+        items.append(item.encode("utf-8", "replace"))
+    return form.head + form.next_item.join(items) + form.tail
+
+
+def _template(form: _Form, metric: str, keys: Sequence[str]) -> str:
+    """An item with a place for each label, for its time and its quantity: nearly all items have the same labels."""
+    fixed = [encode_basestring(text).replace("%", "%%") for text in (metric, *keys)]
+    labels = form.next_label.join(form.label % (key, "%s") for key in fixed[1:])
+    return form.item % (fixed[0], form.labels % labels if keys else "{}", "%s", "%s")
+
+
+_MOST_CHARACTERS_OF_ONE = 256
+_MOST_CHARACTERS = 4096
+_UNPRINTABLE = re.compile(r"[^ -~]")
+
+
+def warning_header(warnings: Sequence[str]) -> str:
+    """The warnings as one `Warning` header, short enough for every proxy on its way; kubectl shows each on a line.
+
+    Letters outside ASCII become `?`: Go's client drops a header that it cannot read.
+    """
+    texts: list[str] = []
+    room = _MOST_CHARACTERS
+    for warning in warnings:
+        text = _quotable(warning)
+        room -= len(text)
+        if room < 0:
+            texts.append(f"{len(warnings) - len(texts)} more warnings are left out")
+            break
+        texts.append(text)
+    return ", ".join(f'299 - "{text}"' for text in texts)
+
+
+def _quotable(warning: str) -> str:
+    ascii_only = _UNPRINTABLE.sub("?", warning)
+    if len(ascii_only) > _MOST_CHARACTERS_OF_ONE:
+        ascii_only = ascii_only[: _MOST_CHARACTERS_OF_ONE - 3] + "..."
+    return ascii_only.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,140 @@
+"""The API group `external.metrics.k8s.io`: parse what is asked, ask the metrics, reply.
+
+An encoded reply is kept and given again for as long as what it says is the newest that is known. What takes long is
+made by a thread of its own, so that everybody else is served meanwhile.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol
+
+from cachetools import LRUCache
+from fastapi import Response
+
+from adapter.choosing import Requirement
+from adapter.metrics import Reading
+from apiservice.api_group import GROUP, VERSION
+from apiservice.auth.caller import Scope
+from apiservice.http.negotiation import accept_and_agent, accepts_json, is_for_people
+from apiservice.http.query_parameters import list_options
+from apiservice.http.replies import json_reply
+from apiservice.http.status import MethodNotAllowed, NotAcceptable, WatchNotAllowed
+from apiservice.http.worker import SharedWork
+from apiservice.metrics_api.encoding import external_metric_values, warning_header
+from apiservice.metrics_api.label_selector import LabelRequirement, parse
+
+_NAMESPACES = f"/apis/{GROUP}/{VERSION}/namespaces/"
+_MOST_BYTES_KEPT = 32 * 1024 * 1024
+_LONGEST_KEPT = 2000
+"""Bytes of a query. Longer ones are answered, but their replies not kept: what is kept must stay small."""
+_LONGEST_SELECTOR_KEPT = 500
+"""Characters of a selector that is kept parsed, which takes some thirty times as many bytes."""
+_MOST_AT_ONCE = 1000
+"""Steps of effort that are done on the spot, in about 5 ms; for a small read the way to a thread and back is long."""
+
+
+class MetricSource(Protocol):
+    """Where the numbers come from: `adapter.metrics.Metrics`."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def version(self) -> int: ...
+    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading: ...
+    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int: ...
+
+
+class Question(NamedTuple):
+    """What makes one reply another than the next."""
+
+    metric: str
+    query: bytes
+    is_indented: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    response: Response
+    version: int
+    valid_until: float
+
+    def size(self) -> int:
+        """Bytes in memory, roughly."""
+        return len(self.response.body) + 2 * _LONGEST_KEPT
+
+
+class ExternalMetrics:
+    """Answers reads of single metrics, from memory. `monotonic` is the clock that readings are valid by, in seconds."""
+
+    def __init__(self, metrics: MetricSource, monotonic: Callable[[], float]) -> None:
+        self._metrics = metrics
+        self._monotonic = monotonic
+        self._spelled = {name.lower(): name for name in metrics.names}
+        self._kept: LRUCache[Question, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
+        self._large: SharedWork[_Kept] = SharedWork("large-reads")
+
+    def spelled(self, metric: str) -> str | None:
+        """The metric's name as discovery lists it; None if it is not served."""
+        return self._spelled.get(metric.lower())
+
+    async def answer(self, metric: str, scope: Scope) -> Response:
+        """The reply to a read of `metric`; any AdapterError that `apiservice.http.status` knows."""
+        if scope["method"] != "GET":
+            raise MethodNotAllowed
+        accept, agent = accept_and_agent(scope)
+        if not accepts_json(accept):
+            raise NotAcceptable
+        query: bytes = scope["query_string"]
+        question = Question(metric, query, is_for_people(query, agent))
+        version = self._metrics.version
+        kept = self._kept.get(question)
+        if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
+            kept = await self._made(question, version)
+            self._keep(question, kept)
+        return kept.response
+
+    def close(self) -> None:
+        """End the thread for large reads, once nothing is asked any more."""
+        self._large.close()
+
+    async def _made(self, question: Question, version: int) -> _Kept:
+        """The reply: made on the spot where that is quick; else once for all who ask the same of the same version."""
+        if len(question.query) > _LONGEST_KEPT:
+            # Reading so long a query may take longer than answering it.
+            return await self._large.result((question, version), lambda: self._make(question, _asked(question.query)))
+        asked = _asked(question.query)
+        if self._metrics.effort(question.metric, asked) <= _MOST_AT_ONCE:
+            return self._make(question, asked)
+        return await self._large.result((question, version), partial(self._make, question, asked))
+
+    def _make(self, question: Question, asked: Sequence[Requirement]) -> _Kept:
+        reading = self._metrics.read(question.metric, asked)
+        headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
+        name = self.spelled(question.metric) or question.metric
+        body = external_metric_values(name, reading.values, indented=question.is_indented)
+        return _Kept(json_reply(body, headers=headers), reading.version, reading.valid_until)
+
+    def _keep(self, question: Question, kept: _Kept) -> None:
+        if len(question.query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
+            self._kept[question] = kept
+
+
+def metric_of(path: str) -> str | None:
+    """The metric that a path asks for, as it is written there; None for any other path."""
+    if not path.startswith(_NAMESPACES):
+        return None
+    namespace, _, metric = path.removeprefix(_NAMESPACES).removesuffix("/").partition("/")
+    return metric if namespace and metric and "/" not in metric else None
+
+
+def _asked(query: bytes) -> tuple[LabelRequirement, ...]:
+    """What the query chooses; BadRequest, or WatchNotAllowed."""
+    options = list_options(query)
+    if options.is_watch:
+        raise WatchNotAllowed(GROUP)
+    selector = options.label_selector
+    return _parse_and_keep(selector) if len(selector) <= _LONGEST_SELECTOR_KEPT else parse(selector)
+
+
+_parse_and_keep = lru_cache(maxsize=1000)(parse)

@@ -1,0 +1,218 @@
+"""Label selectors as Kubernetes writes them: text in, requirements out, or the error text that its users know.
+
+Grammar: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#api
+A value list may hold empty values anywhere, as in `x in (,a,,)`.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from apiservice.http.status import BadRequest
+from apiservice.metrics_api.label_syntax import int64, invalid, problems_of_key, problems_of_value
+
+
+class SelectorInvalid(BadRequest):
+    """The text is no label selector."""
+
+
+class Operator(StrEnum):
+    """How a requirement compares; each value is how it is written between key and value."""
+
+    EXISTS = ""
+    ABSENT = "!"
+    EQUALS = "="
+    DOUBLE_EQUALS = "=="
+    NOT_EQUALS = "!="
+    IN = "in"
+    NOT_IN = "notin"
+    GREATER = ">"
+    LESS = "<"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRequirement:
+    """One requirement. `values`: none for EXISTS and ABSENT, any number for IN and NOT_IN, else one."""
+
+    key: str
+    operator: Operator
+    values: frozenset[str] = frozenset()
+
+    @property
+    def only(self) -> frozenset[str] | None:
+        """The only values that match, where the requirement lists them."""
+        return self.values if self.operator in _LISTS_VALUES else None
+
+    def matches(self, value: str | None) -> bool:
+        """Whether a label of this value (None: no such label) fulfils the requirement."""
+        match self.operator:
+            case Operator.EQUALS | Operator.DOUBLE_EQUALS | Operator.IN:
+                return value in self.values
+            case Operator.NOT_EQUALS | Operator.NOT_IN:
+                return value not in self.values
+            case Operator.EXISTS:
+                return value is not None
+            case Operator.ABSENT:
+                return value is None
+            case Operator.GREATER | Operator.LESS:
+                return self._compares(value)
+
+    def _compares(self, value: str | None) -> bool:
+        number = None if value is None else int64(value)
+        (text,) = self.values
+        limit = int64(text)
+        if number is None or limit is None:
+            return False
+        return number > limit if self.operator is Operator.GREATER else number < limit
+
+    def __str__(self) -> str:
+        values = ",".join(sorted(self.values))
+        match self.operator:
+            case Operator.ABSENT:
+                return f"!{self.key}"
+            case Operator.IN | Operator.NOT_IN:
+                return f"{self.key} {self.operator} ({values})"
+            case _:
+                return f"{self.key}{self.operator}{values}"
+
+
+_LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
+
+
+def parse(text: str) -> tuple[LabelRequirement, ...]:
+    """The requirements of a selector, sorted by key; none for an empty text, which matches everything.
+
+    SelectorInvalid says what is wrong, in the words of Kubernetes' own parser.
+    """
+    return tuple(sorted(_Parser(text).requirements(), key=lambda requirement: requirement.key))
+
+
+def canonical_text(requirements: Iterable[LabelRequirement]) -> str:
+    """The selector as Kubernetes writes it back."""
+    return ",".join(map(str, requirements))
+
+
+_END = ""
+_SYMBOLS = frozenset({"=", "==", "!=", "!", "(", ")", ",", "<", ">"})
+_TOKEN = re.compile(r"==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+")
+_BINARY = {str(operator): operator for operator in Operator if operator not in (Operator.EXISTS, Operator.ABSENT)}
+
+
+def _is_identifier(token: str) -> bool:
+    """`in` and `notin` are identifiers too: only the place after a key makes them operators."""
+    return token != _END and token not in _SYMBOLS
+
+
+class _Parser:
+    """Reads tokens one way, each once: linear in the length of the text."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[str] = [*_TOKEN.findall(text), _END]
+        self._position = 0
+
+    def _peek(self) -> str:
+        return self._tokens[self._position]
+
+    def _take(self) -> str:
+        token = self._tokens[self._position]
+        if token != _END:
+            self._position += 1
+        return token
+
+    def requirements(self) -> list[LabelRequirement]:
+        found: list[LabelRequirement] = []
+        if self._peek() == _END:
+            return found
+        if not self._at_requirement():
+            raise SelectorInvalid(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
+        while True:
+            found.append(self._requirement())
+            separator = self._take()
+            if separator == _END:
+                return found
+            if separator != ",":
+                raise SelectorInvalid(f"found '{separator}', expected: ',' or 'end of string'")
+            if not self._at_requirement():
+                raise SelectorInvalid(f"found '{self._peek()}', expected: identifier after ','")
+
+    def _at_requirement(self) -> bool:
+        return self._peek() == Operator.ABSENT or _is_identifier(self._peek())
+
+    def _requirement(self) -> LabelRequirement:
+        absent = self._peek() == Operator.ABSENT
+        if absent:
+            self._take()
+        key = self._key()
+        if absent:
+            return LabelRequirement(key, Operator.ABSENT)
+        if self._peek() in (_END, ","):
+            return LabelRequirement(key, Operator.EXISTS)
+        operator = self._operator()
+        values = self._value_list() if operator in (Operator.IN, Operator.NOT_IN) else self._value()
+        _check_values(key, operator, values)
+        return LabelRequirement(key, operator, frozenset(values))
+
+    def _key(self) -> str:
+        key = self._take()
+        if not _is_identifier(key):
+            raise _unreadable(f"found '{key}', expected: identifier")
+        problems = problems_of_key(key)
+        if problems:
+            raise _unreadable(invalid("<nil>", key, problems))
+        return key
+
+    def _operator(self) -> Operator:
+        token = self._take()
+        operator = _BINARY.get(token)
+        if operator is None:
+            raise _unreadable(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
+        return operator
+
+    def _value(self) -> list[str]:
+        if self._peek() in (_END, ","):
+            return [""]
+        value = self._take()
+        if not _is_identifier(value):
+            raise _unreadable(f"found '{value}', expected: identifier")
+        return [value]
+
+    def _value_list(self) -> list[str]:
+        opening = self._take()
+        if opening != "(":
+            raise _unreadable(f"found '{opening}' expected: '('")
+        if self._peek() not in (",", ")") and not _is_identifier(self._peek()):
+            raise _unreadable(f"found '{self._peek()}', expected: ',', ')' or identifier")
+        values: list[str] = []
+        while True:
+            is_named = _is_identifier(self._peek())
+            values.append(self._take() if is_named else "")
+            separator = self._take()
+            if separator == ")":
+                return values
+            if separator != ",":
+                expected = "',' or ')'" if is_named else "',', or identifier"
+                raise _unreadable(f"found '{separator}', expected: {expected}")
+
+
+def _unreadable(problem: str) -> SelectorInvalid:
+    return SelectorInvalid(f"unable to parse requirement: {problem}")
+
+
+def _check_values(key: str, operator: Operator, values: list[str]) -> None:
+    """SelectorInvalid with what is wrong with the values, counted in sorted order.
+
+    Ten of them are enough: the reply stays in proportion to the request.
+    """
+    found: list[str] = []
+    for index, value in enumerate(sorted(set(values))):
+        if len(found) >= 10:
+            break
+        if operator in (Operator.GREATER, Operator.LESS) and int64(value) is None:
+            needed = "for 'Gt', 'Lt' operators, the value must be an integer"
+            found.append(invalid(f"values[{index}]", value, [needed]))
+        problems = problems_of_value(value)
+        if problems:
+            found.append(invalid(f"values[{index}][{key}]", value, problems))
+    if found:
+        raise _unreadable(found[0] if len(found) == 1 else f"[{', '.join(found)}]")

@@ -1,0 +1,1 @@
+"""The serving certificate: its files, its reload, and certificates made here."""

@@ -1,0 +1,231 @@
+"""The serving certificate and the CAs for client certificates: files and the cluster's settings in, a TLS context out.
+
+Connections get what is newest when they begin: a renewed pair and rotated CAs need no restart.
+"""
+
+import asyncio
+import contextlib
+import datetime
+import logging
+import os
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from adapter.errors import AdapterError
+from apiservice.auth.cluster_settings import Authentication, AuthenticationInvalid, certificates_of
+from apiservice.tls.issuing import Pair, self_signed
+
+logger = logging.getLogger(__name__)
+
+RELOAD_SECONDS = 5.0
+SELF_SIGNED_DAYS = 3650  # nothing verifies it, so nothing is gained by having it expire under a running process
+
+
+class CertificateUnusable(AdapterError):
+    """A certificate or key cannot be served; the message names the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairFiles:
+    """The files of a certificate (its chain after it) and of its key, PEM."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class _Serving:
+    """A pair that OpenSSL and `cryptography` both accept, as its files held it at one moment."""
+
+    pair: Pair
+    context: ssl.SSLContext
+    """With the newest client CAs."""
+    description: str
+    """The certificate's file and end, for people."""
+
+
+class ServingTls:
+    """The context that a listener is started with; each new connection uses the newest certificate and CAs."""
+
+    def __init__(self, files: PairFiles) -> None:
+        """Load the pair; CertificateUnusable."""
+        self._files = files
+        self._ca_bundle = b""
+        self._lock = threading.Lock()  # the watch of the cluster and the reload run in two threads
+        self._problem = ""
+        self._serving = _usable(files, _read(files), self._ca_bundle)
+        # Called in every handshake, whether the client names a server or not.
+        self.context = _context(self._serving.pair, self._ca_bundle)
+        self.context.sni_callback = self._choose_newest
+
+    @property
+    def served(self) -> str:
+        """The served certificate's file and end, for people."""
+        return self._serving.description
+
+    def trust(self, authentication: Authentication) -> None:
+        """Accept client certificates of these CAs, and of no others, in later handshakes; from any thread.
+
+        Raises AuthenticationInvalid and changes nothing if OpenSSL refuses them. The files of the serving pair are not
+        read: a CA is rotated also while they are missing.
+        """
+        bundle = _der(f"{authentication.requestheader_ca}\n{authentication.client_ca}")
+        with self._lock:
+            self._serving = replace(self._serving, context=_context(self._serving.pair, bundle))
+            self._ca_bundle = bundle
+
+    def reload_if_changed(self) -> None:
+        """Serve the pair that the files hold now. An unusable one is logged once, and the old one stays in use."""
+        try:
+            with self._lock:
+                self._reload()
+            self._problem = ""
+        except CertificateUnusable as error:
+            self._note(str(error))
+
+    def _reload(self) -> None:
+        pair = _read(self._files)
+        if pair != self._serving.pair:
+            self._serving = _usable(self._files, pair, self._ca_bundle)
+            logger.info("serving certificate reloaded: %s", self.served)
+
+    def _note(self, problem: str) -> None:
+        if problem != self._problem:
+            logger.warning("the serving certificate cannot be reloaded, the old one stays in use: %s", problem)
+        self._problem = problem
+
+    def _choose_newest(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
+        connection.context = self._serving.context
+
+
+class Reloading(Protocol):
+    """What can look for a renewed certificate: `ServingTls`."""
+
+    def reload_if_changed(self) -> None: ...
+
+
+async def keep_reloading(tls: Reloading, every_seconds: float = RELOAD_SECONDS) -> None:
+    """Look for a renewed certificate as long as the process runs."""
+    while True:
+        await asyncio.sleep(every_seconds)
+        try:
+            tls.reload_if_changed()
+        except Exception:  # one failure must stop neither the server nor the renewals after it
+            logger.exception("the serving certificate cannot be reloaded, trying again")
+
+
+def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.datetime) -> PairFiles:
+    """The pair in this directory; made there if there is none yet. CertificateUnusable if that cannot be done."""
+    files = PairFiles(certificate=directory / "tls.crt", key=directory / "tls.key")
+    try:
+        if files.certificate.exists() and files.key.exists():
+            return files
+        pair = self_signed(names, now, SELF_SIGNED_DAYS)
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        files.key.touch(mode=0o600)
+        files.key.write_bytes(pair.key)
+        files.certificate.write_bytes(pair.certificate)  # last: a pair without certificate is made anew
+    except OSError as error:
+        raise CertificateUnusable(f"no certificate can be kept in {directory}: {error.strerror}") from error
+    return files
+
+
+def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
+    """`authorities`: DER certificates of client CAs, one after another. OSError, ssl.SSLError and _KeyEncrypted."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    # A resumed session would bring back a client certificate that nobody checked again.
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
+    context.verify_mode = ssl.CERT_OPTIONAL
+    # Go takes any certificate of a bundle for a root, also one that another CA signed.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    if authorities:
+        _load_authorities(context, authorities)
+    _load_pair(context, pair)
+    return context
+
+
+def _load_authorities(context: ssl.SSLContext, authorities: bytes) -> None:
+    try:
+        context.load_verify_locations(cadata=authorities)
+    except ssl.SSLError as error:
+        raise AuthenticationInvalid(f"the cluster's CA certificates cannot be used: {error.reason or error}") from error
+
+
+def _der(bundle: str) -> bytes:
+    """The certificates of a PEM bundle without the comments around them, which OpenSSL accepts in ASCII only."""
+    return b"".join(each.public_bytes(serialization.Encoding.DER) for each in certificates_of(bundle))
+
+
+class _KeyEncrypted(Exception):
+    """OpenSSL asks for the password of a key."""
+
+
+def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    def refuse() -> str:
+        raise _KeyEncrypted
+
+    with _file_of(pair.certificate) as certificate, _file_of(pair.key) as key:
+        context.load_cert_chain(certificate, key, password=refuse)
+
+
+@contextlib.contextmanager
+def _file_of(content: bytes) -> Iterator[str]:
+    """The path of a file with this content, in memory where the system can do that: `ssl` loads from paths only.
+
+    The pair's own files may change between two looks at them.
+    """
+    if not hasattr(os, "memfd_create"):
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(content)
+            file.flush()
+            yield file.name
+        return
+    with open(os.memfd_create("certificate"), "wb") as file:  # noqa: PTH123 - no path leads there yet
+        file.write(content)
+        file.flush()
+        yield f"/proc/self/fd/{file.fileno()}"
+
+
+def _usable(files: PairFiles, pair: Pair, authorities: bytes) -> _Serving:
+    """The pair, if OpenSSL can serve it and `cryptography` can read it; else CertificateUnusable."""
+    try:
+        end = x509.load_pem_x509_certificates(pair.certificate)[0].not_valid_after_utc
+    except (ValueError, x509.InvalidVersion) as error:
+        raise CertificateUnusable(f"{files.certificate} holds no certificate that can be read: {error}") from error
+    try:
+        context = _context(pair, authorities)
+    except (_KeyEncrypted, OSError) as error:
+        raise CertificateUnusable(_refusal(files, error)) from error
+    return _Serving(pair, context, f"{files.certificate}, valid until {end:%Y-%m-%d %H:%M UTC}")
+
+
+def _refusal(files: PairFiles, error: Exception) -> str:
+    if isinstance(error, _KeyEncrypted):
+        return f"the key in {files.key} is encrypted; it must be stored without a password"
+    reason = error.reason if isinstance(error, ssl.SSLError) else None
+    if reason == "KEY_VALUES_MISMATCH":
+        return f"{files.key} is not the key of the certificate in {files.certificate}"
+    return f"{files.certificate} and {files.key} cannot be served: {reason or error}"
+
+
+def _read(files: PairFiles) -> Pair:
+    """What the files hold now. Content, as a Secret's files are swapped by a link, which keeps times of change."""
+    return Pair(certificate=_content(files.certificate), key=_content(files.key))
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise CertificateUnusable(f"{path} cannot be read: {error.strerror}") from error

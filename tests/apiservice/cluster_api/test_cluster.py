@@ -1,0 +1,164 @@
+import asyncio
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from apiservice.auth.caller import Attributes, Caller, Lane
+from apiservice.auth.callers import ANONYMOUS
+from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch, ClusterUnreachable
+from apiservice.cluster_api.cluster import Cluster, ClusterUnknown, connect
+from tests.fake_cluster import FakeCluster, kubeconfig_text
+
+NAMES = {"requestheader-allowed-names": '["first"]'}
+ALICE = Caller("alice", "7", ("team",), (("scopes", ("a", "b")),))
+READ_LAG = Attributes(verb="list", namespace="shop", group="external.metrics.k8s.io", version="v1beta1", resource="lag")
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeCluster]:
+    with FakeCluster(NAMES, tokens={"good": "bob"}, allowed={"alice"}) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(fake: FakeCluster, tmp_path: Path) -> Iterator[Cluster]:
+    connected = connect(fake.kubeconfig(tmp_path))
+    yield connected
+    connected.close()
+
+
+@contextmanager
+def watching(cluster: Cluster) -> "Iterator[queue.SimpleQueue[Authentication]]":
+    states: queue.SimpleQueue[Authentication] = queue.SimpleQueue()
+    watch = AuthenticationWatch(cluster, states.put, first_pause_seconds=0.01, longest_pause_seconds=0.05)
+    watch.start()
+    try:
+        yield states
+    finally:
+        watch.stop(timeout_seconds=3)
+        assert "authentication-watch" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_a_token_is_reviewed(cluster: Cluster) -> None:
+    assert asyncio.run(cluster.review_token("good", Lane.STRANGERS)) == Caller("bob", "", (), ())
+    assert asyncio.run(cluster.review_token("bad", Lane.STRANGERS)) is None
+
+
+def test_a_permission_is_reviewed_with_all_that_is_known_of_the_caller(cluster: Cluster, fake: FakeCluster) -> None:
+    assert asyncio.run(cluster.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS)) == (True, "as the test says")
+
+    assert fake.reviews[0]["spec"] == {
+        "user": "alice",
+        "uid": "7",
+        "groups": ["team"],
+        "extra": {"scopes": ["a", "b"]},
+        "resourceAttributes": {
+            "verb": "list",
+            "namespace": "shop",
+            "group": "external.metrics.k8s.io",
+            "version": "v1beta1",
+            "resource": "lag",
+        },
+    }
+
+
+def test_a_path_is_reviewed_as_a_path(cluster: Cluster, fake: FakeCluster) -> None:
+    nobody = Caller("nobody", "", (), ())
+
+    is_allowed, _ = asyncio.run(
+        cluster.review_access(nobody, Attributes(verb="get", path="/metrics"), Lane.KNOWN_CALLERS)
+    )
+
+    assert not is_allowed
+    assert fake.reviews[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
+
+
+def test_a_review_that_fails_is_no_answer(cluster: Cluster, fake: FakeCluster) -> None:
+    fake.failing_with = 500
+
+    with pytest.raises(ClusterUnreachable, match="500: as the test says"):
+        asyncio.run(cluster.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS))
+
+
+def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(kubeconfig_text(port=1))
+
+    with pytest.raises(ClusterUnreachable, match="cannot be reached"):
+        asyncio.run(connect(kubeconfig).review_token("good", Lane.STRANGERS))
+
+
+@pytest.mark.parametrize("lane", [Lane.RENEWALS, Lane.KNOWN_CALLERS])
+def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
+    cluster: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, lane: Lane
+) -> None:
+    held, answer = threading.Event(), fake.review
+
+    def review(review: dict[str, Any]) -> dict[str, Any]:
+        if review["kind"] == "TokenReview" or review["spec"]["user"] == ANONYMOUS.name:
+            held.wait(10)
+        return answer(review)
+
+    async def ask() -> tuple[bool, str]:
+        tokens = [asyncio.create_task(cluster.review_token(f"made up {number}", Lane.STRANGERS)) for number in range(8)]
+        paths = [
+            asyncio.create_task(cluster.review_access(ANONYMOUS, Attributes("get", f"/{number}"), Lane.STRANGERS))
+            for number in range(8)
+        ]
+        known = await asyncio.create_task(cluster.review_access(ALICE, READ_LAG, lane))
+        held.set()
+        await asyncio.gather(*tokens, *paths)
+        return known
+
+    monkeypatch.setattr(fake, "review", review)
+    assert asyncio.run(ask()) == (True, "as the test says")
+
+
+def test_the_config_map_is_followed_through_changes_and_ended_watches(cluster: Cluster, fake: FakeCluster) -> None:
+    with watching(cluster) as states:
+        assert states.get(timeout=5).allowed_names == {"first"}
+        for name in ("second", "third"):
+            fake.replace({"requestheader-allowed-names": f'["{name}"]'})
+            assert states.get(timeout=5).allowed_names == {name}
+            fake.end_watches()
+
+
+def test_the_config_map_is_read_once_the_api_server_answers(cluster: Cluster, fake: FakeCluster) -> None:
+    fake.failing_with = 503
+    with watching(cluster) as states:
+        with pytest.raises(queue.Empty):
+            states.get(timeout=0.2)
+
+        fake.failing_with = None
+
+        assert states.get(timeout=5).allowed_names == {"first"}
+
+
+def test_a_config_map_that_cannot_be_used_leaves_the_last_good_one(cluster: Cluster, fake: FakeCluster) -> None:
+    with watching(cluster) as states:
+        states.get(timeout=5)
+        fake.replace({"requestheader-allowed-names": "no list"})
+        fake.replace({"requestheader-allowed-names": '["good again"]'})
+
+        assert states.get(timeout=5).allowed_names == {"good again"}
+
+
+def test_outside_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    with pytest.raises(ClusterUnknown, match="--kubeconfig"):
+        connect(None)
+
+
+def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yaml"
+    for content in ("{}", "contexts: [", '{"current-context": "x", "contexts": []}'):
+        broken.write_text(content)
+
+        with pytest.raises(ClusterUnknown, match=r"broken\.yaml cannot be used"):
+            connect(broken)
