@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import cache
 from itertools import chain
 from typing import Protocol
 
@@ -70,7 +71,8 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
         entries = [entry for entry in entries if not (outside[entry] or abandoned[entry])]
     if any(requirement.key == "topic" for requirement in asked):
         topics, of_entry = view.layout.topics, totals.topic
-        topic_fits = _remembering(lambda code: fits("topic", topics[code], asked))
+        # Many groups may read the same topics: each name is matched once.
+        topic_fits = cache(lambda code: fits("topic", topics[code], asked))
         entries = [entry for entry in entries if topic_fits(of_entry[entry])]
     return Chosen(view, totals, entries, groups)
 
@@ -116,18 +118,6 @@ def _without(chosen: Chosen, groups: Set[str]) -> Chosen:
     names, of_entry = chosen.view.layout.groups, chosen.totals.group
     kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in groups]
     return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
-
-
-def _remembering(decide: Callable[[int], bool]) -> Callable[[int], bool]:
-    """Many groups may read the same topics: each name is matched once."""
-    known: dict[int, bool] = {}
-
-    def remembered(code: int) -> bool:
-        if code not in known:
-            known[code] = decide(code)
-        return known[code]
-
-    return remembered
 
 
 def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
