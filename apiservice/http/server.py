@@ -8,6 +8,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 import ssl
@@ -38,6 +39,7 @@ GRACE_SECONDS = 3.0  # how long callers that have not yet heard of the end are s
 FINISH_SECONDS = 3  # for requests under way after that
 DATE_SECONDS = 1.0
 CLOSE_SECONDS = 1.0  # for the peer's part of closing a TLS connection, once the process ends
+OPEN_FILES = 8192  # for the connections of both listeners, those to brokers, and files
 RETRY_SECONDS = 0.1  # after a connection that could not be accepted
 
 
@@ -89,6 +91,14 @@ def listen(host: str, port: int) -> socket.socket:
         raise AddressUnusable(f"cannot listen on {host}:{port}: {reason}") from error
 
 
+def allow_open_files(wanted: int = OPEN_FILES) -> None:
+    """Raise the soft limit, as strangers could use up the 1,024 files that many systems allow; the hard limit stays."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < possible:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
+
+
 Work = Callable[[], Coroutine[None, None, None]]
 
 
@@ -103,6 +113,7 @@ def serve(
     async def serve_until_signal() -> None:
         await serve_until(_first_signal(), listeners, on_started, on_stopping, background)
 
+    allow_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve_until_signal())
 

@@ -4,6 +4,7 @@ import gc
 import http.client
 import json
 import logging
+import resource
 import select
 import socket
 import ssl
@@ -24,6 +25,7 @@ from apiservice.http.server import (
     AddressUnusable,
     Limits,
     Listener,
+    allow_open_files,
     listen,
     serve_until,
 )
@@ -475,6 +477,19 @@ def test_nobody_connected_means_nothing_to_wait_for(running: Running) -> None:
     running.stop()
 
     assert wait_for_end(running, 1.5)
+
+
+def test_a_low_soft_limit_of_open_files_is_raised() -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1024, limits[1]))
+        allow_open_files(2048)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (2048, limits[1])
+
+        allow_open_files(1500)
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (2048, limits[1])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_an_occupied_port_is_named() -> None:
