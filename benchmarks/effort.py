@@ -28,6 +28,7 @@ class Effort:
     single_reads: int
     """Of each kind."""
     freeze_seconds: float
+    late_seconds: float
     rude_seconds: float
     groups_on_brokers: int
     history_partitions: tuple[int, ...]
@@ -52,6 +53,7 @@ FULL = Effort(
     memory_cycles=100,
     single_reads=50,
     freeze_seconds=60.0,
+    late_seconds=30.0,
     rude_seconds=20.0,
     groups_on_brokers=1000,
     history_partitions=(1_000, 10_000),
@@ -74,6 +76,7 @@ QUICK = Effort(
     memory_cycles=25,
     single_reads=5,
     freeze_seconds=15.0,
+    late_seconds=5.0,
     rude_seconds=3.0,
     groups_on_brokers=50,
     history_partitions=(100, 200),

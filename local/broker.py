@@ -25,7 +25,7 @@ from local.kafka_security import (
     make_security,
     scram_arguments,
 )
-from local.kafka_settings import CONTROLLER_LISTENER, LOGGING, OPEN_LISTENER, small_settings
+from local.kafka_settings import CONTROLLER_LISTENER, LOGGING, OPEN_LISTENER, OUTSIDE_LISTENER, small_settings
 from local.processes import Process, RigError, free_port, start, wait_until
 
 START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
@@ -120,6 +120,13 @@ class Kafka:
     brokers: tuple[Broker, ...]
     security: Security | None
     """Present where a login was given to `kafka`."""
+    outside_port: int | None = None
+    """Where the last broker is advertised to clients of the outside listener; a forwarder has to listen there."""
+
+    @property
+    def outside_servers(self) -> str:
+        """Of the outside listeners of all brokers but the last."""
+        return ",".join(f"127.0.0.1:{broker.ports[OUTSIDE_LISTENER]}" for broker in self.brokers[:-1])
 
 
 @contextlib.contextmanager
@@ -130,21 +137,31 @@ def kafka(
     security: Login | None = None,
     properties: Mapping[str, str] | None = None,
     heap_megabytes: int = 256,
+    has_outside: bool = False,
 ) -> Iterator[Kafka]:
     """Run a cluster of that many brokers (ids from 1) and end it with the block.
 
     `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a CA of
-    their own. `properties` come last: they may replace any of the small settings. Raises RigError where it does not
+    their own; `has_outside` adds a listener for clients that reach the last broker through a forwarder. `properties`
+    come last: they may replace any of the small settings. Raises RigError where it does not
     start, and at the end of the block where a broker ended by itself meanwhile; the brokers' logs are in `home`.
     """
     home.mkdir(parents=True, exist_ok=True)
     logging = home / "log4j2.properties"
     logging.write_text(LOGGING)
-    ports = {node_id: _ports(is_secure=security is not None) for node_id in range(1, brokers + 1)}
+    ports = {
+        node_id: _ports(is_secure=security is not None, has_outside=has_outside) for node_id in range(1, brokers + 1)
+    }
     secure = None if security is None else _security(home, security, ports)
     secure_properties = {} if secure is None else listener_properties(secure)
     common = {**small_settings(ports), **secure_properties, **(properties or {})}
-    members = tuple(_broker(home, node_id, ports[node_id], common, heap_megabytes) for node_id in ports)
+    outside_port = free_port() if has_outside else None
+    advertised = {node_id: dict(own) for node_id, own in ports.items()}
+    if outside_port is not None:
+        advertised[brokers][OUTSIDE_LISTENER] = outside_port
+    members = tuple(
+        _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes) for node_id in ports
+    )
     _format(home, list(ports), [] if security is None else scram_arguments(security))
     with contextlib.ExitStack() as stack:
         for broker in members:
@@ -152,7 +169,7 @@ def kafka(
             stack.callback(broker.kill)  # nobody needs the data, and a last voter cannot hand over anyway
         for broker in members:
             broker.wait_until_ready(set(ports))
-        yield Kafka(_servers(ports, OPEN_LISTENER), members, secure)
+        yield Kafka(_servers(ports, OPEN_LISTENER), members, secure, outside_port)
         for broker in members:
             broker.confirm()
 
@@ -162,9 +179,10 @@ def java(*arguments: str, heap_megabytes: int) -> list[str]:
     return ["java", f"-Xmx{heap_megabytes}m", *JAVA_OPTIONS, "-cp", f"{kafka_jars()}/*", *arguments]
 
 
-def _ports(*, is_secure: bool) -> dict[str, int]:
+def _ports(*, is_secure: bool, has_outside: bool) -> dict[str, int]:
     secure = (PASSWORD_LISTENER, CERTIFICATE_LISTENER) if is_secure else ()
-    return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure)}
+    outside = (OUTSIDE_LISTENER,) if has_outside else ()
+    return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure, *outside)}
 
 
 def _security(home: Path, login: Login, ports: Mapping[int, Mapping[str, int]]) -> Security:
@@ -177,14 +195,20 @@ def _servers(ports: Mapping[int, Mapping[str, int]], listener: str) -> str:
 
 
 def _broker(
-    home: Path, node_id: int, ports: Mapping[str, int], common: Mapping[str, str], heap_megabytes: int
+    home: Path,
+    node_id: int,
+    ports: Mapping[str, int],
+    advertised: Mapping[str, int],
+    common: Mapping[str, str],
+    heap_megabytes: int,
 ) -> Broker:
     """Write the broker's settings file and give the broker, not yet launched."""
-    addresses = {listener: f"{listener}://127.0.0.1:{port}" for listener, port in ports.items()}
     own = {
         "node.id": str(node_id),
-        "listeners": ",".join(addresses.values()),
-        "advertised.listeners": ",".join(at for name, at in addresses.items() if name != CONTROLLER_LISTENER),
+        "listeners": _addresses(ports),
+        "advertised.listeners": _addresses(
+            {name: at for name, at in advertised.items() if name != CONTROLLER_LISTENER}
+        ),
         "log.dirs": str(home / f"data-{node_id}"),
     }
     settings = _settings_file(home, node_id)
@@ -192,6 +216,10 @@ def _broker(
     logging = f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}"
     command = java(logging, "kafka.Kafka", str(settings), heap_megabytes=heap_megabytes)
     return Broker(node_id, ports, home / f"broker-{node_id}.log", command)
+
+
+def _addresses(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{listener}://127.0.0.1:{port}" for listener, port in ports.items())
 
 
 def _settings_file(home: Path, node_id: int) -> Path:

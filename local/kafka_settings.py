@@ -7,9 +7,12 @@ from local.kafka_security import CERTIFICATE_LISTENER, PASSWORD_LISTENER
 SESSION_TIMEOUT_SECONDS = 6  # Kafka's default is 9
 OPEN_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
+OUTSIDE_LISTENER = "OUTSIDE"
+"""For clients that reach a broker through a forwarder, while brokers reach each other directly."""
 PROTOCOLS = {
     OPEN_LISTENER: "PLAINTEXT",
     CONTROLLER_LISTENER: "PLAINTEXT",
+    OUTSIDE_LISTENER: "PLAINTEXT",
     PASSWORD_LISTENER: "SASL_SSL",
     CERTIFICATE_LISTENER: "SSL",
 }

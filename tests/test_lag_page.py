@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 NAMED = re.compile(r"`(\w+)::(\w+)`")
-ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "brokers")
+ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "late", "brokers")
 
 
 def path_of(name: str) -> Path:

@@ -13,10 +13,10 @@ from local.adapter import Adapter, own_kubeconfig, process
 from local.broker import Kafka
 from local.certificates import Pair
 from local.control_plane import ControlPlane
+from local.forwarder import forwarder
 from local.kafka_security import Security
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import RigError, free_port, wait_until
-from tests.end_to_end.forwarder import forwarder
 from tests.end_to_end.groups_to_read import LAG, path
 
 SOON = {"interval": "1s", "maxAge": "10s"}

@@ -19,8 +19,8 @@ from local.adapter import (
 )
 from local.broker import Kafka
 from local.control_plane import ControlPlane
+from local.forwarder import forwarder
 from local.processes import wait_until
-from tests.end_to_end.forwarder import forwarder
 from tests.end_to_end.groups_to_read import LAG, path, settings
 
 

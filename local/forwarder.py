@@ -1,9 +1,11 @@
-"""A door to a server of this machine that tests open late, and hold shut while somebody stands in it."""
+"""A TCP forwarder to a server of this machine, which can hold back what it passes on, or delay the answers."""
 
 import contextlib
 import socket
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
 
 
 class Forwarder:
@@ -13,8 +15,10 @@ class Forwarder:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
         self._target = target
+        self.delay = 0.0
+        """How many seconds later answers arrive; of several that are on their way each is as late."""
         self._is_flowing = threading.Event()
-        self._is_closing = False
+        self._closed = threading.Event()
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._held = threading.Event()
@@ -34,7 +38,7 @@ class Forwarder:
         self._is_flowing.set()
 
     def close(self) -> None:
-        self._is_closing = True
+        self._closed.set()
         for each in (self._listener, *self._open):
             with contextlib.suppress(OSError):  # the peer went first
                 each.shutdown(socket.SHUT_RDWR)
@@ -44,29 +48,54 @@ class Forwarder:
         for each in (self._listener, *self._open):
             each.close()
 
-    def _spawn(self, work: "object", *arguments: socket.socket) -> None:
-        assert callable(work)
+    def _spawn(self, work: Callable[..., None], *arguments: object) -> None:
         thread = threading.Thread(target=work, args=arguments, name="forwarder")
         self._threads.append(thread)
         thread.start()
 
+    def _wait_for_flow(self) -> None:
+        if not self._is_flowing.is_set():
+            self._held.set()
+            self._is_flowing.wait()
+
     def _accept(self) -> None:
-        while not self._is_closing:
+        while not self._closed.is_set():
             try:
                 client, _ = self._listener.accept()
             except OSError:
                 return  # closed
             server = socket.create_connection(("127.0.0.1", self._target))
             self._open += [client, server]
+            answers: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
             self._spawn(self._pass, client, server)
-            self._spawn(self._pass, server, client)
+            self._spawn(self._receive, server, answers)
+            self._spawn(self._deliver, answers, client)
+
+    def _receive(self, server: socket.socket, answers: SimpleQueue[tuple[float, bytes]]) -> None:
+        """Until the empty bytes at the end."""
+        content = b"-"
+        while content:
+            try:
+                content = server.recv(65536)
+            except OSError:
+                content = b""  # the connection is gone
+            answers.put((time.monotonic() + self.delay, content))
+
+    def _deliver(self, answers: SimpleQueue[tuple[float, bytes]], client: socket.socket) -> None:
+        with contextlib.suppress(OSError):  # the client went first
+            while True:
+                due, content = answers.get()
+                self._closed.wait(due - time.monotonic())
+                self._wait_for_flow()
+                if not content:
+                    break
+                client.sendall(content)
+            client.shutdown(socket.SHUT_WR)
 
     def _pass(self, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError):  # either end is gone, and so is the connection
             while content := source.recv(65536):
-                if not self._is_flowing.is_set():
-                    self._held.set()
-                    self._is_flowing.wait()
+                self._wait_for_flow()
                 sink.sendall(content)
             sink.shutdown(socket.SHUT_WR)
 
