@@ -33,7 +33,7 @@ from adapter.telemetry import HistoryTelemetry
 logger = logging.getLogger(__name__)
 
 SAMPLES = "samples"
-TABLES_THAT_AGE = (SAMPLES, "deltas", "totals", "partitions")
+TABLES_THAT_AGE = (SAMPLES, "hours")
 """Tables with a row per sample, or per partition and hour. Samples are deleted first: the others are made from them."""
 SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
 """How much memory waiting samples, and waiting encoded files, may use."""

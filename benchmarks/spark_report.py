@@ -55,11 +55,11 @@ def _cold(home: Path, location: Path, number: int) -> Spent:
 
 def main(location: str, output: str) -> None:
     """Prints the seconds of each of several reports in one process."""
-    from spark.engine.session import Machine, started  # noqa: PLC0415 -- as above
+    from spark.engine.session import SparkSettings, started  # noqa: PLC0415 -- as above
     from spark.report.build import report, requested  # noqa: PLC0415 -- as above
     from spark.storage.location import files_at  # noqa: PLC0415 -- only where it is measured
 
-    with started(Machine()) as session:
+    with started(SparkSettings()) as session:
         for number in range(RUNS):
             began = time.monotonic()
             request = requested(location, f"{output}-{number}", (None, None), "UTC", None, datetime.now(UTC))

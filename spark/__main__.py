@@ -6,7 +6,6 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -17,16 +16,13 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 
-from spark.engine.session import Machine, is_submitted, started
+from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
 from spark.figures import formatting
-from spark.pipeline.compact import DEFAULT_LIMITS, Limits, Outcome, compact
+from spark.pipeline.compact import Outcome, compact
 from spark.report.build import report, requested
 from spark.shutdown import Ending
 from spark.storage.location import reached
-
-BRIEF_BYTES = 8_000_000
-"""About a million rows: what is done before a second compiler of the JVM would pay for itself."""
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -49,11 +45,8 @@ def compact_command(
 ) -> None:
     """Makes deltas, hourly and daily tables of every finished hour that needs it; deletes no sample."""
     now = datetime.now(UTC)
-    with _running(Machine(master, driver_memory)) as (session, say, ending):
-        by_spark = bool(master) or is_submitted()
-        files = reached(history)
-        limits = Limits(in_memory=0) if by_spark else DEFAULT_LIMITS
-        outcome = compact(files, session, _time(until) or now, now, say, ending.check, limits, session.expect)
+    with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
+        outcome = compact(reached(history), session, _time(until) or now, now, say, ending.check, stop=session.stop)
         _tell(outcome, say)
 
 
@@ -72,12 +65,9 @@ def report_command(
     driver_memory: Memory = None,
 ) -> None:
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
-    with _running(Machine(master, driver_memory)) as (session, say, ending):
+    with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
         request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
         files = reached(history)
-        session.expect(sum(file.size for file in files.listed("totals", 2)))
-        if is_submitted():
-            session()  # what starts applications takes one that never has a session for a failed one
         report(request, files, session, say, ending.check)
 
 
@@ -103,38 +93,41 @@ def _time(text: str | None) -> datetime | None:
 
 
 class Session:
-    """Started when it is first asked for, and for what was expected until then."""
+    """Starts Spark when it is first called."""
 
     def __init__(
-        self, machine: Machine, stack: contextlib.ExitStack, say: Callable[[str], None], ending: Ending
+        self, settings: SparkSettings, stack: contextlib.ExitStack, say: Callable[[str], None], ending: Ending
     ) -> None:
-        self._machine, self._stack, self._say, self._ending = machine, stack, say, ending
+        self._settings, self._stack, self._say, self._ending = settings, stack, say, ending
         self._started: SparkSession | None = None
-
-    def expect(self, size: int) -> None:
-        """So many bytes of Parquet are going to be read."""
-        self._machine = replace(self._machine, is_brief=size <= BRIEF_BYTES)
 
     def __call__(self) -> SparkSession:
         if self._started is None:
             self._say("starting Spark")
-            self._started = self._stack.enter_context(started(self._machine))
+            self._started = self._stack.enter_context(started(self._settings))
             self._ending.watch_jobs(self._started)
         return self._started
+
+    def stop(self) -> None:
+        """After an error: no task runs any more when it returns."""
+        self._stack.__exit__(*sys.exc_info())
 
 
 Running = tuple[Session, Callable[[str], None], Ending]
 
 
 @contextlib.contextmanager
-def _running(machine: Machine) -> Iterator[Running]:
+def _running(settings: SparkSettings) -> Iterator[Running]:
     """A session when it is first asked for, a way to tell progress, and the process's end in one sentence."""
     ending = Ending()
     ending.watch_signals()
     console = Console(stderr=True, highlight=False)
     try:
         with contextlib.ExitStack() as stack, _progress(console) as say:
-            yield Session(machine, stack, say, ending), say, ending
+            session = Session(settings, stack, say, ending)
+            if is_submitted():
+                session()  # what starts applications takes one that never has a session for a failed one
+            yield session, say, ending
     except Unusable as error:
         _end(str(error), 2)
     except KeyboardInterrupt:  # Spark's, while a session starts

@@ -22,11 +22,11 @@ class Occupied(ReportError):
 
 
 class Interrupted(ReportError):
-    """SIGTERM or SIGINT came: status 143, and what was begun is begun again by the next run."""
+    """SIGTERM or SIGINT came: status 143 or 130; the next run starts again what this one did not finish."""
 
 
-class Damaged(ReportError):
-    """Files whose footers are sound, but not their rows."""
+class SampleFilesDamaged(ReportError):
+    """Files of samples whose footers are sound, but not their rows."""
 
     def __init__(self, reasons: Mapping[str, str]) -> None:
         super().__init__(reasons)
@@ -37,16 +37,15 @@ class Damaged(ReportError):
         return "; ".join(f"{path} {reason}" for path, reason in self.reasons.items())
 
 
-class Spoilt(ReportError):
-    """A table of an hour, made before, that is missing or cannot be read."""
+class TableUnreadable(ReportError):
+    """A table that compaction made is missing or cannot be read."""
 
-    def __init__(self, table: str, folder: str) -> None:
-        super().__init__(table, folder)
-        self.table, self.folder = table, folder
-        """`folder`: `date=…/hour=…`."""
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
 
     def __str__(self) -> str:
-        return f"{self.table}/{self.folder} is missing or cannot be read"
+        return f"{self.path} is missing or cannot be read"
 
 
 OF_BUCKETS = ("AWS Error", "google::cloud::Status")
@@ -58,22 +57,9 @@ def is_of_system(error: Exception) -> bool:
     return isinstance(error, OSError) and (error.errno is not None or any(each in str(error) for each in OF_BUCKETS))
 
 
-UNREADABLE = "FAILED_READ_FILE"
-"""How Spark's message about a file begins whose footer is sound, but not its pages."""
-
-VANISHED = "FILE_NOT_EXIST"
-
-
 def said_by(error: Exception) -> str:
-    """One line of what Spark or the system says, from the cause that tells most."""
-    causes = list(_causes(error))
-    telling = next((cause for cause in causes if UNREADABLE in cause), causes[-1])
-    return telling.strip().partition("\n")[0] or type(error).__name__
-
-
-def is_about(error: Exception, path: str) -> bool:
-    """Whether Spark says that this file, which is there, cannot be read."""
-    return any(UNREADABLE in cause and path in cause and VANISHED not in cause for cause in _causes(error))
+    """One line of what Spark or the system says, from the first cause."""
+    return list(_causes(error))[-1].strip().partition("\n")[0] or type(error).__name__
 
 
 def _causes(error: Exception) -> Iterator[str]:

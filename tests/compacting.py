@@ -1,43 +1,56 @@
-"""Both ways to compact, for tests that show something of each."""
+"""Compaction as tests call it: its tasks run in this process, unless a test brings a real session."""
 
-from collections.abc import Callable
+import pickle
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, cast
 
-import pytest
 from pyspark.sql import SparkSession
 
-from spark.pipeline.compact import DEFAULT_LIMITS, Limits, Outcome, compact
+from spark.pipeline.batches import DEFAULT_LIMITS, Limits
+from spark.pipeline.compact import Outcome, compact
 from spark.storage.local import LocalFiles
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
+@dataclass(frozen=True)
+class Tasks:
+    """As much of an RDD as the pipeline uses. What crosses processes in Spark is pickled here, too."""
+
+    results: list[bytes]
+
+    @property
+    def sparkContext(self) -> "Tasks":  # noqa: N802 -- Spark's name
+        return self
+
+    def parallelize(self, tasks: Iterable[object], _slices: int) -> "Tasks":
+        return Tasks([pickle.dumps(task) for task in tasks])
+
+    def map(self, kernel: Callable[[Any], object]) -> "Tasks":
+        return Tasks([pickle.dumps(pickle.loads(pickle.dumps(kernel))(pickle.loads(task))) for task in self.results])  # noqa: S301 -- our own
+
+    def collect(self) -> list[object]:
+        return [pickle.loads(result) for result in self.results]  # noqa: S301 -- our own
+
+
+def in_process() -> SparkSession:
+    return cast("SparkSession", Tasks([]))
+
+
 def no_session() -> SparkSession:
-    raise AssertionError("no session is needed")
+    raise AssertionError("there is nothing to do")
 
 
-IN_MEMORY, BY_SPARK = DEFAULT_LIMITS, Limits(in_memory=0)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """One of the two to compact; in memory no session may be asked for."""
-
-    limits: Limits
-    session: Callable[[], SparkSession]
-
-
-def way_of(name: str, request: pytest.FixtureRequest) -> Way:
-    if name == "in_memory":
-        return Way(IN_MEMORY, no_session)
-    session = request.getfixturevalue("spark_session")
-    return Way(BY_SPARK, lambda: session)
-
-
-def compacted(root: Path, way: Way, until: datetime = NOW) -> Outcome:
-    return compact(LocalFiles(root), way.session, until, NOW, lambda _: None, limits=way.limits)
+def compacted(
+    root: Path,
+    until: datetime = NOW,
+    limits: Limits = DEFAULT_LIMITS,
+    session: Callable[[], SparkSession] = in_process,
+) -> Outcome:
+    return compact(LocalFiles(root), session, until, NOW, lambda _: None, limits=limits)
 
 
 def hours_of(outcome: Outcome) -> list[int]:

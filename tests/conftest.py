@@ -1,4 +1,4 @@
-"""What all tests share: one SparkSession and one S3 server for all that need them, and the two ways to compact."""
+"""What all tests share: one SparkSession and one S3 server for all that need them."""
 
 import itertools
 from collections.abc import Iterator
@@ -7,8 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local.object_store import OWNER, ObjectStore, object_store
-from spark.engine.session import Machine, started
-from tests.compacting import Way, way_of
+from spark.engine.session import SparkSettings, started
 from tests.fake_store import FakeStore, fake_store
 from tests.real_bucket import RealBucket
 
@@ -17,13 +16,8 @@ NUMBERS = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    with started(Machine("local[1]", is_brief=True, writes_archive=False)) as session:
+    with started(SparkSettings("local[1]", writes_archive=False)) as session:
         yield session
-
-
-@pytest.fixture(params=["in_memory", "by_spark"])
-def way(request: pytest.FixtureRequest) -> Way:
-    return way_of(request.param, request)
 
 
 @pytest.fixture(scope="session")

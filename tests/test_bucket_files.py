@@ -42,13 +42,13 @@ def test_a_listing_is_a_request_for_each_page_whatever_the_folders(store: FakeSt
 
 
 def test_what_one_process_stages_another_one_sees(store: FakeStore, files: BucketFiles) -> None:
-    files.write(".run/deltas/_inputs.json", "{}")
+    files.write(".run/deltas/_record.json", "{}")
     with files.created(".run/deltas/part-0.parquet") as target:
         target.write(b"1234")
     other = pickle.loads(pickle.dumps(files))  # noqa: S301 -- just made
 
     assert other.listed(".run/deltas", 0) == [File(".run/deltas/part-0.parquet", 4)]
-    assert other.read(".run/deltas/_inputs.json") == "{}"
+    assert other.read(".run/deltas/_record.json") == "{}"
     other.delete(".run")
     assert store.below("history/") == {"there/already": b"1"}
 
@@ -70,15 +70,15 @@ def test_an_object_that_is_not_finished_is_not_there(files: BucketFiles) -> None
 def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_first(
     store: FakeStore, files: BucketFiles
 ) -> None:
-    store.objects.update({"history/deltas/hour/part-9.parquet": b"1", "history/deltas/hour/_inputs.json": b"old"})
-    for name in ("_inputs.json", "part-0.parquet", "_skipped.json", "part-1.parquet"):
+    store.objects.update({"history/deltas/hour/part-9.parquet": b"1", "history/deltas/hour/_record.json": b"old"})
+    for name in ("_record.json", "part-0.parquet", "part-1.parquet"):
         files.write(f".run/deltas/{name}", "new")
     store.requests.clear()
 
     files.publish(".run/deltas", "deltas/hour")
 
-    names = ["part-0.parquet", "part-1.parquet", "_skipped.json", "_inputs.json"]
-    assert store.changes()[:5] == [
+    names = ["part-0.parquet", "part-1.parquet", "_record.json"]
+    assert store.changes()[:4] == [
         ("DELETE", "history/deltas/hour/part-9.parquet"),
         *(("PUT", f"history/deltas/hour/{name}") for name in names),
     ]
@@ -157,7 +157,7 @@ def test_a_store_that_does_not_answer_is_given_up(store: FakeStore, monkeypatch:
 
 
 def test_spark_reads_copies_until_the_next_table_is_published(store: FakeStore, files: BucketFiles) -> None:
-    store.objects.update({"history/_carry/hour/part-0.parquet": b"12", "history/_carry/hour/_inputs.json": b"{}"})
+    store.objects.update({"history/_carry/hour/part-0.parquet": b"12", "history/_carry/hour/_record.json": b"{}"})
     folder, file = files.uri("_carry/hour"), files.uri("there/already")
     copy = Path(folder.removeprefix("file://"))
 
@@ -165,7 +165,7 @@ def test_spark_reads_copies_until_the_next_table_is_published(store: FakeStore, 
     assert Path(file.removeprefix("file://")).read_bytes() == b"1"
     assert files.local_path(File("there/already", 1)) == Path(file.removeprefix("file://"))
 
-    files.write(".run/deltas/_inputs.json", "{}")
+    files.write(".run/deltas/_record.json", "{}")
     files.publish(".run/deltas", "deltas/hour")
     assert not copy.exists()
 

@@ -1,8 +1,7 @@
 import json
 import math
 import shutil
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from random import Random
@@ -10,7 +9,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
@@ -18,15 +17,16 @@ from typer.testing import CliRunner
 from adapter.history_contract import Type
 from spark.__main__ import app
 from spark.errors import Unusable
-from spark.pipeline.compact import Limits, compact
-from spark.pipeline.lineage import read_skipped
+from spark.pipeline.batches import DEFAULT_LIMITS, Limits
+from spark.pipeline.compact import compact
+from spark.pipeline.lineage import read_record
 from spark.pipeline.plan import found_in
 from spark.storage.local import LocalFiles
 from spark.tables.contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS
-from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, hours_of, no_session
+from tests.compacting import NOW, compacted, hours_of, in_process, no_session
 from tests.history_oracle import tables_of
 from tests.random_histories import history, lay
-from tests.written_history import START, Row, keyed, read, sample, write, write_file
+from tests.written_history import START, Row, keyed, paths_of, read, sample, write, write_file
 
 TOPIC = ("cluster", "group", "topic")
 KEYS = {
@@ -73,91 +73,94 @@ def assert_as_the_oracle_says(root: Path, rows: list[Row]) -> None:
         assert not told, f"{table}: {told[:5]}"
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_histories_become_the_tables_that_the_oracle_makes(
     tmp_path_factory: pytest.TempPathFactory, seed: int
 ) -> None:
-    way = Way(IN_MEMORY, no_session)
-    assert_both_compactions_are_right(tmp_path_factory.mktemp("history"), Random(seed), way, way)  # noqa: S311 -- a history
+    assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), Random(seed))  # noqa: S311 -- a history
 
 
-@pytest.mark.parametrize("first", [IN_MEMORY, BY_SPARK], ids=["in_memory_then_by_spark", "by_spark_then_in_memory"])
-@settings(max_examples=1, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(seed=st.integers(0, 2**32))
-def test_random_histories_become_the_same_tables_by_spark_and_each_way_goes_on_where_the_other_ended(
-    spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory, first: Limits, seed: int
-) -> None:
+@settings(max_examples=3, deadline=None)
+@given(st.integers(0, 2**32))
+def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 -- a history, no secret
-    spark = Way(replace(BY_SPARK, of_spark=chance.choice([400, 10_000])), lambda: spark_session)
-    memory = Way(IN_MEMORY, no_session)
-    ways = (memory, spark) if first is IN_MEMORY else (spark, memory)
+    limits = Limits(chance.choice([400, 10_000]), chance.choice([100, 1000]), chance.choice([50, 200]))
 
-    assert_both_compactions_are_right(tmp_path_factory.mktemp("history"), chance, *ways)
+    assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits)
 
 
-def assert_both_compactions_are_right(root: Path, chance: Random, first: Way, second: Way) -> None:
+def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
+    chance = Random(7)  # noqa: S311 -- a history, no secret
+
+    assert_two_compactions_are_right(tmp_path, chance, Limits(of_task=500), lambda: spark_session)
+
+
+def assert_two_compactions_are_right(
+    root: Path,
+    chance: Random,
+    limits: Limits = DEFAULT_LIMITS,
+    session: Callable[[], SparkSession] = in_process,
+) -> None:
     """Forty histories at once, each a cluster; the late files come after a first compaction."""
     written = [part for number in range(40) for part in history(f"c{number:02d}", chance)]
     early = [part for part in written if not part.is_late]
 
     lay(root, early)
-    compacted(root, first)
+    compacted(root, limits=limits, session=session)
     assert_as_the_oracle_says(root, [row for part in early if not part.is_misplaced for row in part.rows])
 
     lay(root, written)
-    compacted(root, second)
+    compacted(root, limits=limits, session=session)
     assert_as_the_oracle_says(root, [row for part in written if not part.is_misplaced for row in part.rows])
 
 
-def test_both_ways_leave_the_same_records(spark_session: SparkSession, tmp_path: Path) -> None:
-    """So that neither does again what the other one did."""
+def test_tables_and_records_do_not_depend_on_how_hours_are_divided(tmp_path: Path) -> None:
     chance = Random(1)  # noqa: S311 -- a history, no secret
     written = [part for number in range(10) for part in history(f"c{number}", chance)]
-    ways = {"memory": Way(IN_MEMORY, no_session), "spark": Way(BY_SPARK, lambda: spark_session)}
-    for name, way in ways.items():
+    for name, limits in (("whole", DEFAULT_LIMITS), ("divided", Limits(500, 100, 50))):
         lay(tmp_path / name, written)
-        compacted(tmp_path / name, way)
+        compacted(tmp_path / name, limits=limits)
 
-    memory, spark = (records_of(tmp_path / name) for name in ways)
+    whole, divided = (records_of(tmp_path / name) for name in ("whole", "divided"))
 
-    assert memory
-    assert memory == spark
+    assert whole
+    assert whole == divided
 
 
 def records_of(root: Path) -> dict[str, object]:
-    paths = root.glob("deltas/*/*/_inputs.json")
+    paths = root.glob("hours/*/*/_record.json")
     return {str(path.relative_to(root)): json.loads(path.read_text()) for path in paths}
 
 
-def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(way: Way, tmp_path: Path) -> None:
+def test_a_second_run_finds_nothing_to_do_and_needs_no_spark(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(10, 2, 9)])
-    compacted(tmp_path, way)
+    compacted(tmp_path)
 
     again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
 
     assert (again.hours, again.days) == ((), ())
 
 
-def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it(way: Way, tmp_path: Path) -> None:
+def test_a_late_file_redoes_its_hour_and_the_hour_whose_first_difference_used_it(tmp_path: Path) -> None:
     rows = [sample(0, 1, 10), sample(3600, 1, 20), sample(7200, 1, 30)]
     write(tmp_path, rows)
-    compacted(tmp_path, way)
+    compacted(tmp_path)
     late = sample(1800, 1, 14)
     write(tmp_path, [late])
 
-    outcome = compacted(tmp_path, way)
+    outcome = compacted(tmp_path)
 
     assert hours_of(outcome) == [6, 7]
     assert_as_the_oracle_says(tmp_path, [row | {"writer": "adapter-0"} for row in (*rows, late)])
 
 
-def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(way: Way, tmp_path: Path) -> None:
+def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 10), sample(3600, 1, 20)])
-    compacted(tmp_path, way)
+    compacted(tmp_path)
     write(tmp_path, [sample(1800, 1, 14)])
 
-    outcome = compacted(tmp_path, way, until=START + timedelta(hours=1))
+    outcome = compacted(tmp_path, until=START + timedelta(hours=1))
 
     assert hours_of(outcome) == [6]
     assert sorted(str(row["hour"]) for row in read(tmp_path, "hourly")) == [
@@ -168,56 +171,58 @@ def test_a_run_until_an_early_hour_leaves_the_later_ones_in_the_days_tables(way:
     assert day["hours"] == 2
 
 
-def test_an_unfinished_hour_is_left_alone(way: Way, tmp_path: Path) -> None:
+def test_an_unfinished_hour_is_left_alone(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(3600, 1, 2)])
 
-    outcome = compacted(tmp_path, way, until=START + timedelta(seconds=7199))
+    outcome = compacted(tmp_path, until=START + timedelta(seconds=7199))
 
     assert hours_of(outcome) == [6]
 
 
-def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(way: Way, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_skipped_and_named_and_the_rest_is_used(tmp_path: Path) -> None:
     (good,) = write(tmp_path, [sample(0, 1, 2), sample(10, 1, 5)])
     (good.parent / "torn-20261120T060000.000000Z.parquet").write_bytes(good.read_bytes()[:200])
     (misplaced,) = write(tmp_path, [sample(20, 1, 6)], "b")
     write_file(misplaced.parent, [sample(30, 1, 7), sample(4000, 1, 8)], "c")
 
-    outcome = compacted(tmp_path, way)
+    outcome = compacted(tmp_path)
 
     assert {Path(each.path).name.split("-")[0]: each.reason for each in outcome.skipped} == {
         "torn": "is torn, or no Parquet file",
         "c": "holds rows of another hour than its folder's; they are left out",
     }
-    assert read_skipped(LocalFiles(tmp_path), "date=2026-11-20/hour=06") == list(outcome.skipped)
+    record = read_record(LocalFiles(tmp_path), "date=2026-11-20/hour=06")
+    assert record
+    assert record.skipped == outcome.skipped
     assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START, START + timedelta(seconds=10)]
 
 
-def test_a_file_with_damaged_pages_is_skipped_and_named(way: Way, tmp_path: Path) -> None:
+def test_a_file_with_damaged_pages_is_skipped_and_named(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2)])
     (damaged,) = write(tmp_path, [sample(10, 1, 5)], "b")
     content = damaged.read_bytes()
     damaged.write_bytes(content[:4] + b"\xff" * 200 + content[204:])
 
-    (skipped,) = compacted(tmp_path, way).skipped
+    (skipped,) = compacted(tmp_path).skipped
 
     assert skipped.path == str(damaged.relative_to(tmp_path))
     assert skipped.reason == "is damaged: its footer can be read, its rows cannot"
     assert [row["sampled_at"] for row in read(tmp_path, "totals")] == [START]
 
 
-def test_an_hour_of_nothing_but_torn_files_is_done_once(way: Way, tmp_path: Path) -> None:
+def test_an_hour_of_nothing_but_torn_files_is_done_once(tmp_path: Path) -> None:
     (only,) = write(tmp_path, [sample(0, 1, 2)])
     only.write_bytes(b"PAR1")
 
-    first, second = compacted(tmp_path, way), compacted(tmp_path, way)
+    first, second = compacted(tmp_path), compacted(tmp_path)
 
     assert (hours_of(first), hours_of(second), read(tmp_path, "hourly")) == ([6], [], [])
 
 
-def test_a_folder_of_the_future_is_named(way: Way, tmp_path: Path) -> None:
+def test_a_folder_of_the_future_is_named(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(400 * 86400, 1, 2)])
 
-    (skipped,) = compacted(tmp_path, way).skipped
+    (skipped,) = compacted(tmp_path).skipped
 
     assert (skipped.path, skipped.reason) == ("samples/date=2027-12-25/hour=06", "lies in the future")
 
@@ -232,50 +237,40 @@ def test_the_last_hour_of_the_calendar_lies_in_the_future(tmp_path: Path) -> Non
     assert skipped.reason == "lies in the future"
 
 
-def test_samples_that_retention_took_stay_in_the_tables(way: Way, tmp_path: Path) -> None:
+def test_samples_that_retention_took_stay_in_the_tables(tmp_path: Path) -> None:
     paths = write(tmp_path, [sample(0, 1, 10), sample(3600, 1, 20)])
-    compacted(tmp_path, way)
+    compacted(tmp_path)
     before = read(tmp_path, "hourly")
     paths[0].unlink()
-    shutil.rmtree(tmp_path / "deltas/date=2026-11-20/hour=06")
+    shutil.rmtree(tmp_path / "hours/date=2026-11-20/hour=06")
 
-    outcome = compacted(tmp_path, way)
+    outcome = compacted(tmp_path)
 
     assert (outcome.hours, outcome.days, read(tmp_path, "hourly")) == ((), (), before)
-    assert [path.name for path in tmp_path.glob("_carry/*/*")] == ["hour=07"]
 
 
-def test_quick_hours_are_told_of_once_a_day(tmp_path: Path) -> None:
-    write(tmp_path, [sample(hour * 3600.0, 1, 2) for hour in range(30)])
+def test_progress_is_a_line_for_each_batch_and_day(tmp_path: Path) -> None:
+    write(tmp_path, [sample(hour * 3600.0, 1, 2) for hour in range(20)])
     said: list[str] = []
 
-    compact(LocalFiles(tmp_path), no_session, NOW, NOW, said.append)
+    compact(LocalFiles(tmp_path), in_process, NOW, NOW, said.append, limits=Limits(of_batch=19))
 
-    assert [line.partition(",")[0] for line in said if line.startswith("compacting")] == [
-        "compacting 2026-11-20: 18 hours",
-        "compacting 2026-11-21: 12 hours",
+    assert said == [
+        "compacting 2026-11-20 06:00 to 2026-11-21 00:00: 19 rows of 19 files",
+        "compacting 2026-11-21 01:00: 1 row of 1 file",
+        "summarising 2026-11-20: 18 hours",
+        "summarising 2026-11-21: 2 hours",
     ]
 
 
-def test_a_single_hour_is_told_as_one(tmp_path: Path) -> None:
-    write(tmp_path, [sample(0, 1, 2)])
-    said: list[str] = []
-
-    compact(LocalFiles(tmp_path), no_session, NOW, NOW, said.append)
-
-    assert said == ["compacting 2026-11-20: 1 hour, 0.0 MB", "summarising 2026-11-20: 1 hour"]
-
-
-def test_no_sample_is_touched_and_nothing_hidden_is_left(way: Way, tmp_path: Path) -> None:
+def test_no_sample_is_touched_and_nothing_hidden_is_left(tmp_path: Path) -> None:
     (path,) = write(tmp_path, [sample(0, 1, 2)])
     content = path.read_bytes()
 
-    compacted(tmp_path, way)
+    compacted(tmp_path)
 
     assert path.read_bytes() == content
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
-        "_carry", "daily", "deltas", "hourly", "partitions", "samples", "totals"
-    ]  # fmt: skip
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["daily", "hourly", "hours", "samples"]
 
 
 @pytest.mark.parametrize("folder", ["nowhere", "empty"])
@@ -299,13 +294,12 @@ def test_a_time_that_is_none_ends_the_command_with_status_2(tmp_path: Path) -> N
     assert (result.exit_code, result.stderr) == (2, "kafka-lag-report: 'soon' is no time like 2026-11-20T07:00Z\n")
 
 
-def test_columns_have_the_types_of_the_contract(way: Way, tmp_path: Path) -> None:
+def test_columns_have_the_types_of_the_contract(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 2), sample(10, 1, 5)])
-    compacted(tmp_path, way)
+    compacted(tmp_path)
 
     for table, columns in TABLES.items():
-        path = next(each for each in (tmp_path / table).rglob("*.parquet") if not each.name.startswith("."))
-        found = pq.read_schema(path)
+        found = pq.read_schema(paths_of(tmp_path, table)[0])
         assert {field.name: field.type for field in found} == {each.name: ARROW_OF[each.type] for each in columns}, (
             table
         )

@@ -23,25 +23,30 @@ from spark.storage import bucket, lease
 from spark.storage.bucket import BucketFiles
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
-from tests.compacting import BY_SPARK, IN_MEMORY, NOW, Way, compacted, no_session
+from tests.compacting import NOW, compacted, in_process
 from tests.fake_store import FakeStore
 from tests.random_histories import Written, history, lay
-from tests.written_history import read, sample, write
+from tests.written_history import sample, write
 
 LOCATION = "s3://lag/history"
-TABLES = ("deltas", "totals", "partitions", "hourly", "daily")
-MEMORY = Way(IN_MEMORY, no_session)
 
 
-def compacted_there(way: Way = MEMORY) -> Outcome:
-    files = files_at(LOCATION)
-    return compact(files, way.session, NOW, NOW, lambda _: None, limits=way.limits)
+def compacted_there() -> Outcome:
+    return compact(files_at(LOCATION), in_process, NOW, NOW, lambda _: None)
 
 
 def asked(*command: str) -> tuple[int, str]:
     """Status and what was told, without progress."""
     result = CliRunner().invoke(app, command)
     return result.exit_code, result.stderr.splitlines()[-1]
+
+
+def ended(*command: str) -> tuple[int, str]:
+    """The same of a process of its own, which starts Spark."""
+    process = subprocess.run(
+        [sys.executable, "-m", "spark", *command], stderr=subprocess.PIPE, text=True, check=False, timeout=240
+    )
+    return process.returncode, process.stderr.splitlines()[-1]
 
 
 def content_of(root: Path) -> dict[str, bytes]:
@@ -68,7 +73,7 @@ def test_tables_are_the_same_to_the_byte_as_in_a_folder_also_after_late_files(st
         lay(tmp_path / "here", parts)
         lay(tmp_path / "there", parts)
         store.lay(tmp_path / "there")
-        here, there = compacted(tmp_path / "here", MEMORY), compacted_there()
+        here, there = compacted(tmp_path / "here"), compacted_there()
 
         assert there == here
         assert here.hours
@@ -86,32 +91,13 @@ def test_a_second_run_finds_nothing_to_do_and_changes_nothing(store: FakeStore, 
     assert store.changes() == [("POST", "lag")], "the reservation is deleted"
 
 
-def test_spark_does_the_same_with_copies_where_hours_are_too_large(
-    store: FakeStore, spark_session: SparkSession, tmp_path: Path
-) -> None:
-    written = random_history()
-    lay(tmp_path, written)
-    store.lay(tmp_path)
-    compacted(tmp_path, MEMORY)
-
-    compacted_there(Way(BY_SPARK, lambda: spark_session))
-
-    for path, content in store.below("history/").items():
-        (tmp_path / "there" / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "there" / path).write_bytes(content)
-    for table in TABLES:
-        here, there = (sorted(map(repr, read(root, table))) for root in (tmp_path, tmp_path / "there"))
-        assert there == here, table
-    assert compacted_there().hours == ()
-
-
 def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
     store: FakeStore, spark_session: SparkSession, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setitem(spark_session.sparkContext.environment, name, os.environ[name])
     store.lay(small)
-    compacted(small, MEMORY)
+    compacted(small)
     compacted_there()
     found = []
     for name, files in (("here", LocalFiles(small)), ("there", files_at(LOCATION))):
@@ -125,13 +111,14 @@ def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
 
 def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: FakeStore, small: Path) -> None:
     store.lay(small)
+    compacted(small)
     store.objects |= {"reports/hpa/of-a-group-that-is-gone.yaml": b"1", "reports/mine": b"2"}
 
-    assert asked("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 day, skipped 0")
-    command = [sys.executable, "-m", "spark", "report", "--history", LOCATION, "--output", "s3://lag/reports"]
-    report_run = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert ended("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 day, skipped 0")
+    assert store.below("history/") == content_of(small)
+    status, said = ended("report", "--history", LOCATION, "--output", "s3://lag/reports")
 
-    assert report_run.returncode == 0, report_run.stderr
+    assert status == 0, said
     documents = store.below("reports/")
     assert sorted(documents) == ["groups.csv", "hpa/billing.yaml", "mine", "report.html", "report.json", "report.md"]
     assert b"</html>" in documents["report.html"]
@@ -141,16 +128,12 @@ def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: Fak
 def test_a_run_that_ends_before_any_of_its_changes_is_made_good_by_the_next(
     store: FakeStore, small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its hour was made by Spark before, whose files have other names."""
     store.lay(small)
     compacted_there()
     late = write(small, [sample(4000, 3, 90)], writer="late")[0]
     store.lay(small)
-    compacted(small, MEMORY)
-    before = {
-        key.replace("hour=07/part-0", "hour=07/part-00000-0c2e") if "/samples/" not in key else key: content
-        for key, content in store.objects.items()
-    }
+    compacted(small)
+    before = dict(store.objects)
     assert f"history/{late.relative_to(small)}" in before
     changes = Changes(monkeypatch)
 
@@ -178,7 +161,7 @@ class Changes:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.left: int | None = None
         self.is_done = False
-        for name in ("_put", "_delete"):
+        for name in ("_put", "_copy", "_delete"):
             monkeypatch.setattr(BucketFiles, name, self._counted(getattr(BucketFiles, name)))
 
     def _counted(self, change: Callable[..., None]) -> Callable[..., None]:
@@ -194,8 +177,8 @@ class Changes:
 @pytest.mark.parametrize(
     ("number", "status", "last"),
     [
-        (signal.SIGKILL, -9, "compacting 2026-11-20: 3 hours"),
-        (signal.SIGTERM, 143, "kafka-lag-report: interrupted; the next run goes on from here"),
+        (signal.SIGKILL, -9, "compacting 2026-11-20 06:00 to 2026-11-20 08:00: 36 rows of 3 files"),
+        (signal.SIGTERM, 143, "kafka-lag-report: interrupted; the next run goes on from here\n"),
     ],
 )
 def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next_would_not_make_good(
@@ -206,7 +189,7 @@ def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
 
     def end_over_totals(method: str, path: str) -> None:
-        if method == "PUT" and path.startswith("/lag/history/totals/"):
+        if method == "PUT" and path.startswith("/lag/history/hours/") and path.endswith("/totals.parquet"):
             os.kill(process.pid, number)
 
     try:
@@ -216,10 +199,10 @@ def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next
         process.kill()
     store.on_request = lambda _method, _path: None
 
-    assert (process.returncode, told.splitlines()[-1].partition(", ")[0]) == (status, last)
+    assert (process.returncode, last in told) == (status, True)
     store.objects.pop(f"history/{lease.NAME}", None)  # it expires after a minute
-    assert compacted_there().hours
-    compacted(small, MEMORY)
+    assert compacted_there().days
+    compacted(small)
     seen = {key: content for key, content in store.below("history/").items() if not key.startswith(".")}
     assert seen == content_of(small)
 

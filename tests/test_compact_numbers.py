@@ -7,36 +7,36 @@ import pytest
 
 from spark.tables.columns import numbered
 from spark.tables.contract import HOUR_MICROS
-from tests.compacting import Way, compacted
+from tests.compacting import compacted
 from tests.random_histories import LAST_OFFSET, LAST_PARTITION
 from tests.written_history import read, sample, write
 
 
-def test_a_topics_lag_that_64_bits_do_not_hold_is_unknown(way: Way, tmp_path: Path) -> None:
+def test_a_topics_lag_that_64_bits_do_not_hold_is_unknown(tmp_path: Path) -> None:
     rows = [sample(at, 0, LAST_OFFSET, partition=part) for at in (0, 10) for part in range(1024)]
     write(tmp_path, rows + [row | {"topic": "few"} for row in rows if row["partition"]])
 
-    compacted(tmp_path, way)
+    compacted(tmp_path)
 
     lags = {row["topic"]: (row["lag_max"], row["lag_partition_max"]) for row in read(tmp_path, "hourly")}
     assert lags == {"orders": (None, LAST_OFFSET), "few": (1023 * LAST_OFFSET, LAST_OFFSET)}
 
 
-def test_a_mean_of_lags_is_right_where_their_sum_has_more_than_64_bits(way: Way, tmp_path: Path) -> None:
+def test_a_mean_of_lags_is_right_where_their_sum_has_more_than_64_bits(tmp_path: Path) -> None:
     write(tmp_path, [sample(each, 0, LAST_OFFSET, members=LAST_PARTITION) for each in range(1200)])
 
-    compacted(tmp_path, way)
+    compacted(tmp_path)
 
     (row,) = read(tmp_path, "daily")
     assert row["lag_mean"] == pytest.approx(LAST_OFFSET, rel=1e-12)
     assert (row["lag_p99"], row["members_mean"]) == (LAST_OFFSET, LAST_PARTITION)
 
 
-def test_production_that_64_bits_do_not_hold_is_unknown(way: Way, tmp_path: Path) -> None:
+def test_production_that_64_bits_do_not_hold_is_unknown(tmp_path: Path) -> None:
     """A log that is emptied after each sample: no reset is production, but the way up is."""
     write(tmp_path, [sample(each, 0, each % 2 * LAST_OFFSET) for each in range(2100)])
 
-    compacted(tmp_path, way)
+    compacted(tmp_path)
 
     (row,) = read(tmp_path, "daily")
     assert (row["produced"], row["production_rate"], row["resets"]) == (None, None, 1049)

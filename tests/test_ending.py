@@ -21,9 +21,9 @@ def asked_to_compact(root: Path) -> subprocess.Popen[str]:
 
 
 def wait_for_staged(root: Path, process: subprocess.Popen[str]) -> None:
-    """Until Spark writes the first table."""
+    """Until a task has begun its first hour, of forty."""
     deadline = time.monotonic() + 240
-    while not list(root.glob(".compacting-*/deltas")):
+    while not list(root.glob(".compacting-*/attempt-*/hours")):
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline, "no table was begun"
         time.sleep(0.02)
@@ -31,7 +31,8 @@ def wait_for_staged(root: Path, process: subprocess.Popen[str]) -> None:
 
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
-    write(tmp_path, [sample(each * 0.5, each, each + 3, partition=part) for each in range(7000) for part in range(2)])
+    times = [hour * 3600 + at for hour in range(40) for at in range(0, 3600, 12)]
+    write(tmp_path, [sample(at, at, at + 3) for at in times])
     return tmp_path
 
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
-from spark.errors import Unusable
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
 from spark.storage.protocol import File, Files
+from tests.compacting import in_process
 from tests.real_bucket import RealBucket
 from tests.written_history import read, sample, write
 
@@ -53,11 +52,11 @@ def test_hidden_names_are_found_where_they_are_asked_for(made: Made, tmp_path: P
 
 def test_text_is_written_over_what_was_there(made: Made, tmp_path: Path) -> None:
     files = made(tmp_path)
-    files.write("folder/_inputs.json", "first")
+    files.write("folder/_record.json", "first")
 
-    files.write("folder/_inputs.json", "zweite Größe")
+    files.write("folder/_record.json", "zweite Größe")
 
-    assert files.read("folder/_inputs.json") == "zweite Größe"
+    assert files.read("folder/_record.json") == "zweite Größe"
     assert files.read("folder/nothing") is None
 
 
@@ -102,30 +101,11 @@ def test_a_footer_is_read_without_the_rest(made: Made, tmp_path: Path) -> None:
         assert pq.ParquetFile(opened).metadata.num_rows == 2
 
 
-@pytest.mark.parametrize("sign", ["[", "{", "*", "?", "]", "\\"])
-def test_a_path_that_spark_would_take_for_several_is_refused(sign: str) -> None:
-    with pytest.raises(Unusable, match=r"^--history .*: Spark takes '.' for a pattern") as refused:
-        files_at(f"/histories/one{sign}1/two")
-
-    assert f"/histories/one{sign}1/two" in str(refused.value)
-    assert f"'{sign}'" in str(refused.value)
-
-
-def test_a_folder_in_which_the_command_runs_may_be_such_a_location(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "a[1]").mkdir()
-    monkeypatch.chdir(tmp_path / "a[1]")
-
-    with pytest.raises(Unusable, match="Spark takes '\\['"):
-        files_at("history")
-
-
-def test_other_signs_in_a_location_do_no_harm(spark_session: SparkSession, tmp_path: Path) -> None:
+def test_a_location_may_have_any_signs_in_its_name(tmp_path: Path) -> None:
     now = datetime(2026, 11, 22, tzinfo=UTC)
-    name = "a b,c%20#é:d^"
+    name = "a b,c%20#é:d^[1]{*}?\\"
     write(tmp_path / name, [sample(0, 1, 10), sample(10, 4, 12)])
 
-    compact(files_at(str(tmp_path / name)), lambda: spark_session, now, now, lambda _: None)
+    compact(files_at(str(tmp_path / name)), in_process, now, now, lambda _: None)
 
     assert [row["produced"] for row in read(tmp_path / name, "hourly")] == [2]

@@ -156,16 +156,16 @@ def test_an_early_flush_makes_room_before_the_interval_is_over(monkeypatch: pyte
 def test_days_beyond_the_retention_go_samples_before_what_is_made_of_them() -> None:
     days = ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-18"]
     kept = ledger({"2026-11-15": 2.5, "2026-11-16": 1.5, "2026-11-17": 0.5, "2026-11-18": 0})
-    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days[:1], "hourly": days}, others=kept), retention="1d")
+    rig = Rig(FakeFiles(tables={"samples": days, "hours": days[:1], "hourly": days}, others=kept), retention="1d")
     rig.round_after(1)
 
-    assert rig.files.deleted == [("samples", "2026-11-15"), ("samples", "2026-11-16"), ("deltas", "2026-11-15")]
+    assert rig.files.deleted == [("samples", "2026-11-15"), ("samples", "2026-11-16"), ("hours", "2026-11-15")]
 
 
 def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptureFixture) -> None:
     days = ["2026-11-15", "2026-11-16"]
     kept = ledger(dict.fromkeys(days, 2))
-    rig = Rig(FakeFiles(tables={"samples": days, "deltas": days}, others=kept), retention="1d")
+    rig = Rig(FakeFiles(tables={"samples": days, "hours": days}, others=kept), retention="1d")
     delete = rig.files.delete_day
 
     def delete_all_but_one(table: str, day: str) -> None:
@@ -175,8 +175,8 @@ def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptu
 
     rig.files.delete_day = delete_all_but_one  # type: ignore[method-assign]  # somebody else's files lie there
     rig.round_after(1)
-    assert rig.files.deleted == [("samples", "2026-11-16"), ("deltas", "2026-11-15"), ("deltas", "2026-11-16")]
-    assert rig.files.tidied == ["samples", "deltas", "totals", "partitions"]
+    assert rig.files.deleted == [("samples", "2026-11-16"), ("hours", "2026-11-15"), ("hours", "2026-11-16")]
+    assert rig.files.tidied == ["samples", "hours"]
     assert rig.metric("failures_total", "denied") == 1
 
     rig.files.delete_day, rig.files.deleted = delete, []  # type: ignore[method-assign]  # as above
@@ -220,9 +220,9 @@ def test_old_days_are_looked_for_once_an_hour() -> None:
     for _ in range(12):
         rig.round_after(300)
 
-    assert rig.files.tidied == ["samples", "deltas", "totals", "partitions"]
+    assert rig.files.tidied == ["samples", "hours"]
     rig.round_after(300)
-    assert rig.files.tidied == ["samples", "deltas", "totals", "partitions"] * 2
+    assert rig.files.tidied == ["samples", "hours"] * 2
 
 
 def test_the_end_writes_what_is_left_by_itself() -> None:

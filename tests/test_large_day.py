@@ -7,14 +7,13 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from adapter.history import FileNames
 from adapter.history_files import Folder
 from adapter.history_parquet import encoded
 from local.large_day import flushes
-from spark.pipeline.compact import Limits, compact
-from spark.storage.local import LocalFiles
+from spark.pipeline.batches import Limits
+from tests.compacting import compacted
 from tests.written_history import Row, keyed
 
 PARTITIONS, INTERVAL, FLUSHES_OF_AN_HOUR = 1000, 15, 12
@@ -94,28 +93,15 @@ def differences(root: Path) -> list[str]:
 
 
 def bytes_of_deltas(root: Path) -> int:
-    return sum(path.stat().st_size for path in root.glob("deltas/*/*/*.parquet"))
-
-
-def no_session() -> SparkSession:
-    raise AssertionError("a day of this size needs no Spark")
+    return sum(path.stat().st_size for path in root.glob("hours/*/*/deltas.parquet"))
 
 
 def test_a_day_of_5_76_million_rows_becomes_what_duckdb_makes_of_it_and_its_deltas_are_small(tmp_path: Path) -> None:
     rows = written_hours(tmp_path, 24)
 
-    compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
+    compacted(tmp_path, NOW, Limits(of_part=100_000))
 
     assert rows == 5_760_000
-    assert differences(tmp_path) == []
-    assert bytes_of_deltas(tmp_path) / rows <= 5
-
-
-def test_an_hour_of_it_becomes_the_same_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
-    rows = written_hours(tmp_path, 1)
-
-    compact(LocalFiles(tmp_path), lambda: spark_session, NOW, NOW, lambda _: None, limits=Limits(in_memory=0))
-
     assert differences(tmp_path) == []
     assert bytes_of_deltas(tmp_path) / rows <= 5
 

@@ -1,4 +1,3 @@
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,7 +7,7 @@ import pytest
 from adapter.history_contract import SAMPLES
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import File
-from spark.tables.sample_files import Skipped, Sound, examined, hour_of, writer_of
+from spark.tables.sample_files import Skipped, Sound, examined, writer_of
 from spark.tables.sample_validation import fault_of
 from tests.written_history import SCHEMA, START, sample, write_file
 
@@ -52,12 +51,6 @@ def test_a_torn_file_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
     assert reason(tmp_path, path) == "is torn, or no Parquet file"
-
-
-def test_a_file_whose_name_spark_would_take_for_several_is_named(tmp_path: Path) -> None:
-    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2)], "adapter[1]")
-
-    assert reason(tmp_path, path) == "has a name in which Spark takes '[' for a pattern"
 
 
 def test_an_empty_file_is_named(tmp_path: Path) -> None:
@@ -238,20 +231,3 @@ def test_a_writer_s_name_may_have_dashes_and_figures() -> None:
 
 def test_a_name_without_a_time_is_a_writer_of_its_own() -> None:
     assert writer_of("export.parquet") == "export"
-
-
-@pytest.mark.parametrize(
-    "folder",
-    [
-        "samples/date=2026-13-01/hour=00",
-        "samples/2026/01",
-        "samples/date=2026-01-01/hour=24",
-        "samples/date=0001-01-01/hour=00",
-    ],
-)
-def test_a_folder_that_is_no_hour_has_no_start(folder: str) -> None:
-    assert hour_of(folder) is None
-
-
-def test_a_folder_names_its_hour_in_utc() -> None:
-    assert hour_of("samples/date=2026-11-20/hour=07") == datetime(2026, 11, 20, 7, tzinfo=UTC)

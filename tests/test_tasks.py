@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from spark.engine.machine import RESERVED_BYTES, TASK_BYTES, tasks_at_once
 from spark.engine.tasks import attempt, run
-from spark.errors import Damaged, Spoilt, Unusable
+from spark.errors import SampleFilesDamaged, TableUnreadable, Unusable
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -38,12 +38,12 @@ def test_results_come_in_the_order_of_the_tasks(spark_session: SparkSession) -> 
 @pytest.mark.parametrize(
     "error",
     [
-        Damaged({"samples/a": "is torn"}),
-        Spoilt("totals", "hour=07"),
+        SampleFilesDamaged({"samples/a": "is torn"}),
+        TableUnreadable("totals"),
         Unusable("no"),
         PermissionError(13, "denied", "a"),
     ],
-    ids=["damaged", "spoilt", "unusable", "denied"],
+    ids=["damaged", "unreadable", "unusable", "denied"],
 )
 def test_what_a_kernel_raises_is_raised_as_it_was(spark_session: SparkSession, error: Exception) -> None:
     with pytest.raises(type(error)) as raised:
@@ -79,11 +79,11 @@ def killed_once(marker: Path) -> str:
 RETRIED = """
 import sys
 from pathlib import Path
-from spark.engine.session import Machine, started
+from spark.engine.session import SparkSettings, started
 from spark.engine.tasks import run
 from tests.test_tasks import killed_once
 
-with started(Machine(is_brief=True, writes_archive=False)) as session:
+with started(SparkSettings(writes_archive=False)) as session:
     print(run(session, killed_once, [Path(sys.argv[1])])[0])
 """
 

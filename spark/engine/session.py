@@ -1,4 +1,4 @@
-"""The SparkSession: all cores of this machine unless spark-submit says otherwise, times in UTC, silent, quick to start.
+"""The SparkSession: the cores of this machine unless `--master` or spark-submit says otherwise, UTC, silent.
 
 Most of a short run is the JVM's start: an archive of loaded classes (AppCDS) is written by the first run and halves it
 for the others. It lies below the user's cache folder, or where KAFKA_LAG_REPORT_CDS says; where it cannot be written,
@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,18 +25,7 @@ from spark.engine.machine import tasks_at_once
 
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.parquet.compression.codec": "zstd",
-    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
-    # An hour's files are small: many of them belong into one task, and listing them is no job of its own.
-    "spark.sql.files.openCostInBytes": "65536",
-    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    # Rows come sorted by series; sorting them once more by hour would cost more than a few open files.
-    "spark.sql.maxConcurrentOutputFileWriters": "100",
-    "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    # Tables are written to a hidden folder and moved as a whole, so the quicker of the two committers is enough.
-    "spark.hadoop.mapreduce.fileoutputcommitter.algorithm.version": "2",
 }
 """What the pipeline needs wherever it runs."""
 
@@ -45,40 +34,35 @@ LOCALLY = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
-    # Without checksum files: a table is to be copied, replaced and read by any other tool.
-    "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    # Tables of a few thousand rows: planning them again at each stage would take longer than the stage.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
 }
+"""Rows of samples never reach this JVM: what it does is plan, schedule, and add up small tables."""
+
+JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC")
+"""The second compiler and parallel collectors pay for themselves after minutes only."""
 
 ATTEMPTS = 3
 """At a task whose process was killed."""
 
-BRIEFLY = {"spark.sql.shuffle.partitions": "1", "spark.sql.adaptive.enabled": "false"}
-BRIEF_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-LASTING_JAVA = ("-XX:+UseParallelGC",)
-
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SparkSettings:
     """How Spark is to run; None leaves it to spark-submit and Spark's own configuration."""
 
     master: str | None = None
-    memory: str | None = None
+    driver_memory: str | None = None
     """Of the driver's heap, as Spark writes it: `4g`."""
-    java_options: tuple[str, ...] = ()
-    """Further ones of the driver's JVM."""
-    is_brief: bool = False
-    """For so few rows that planning and compiling take longer than the work: one partition, no second compiler."""
     writes_archive: bool = True
     """Whether a run that finds no archive of classes writes one at its end, which takes longer than one run saves."""
 
 
 @contextlib.contextmanager
-def started(machine: Machine, extra: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+def started(wanted: SparkSettings) -> Iterator[SparkSession]:
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
-    archive = None if is_submitted() else _archive(writes=machine.writes_archive)
-    session = _built(machine, archive, extra or {})
+    archive = None if is_submitted() else _archive(writes=wanted.writes_archive)
+    session = _built(wanted, archive)
     is_whole = False
     try:
         yield session
@@ -111,28 +95,25 @@ class Archive:
         return f"-XX:ArchiveClassesAtExit={self.written}" if self.is_new else f"-XX:SharedArchiveFile={self.path}"
 
 
-def _built(machine: Machine, archive: Archive | None, extra: Mapping[str, str]) -> SparkSession:
+def _built(wanted: SparkSettings, archive: Archive | None) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder
     builder = builder.appName("kafka-lag-report")
-    settings = {**ALWAYS, **({} if is_submitted() else _of_machine(machine, archive)), **extra}
+    settings = {**ALWAYS, **({} if is_submitted() else _settings(wanted, archive))}
     for key, value in settings.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 
 
-def _of_machine(machine: Machine, archive: Archive | None) -> dict[str, str]:
-    settings = {"spark.driver.memory": machine.memory} if machine.memory else {}
-    master = machine.master or (None if "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") else _local_master())
+def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
+    settings = {"spark.driver.memory": wanted.driver_memory} if wanted.driver_memory else {}
+    master = wanted.master or (None if "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") else _local_master())
     if master:
         settings["spark.master"] = master
     if master and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take the first `python3` on the PATH
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take whatever `python3` is on the PATH
         settings |= LOCALLY
-        settings["spark.sql.shuffle.partitions"] = str(max(2, _cores(master)))
-        settings |= BRIEFLY if machine.is_brief else {}
-    options = (*(BRIEF_JAVA if machine.is_brief else LASTING_JAVA), *_java_options(archive), *machine.java_options)
-    settings["spark.driver.extraJavaOptions"] = " ".join(options)
+    settings["spark.driver.extraJavaOptions"] = " ".join((*JAVA_OPTIONS, *_silence(), *_archive_options(archive)))
     return settings
 
 
@@ -140,17 +121,13 @@ def _local_master() -> str:
     return f"local[{tasks_at_once()},{ATTEMPTS}]"
 
 
-def _java_options(archive: Archive | None) -> list[str]:
-    options = ["-Duser.timezone=UTC", "-Xshare:auto", "-Xlog:disable", "-Xlog:all=off:stderr"]
-    options.append(f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}")
-    return options if archive is None else [*options, archive.option]
+def _silence() -> list[str]:
+    return [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
 
 
-def _cores(master: str) -> int:
-    inside = master.partition("[")[2].rstrip("]").split(",")[0]
-    if inside == "*":
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return int(inside) if inside.isdigit() else 1
+def _archive_options(archive: Archive | None) -> list[str]:
+    quiet = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=off:stderr"]
+    return quiet if archive is None else [*quiet, archive.option]
 
 
 def is_submitted() -> bool:

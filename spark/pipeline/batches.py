@@ -1,19 +1,39 @@
-"""What is compacted at once, what is known of it afterwards, and the two ways to do it as one protocol."""
+"""Neighbouring hours that are compacted together, and how they are divided among tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
+from functools import partial
 
 from spark.pipeline.plan import Hour
-from spark.tables.sample_files import Skipped, Sound
+from spark.storage.protocol import Files, each_of
+from spark.tables import layout
+from spark.tables.sample_files import MISPLACED, Skipped, Sound, examined
+from spark.tables.sample_reader import PART_ROWS
+
+LOST = "is missing or cannot be read, and cannot be made again: differences to the hour before are missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Rows at once."""
+
+    of_batch: int = 32_000_000
+    """Of the hours that are published together; a run that is ended loses what it has of them."""
+    of_task: int = 1_000_000
+    """Of the hours that share a task; an hour with more has one of its own."""
+    of_part: int = PART_ROWS
+    """Of an hour, in memory: a row takes up to 400 bytes."""
+
+
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Neighbouring hours with the files that can be used, and what they start from."""
+    """Hours with the files that can be used, and what they start from."""
 
     hours: tuple[Hour, ...]
     sound: Mapping[datetime, tuple[Sound, ...]]
@@ -21,18 +41,15 @@ class Batch:
     before: Hour | None
 
     @property
-    def start(self) -> str:
-        return ends_with(self.before)
+    def started_from(self) -> str:
+        return self.before.record.ends_with if self.before and self.before.record else ""
 
     @property
-    def starts_from(self) -> str | None:
-        """The folder of the hour before, if there is one and its tables can be read."""
-        return None if self.before is None or self.before.is_lost else self.before.folder
-
-    @property
-    def carries(self) -> bool:
-        """Whether the hour before said that it hands over anything."""
-        return bool(self.before and self.before.record and self.before.record.carried)
+    def carry(self) -> str | None:
+        """Path of the table that the first hour starts from, if there is one that can be read."""
+        if self.before is None or self.before.record is None or self.before.is_lost:
+            return None
+        return layout.hour_table(self.before.name, layout.CARRY)
 
     @property
     def files(self) -> tuple[Sound, ...]:
@@ -42,37 +59,65 @@ class Batch:
     def rows(self) -> int:
         return sum(each.rows for each in self.files)
 
+    def rows_of(self, hour: Hour) -> int:
+        return sum(each.rows for each in self.sound[hour.start])
 
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """By the hour's start."""
+    def groups(self, limit: int) -> list[tuple[Hour, ...]]:
+        """Neighbours that share a task: as many as have no more rows than the limit."""
+        groups: list[list[Hour]] = []
+        rows = 0
+        for hour in self.hours:
+            own = self.rows_of(hour)
+            if groups and rows + own <= limit:
+                groups[-1].append(hour)
+                rows += own
+            else:
+                groups.append([hour])
+                rows = own
+        return [tuple(group) for group in groups]
 
-    carried: Mapping[datetime, str]
-    """Digest of what the hour hands to the next; one that hands over nothing is not among them."""
-    writers: Mapping[datetime, Mapping[str, str]]
-    """Cluster -> who counted in the hour's last minute."""
+    def without(self, reasons: Mapping[str, str]) -> Batch:
+        """These files' paths, and what is wrong with them."""
+        return replace(
+            self,
+            sound={
+                start: tuple(each for each in sound if each.file.path not in reasons)
+                for start, sound in self.sound.items()
+            },
+            skipped={
+                start: (
+                    *self.skipped[start],
+                    *(
+                        Skipped(each.file.path, reasons[each.file.path])
+                        for each in self.sound[start]
+                        if each.file.path in reasons
+                    ),
+                )
+                for start in self.skipped
+            },
+        )
 
 
-class Engine(Protocol):
-    """Both ways make the same tables."""
-
-    def stage_batch(self, batch: Batch) -> Staged:
-        """Stages `deltas`, `totals`, `partitions` and `carried`, each with a folder for each hour that has rows: `at=`
-        and the hours since the epoch. Raises Damaged, and Spoilt where the hour before is."""
-
-    def stage_day(self, day: str, folders: Collection[str]) -> None:
-        """Stages `hourly/date=…` and `daily/…`, from the tables of these hours; `folders`: `date=…/hour=…`.
-        Raises Spoilt."""
-
-
-def ends_with(hour: Hour | None) -> str:
-    return hour.record.ends_with if hour and hour.record else ""
-
-
-def at_of(start: datetime) -> int:
-    """The name of an hour's staged folder."""
-    return int(start.timestamp()) // 3600
-
-
-def minute_of(at: datetime) -> int:
-    return int(at.timestamp()) // 60
+def batch_from(files: Files, hours: Sequence[Hour], first: int, limit: int) -> Batch:
+    """The hour, and its successors that have changed as well, up to so many rows."""
+    taken: list[Hour] = []
+    sound: dict[datetime, tuple[Sound, ...]] = {}
+    skipped: dict[datetime, tuple[Skipped, ...]] = {}
+    rows = 0
+    for hour in hours[first:]:
+        if taken and not hour.has_changed:
+            break
+        results = each_of(files, partial(examined, files, hour=hour.start), hour.files)
+        good = tuple(each for each in results if isinstance(each, Sound))
+        rows += sum(each.rows for each in good)
+        if taken and rows > limit:
+            break
+        misplaced = [Skipped(each.file.path, MISPLACED) for each in good if not each.is_of_its_hour]
+        taken.append(hour)
+        sound[hour.start] = good
+        skipped[hour.start] = (*(each for each in results if isinstance(each, Skipped)), *misplaced)
+    before = hours[first - 1] if first else None
+    if before and before.is_lost:
+        path = layout.hour_table(before.name, layout.CARRY)
+        skipped[taken[0].start] = (*skipped[taken[0].start], Skipped(path, LOST))
+    return Batch(tuple(taken), sound, skipped, before)

@@ -8,9 +8,10 @@ from datetime import datetime
 from functools import cache, partial
 
 from spark.errors import Unusable
-from spark.pipeline.lineage import Record, Summed, read_record, read_summed, used_in
+from spark.pipeline.lineage import Record, Summed, read_record, read_summed
 from spark.storage.protocol import File, Files, each_of
-from spark.tables.sample_files import HOUR, Skipped, folder_of, hour_of
+from spark.tables import layout
+from spark.tables.sample_files import Skipped
 
 LATE = "came when other files that its hour was made from were gone; the hour stays as it was"
 
@@ -29,8 +30,8 @@ class Hour:
     """Whether a table of it is missing or cannot be read, and it cannot be made again either."""
 
     @property
-    def folder(self) -> str:
-        return folder_of(self.start)
+    def name(self) -> str:
+        return layout.hour_name(self.start)
 
     @property
     def has_changed(self) -> bool:
@@ -44,7 +45,7 @@ class Hour:
         )
         return self.has_changed or (self._can_be_made and has_other_start)
 
-    def spoilt(self) -> Hour:
+    def unreadable(self) -> Hour:
         """As one to be made again, if that can be."""
         return replace(self, record=None) if self._can_be_made and self.record else replace(self, is_lost=True)
 
@@ -75,18 +76,22 @@ def refuse_missing(files: Files) -> None:
 def found_in(files: Files, until: datetime, now: datetime) -> Found:
     """Raises Unusable where there is no history."""
     refuse_missing(files)
-    by_folder = _by_folder(files.listed("samples", 2))
-    known = set(by_folder) | {f"samples/{file.folder.removeprefix('deltas/')}" for file in files.listed("deltas", 2)}
+    samples = _by_hour(files.listed(layout.SAMPLES, 2))
+    known = samples.keys() | _by_hour(files.listed(layout.HOURS, 2)).keys()
     if not known:
         raise Unusable(f"{files.shown()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
-    starts = {folder: hour_of(folder) for folder in known}
+    starts = {name: layout.start_of(name) for name in known}
     finished = sorted(
-        (start, folder) for folder, start in starts.items() if start and start < until and start + HOUR <= until
+        (start, name) for name, start in starts.items() if start and start < until and start + layout.HOUR <= until
     )
     summed_of = cache(partial(read_summed, files))
-    hours = each_of(files, lambda of: _hour_of(files, of[0], by_folder.get(of[1], ()), summed_of), finished)
-    strange = [Skipped(folder, "is no folder of an hour") for folder, start in starts.items() if start is None]
-    future = [Skipped(folder, "lies in the future") for folder, start in starts.items() if start and start > now]
+    hours = each_of(files, lambda of: _hour_of(files, of[0], samples.get(of[1], ()), summed_of), finished)
+    strange = [
+        Skipped(layout.samples_folder(name), "is no folder of an hour") for name, of in starts.items() if of is None
+    ]
+    future = [
+        Skipped(layout.samples_folder(name), "lies in the future") for name, of in starts.items() if of and of > now
+    ]
     late = [Skipped(file.path, LATE) for hour in hours for file in hour.late]
     return Found(
         tuple(hour for hour in hours if hour.record or (hour.files and not hour.gone)),
@@ -98,19 +103,20 @@ def _hour_of(
     files: Files, start: datetime, there: Sequence[File], summed_of: Callable[[str], Mapping[str, Summed]]
 ) -> Hour:
     """`summed_of`: of a day, what its tables were made from: they outlive their hours' records."""
-    folder, names = folder_of(start), {file.name for file in there}
-    record = read_record(files, folder)
+    name, file_names = layout.hour_name(start), {file.name for file in there}
+    record = read_record(files, name)
     gone: Collection[str] = ()
-    if there and record and record.files.keys() - names:
-        gone = used_in(files, folder, record) - names
+    if there and record and record.files.keys() - file_names:
+        gone = record.used - file_names
     elif there and not record:
-        summed = summed_of(f"{start:%Y-%m-%d}").get(folder)
-        gone = {*summed.files} - names if summed else ()
+        summed = summed_of(layout.day_of(name)).get(name)
+        gone = {*summed.files} - file_names if summed else ()
     return Hour(start, tuple(there), record, frozenset(gone))
 
 
-def _by_folder(files: Sequence[File]) -> Mapping[str, list[File]]:
+def _by_hour(files: Sequence[File]) -> Mapping[str, list[File]]:
+    """By the hours' names."""
     found: dict[str, list[File]] = {}
     for file in files:
-        found.setdefault(file.folder, []).append(file)
+        found.setdefault(layout.hour_of(file.path), []).append(file)
     return found

@@ -5,11 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-
-from pyspark.sql import DataFrame
 
 from spark.storage.protocol import Files
 
@@ -17,9 +15,6 @@ PREFIX = ".compacting-"
 STAMP = "%Y%m%dT%H%M%S"
 ABANDONED = timedelta(days=1)
 """After which a hidden folder belongs to nobody."""
-
-# Numbers that seldom repeat: their differences are short, a dictionary of them would not be.
-PLAIN_NUMBERS = ("committed", "log_end", "log_start", "produced", "consumed", "lag")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +26,6 @@ class Staging:
 
     def path(self, table: str) -> str:
         return f"{self.folder}/{table}"
-
-    def uri(self, table: str) -> str:
-        return self.files.uri(self.path(table))
 
 
 @contextlib.contextmanager
@@ -57,24 +49,10 @@ def _is_abandoned(name: str, now: datetime) -> bool:
     return now - began > ABANDONED
 
 
-def stage(rows: DataFrame, staging: Staging, table: str, by: Sequence[str] = ()) -> None:
-    """Writes the rows into the run's folder; `by` become folders."""
-    writer = rows.write.mode("overwrite").option("compression", "zstd").option("parquet.writer.version", "PARQUET_2_0")
-    for name in PLAIN_NUMBERS:
-        writer = writer.option(f"parquet.enable.dictionary#{name}", "false")
-    (writer.partitionBy(*by) if by else writer).parquet(staging.uri(table))
-    staging.files.adopt(staging.path(table))
+def publish_folder(staging: Staging, staged: str, target: str) -> None:
+    """The staged folder takes the place of the target. Both are paths below the location."""
+    staging.files.publish(staged, target)
 
 
-def swap(staging: Staging, staged: str, target: str) -> None:
-    """The staged folder takes the place of the target; where nothing was staged, the target goes."""
-    staging.files.publish(staging.path(staged), target)
-
-
-def swap_file(staging: Staging, staged: str, target: str) -> None:
-    """The only file of the staged folder takes the place of the target."""
-    found = staging.files.listed(staging.path(staged), 0)
-    if len(found) == 1:
-        staging.files.replace(found[0].path, target)
-    else:
-        staging.files.delete(target)
+def publish_file(staging: Staging, staged: str, target: str) -> None:
+    staging.files.replace(staged, target)

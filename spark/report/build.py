@@ -16,15 +16,15 @@ from spark.errors import Unusable
 from spark.figures import model
 from spark.figures.model import Findings, Group
 from spark.figures.periods import NO_TIMES
-from spark.pipeline.lineage import read_skipped
 from spark.pipeline.plan import found_in
 from spark.report.gather import HOUR, Wanted, groups_of
 from spark.report.html_page import at_a_glance, page_of
 from spark.report.json_export import json_of
 from spark.report.tables import Tables
 from spark.report.text_exports import csv_of, markdown_of
-from spark.storage.protocol import Files, each_of
+from spark.storage.protocol import Files
 from spark.storage.report_output import output_at
+from spark.tables import layout
 
 Say = Callable[[str], None]
 
@@ -97,7 +97,7 @@ def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
 def refuse_without_tables(request: Request, files: Files) -> None:
     if not files.exists():
         raise Unusable(f"{request.location} does not exist")
-    if not files.listed("hourly", 1):
+    if not files.listed(layout.HOURLY, 1):
         raise Unusable(f"{request.location} holds no tables: run `compact` first, once an hour of samples is finished")
 
 
@@ -118,14 +118,14 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
 
 def skipped_in(files: Files, request: Request) -> tuple[model.Skipped, ...]:
     """Everything that no figure contains: files that compaction left out, folders of no hour, hours not compacted."""
-    if not files.listed("samples", 2) and not files.listed("deltas", 2):
+    if not files.listed(layout.SAMPLES, 2) and not files.listed(layout.HOURS, 2):
         return ()  # retention took all samples; the tables are what is left
     found = found_in(files, request.now, request.now)
     wanted = [hour for hour in found.hours if request.wanted.has(hour.start, HOUR)]
-    of_hours = each_of(files, lambda hour: read_skipped(files, hour.folder), wanted)
+    of_hours = (hour.record.skipped for hour in wanted if hour.record)
     left_out = [*found.skipped, *itertools.chain.from_iterable(of_hours)]
     late = [
-        model.Skipped(f"samples/{hour.folder}", "has samples that are not compacted: run `compact`")
+        model.Skipped(layout.samples_folder(hour.name), "has samples that are not compacted: run `compact`")
         for hour in wanted
         if hour.has_changed
     ]

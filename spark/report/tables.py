@@ -19,9 +19,9 @@ from spark.errors import Unusable
 from spark.report.samples_task import Expected, slices_of, statistics_in
 from spark.rules.lag_statistics import STATISTICS
 from spark.storage.protocol import Files, each_of
+from spark.tables import layout
 from spark.tables.columns import ARROW_TYPES
 from spark.tables.contract import DAILY, HOURLY, PARTITIONS
-from spark.tables.sample_files import folder_of
 
 FILES_OF_A_TASK = 48
 """Small files; a task of fewer takes longer to start than to run."""
@@ -43,19 +43,19 @@ class Tables:
 
     def hourly(self, may_have: Callable[[str], bool], columns: Sequence[str]) -> DataFrame:
         """Of the days' folders (`hourly/date=2026-11-20`) that may have what is wanted."""
-        paths = [file.path for file in self.files.listed("hourly", 1) if may_have(file.folder)]
+        paths = [file.path for file in self.files.listed(layout.HOURLY, 1) if may_have(file.folder)]
         return self._frame(paths, HOURLY, columns)
 
     def daily(self, columns: Sequence[str]) -> DataFrame:
-        return self._frame([file.path for file in self.files.listed("daily", 0)], DAILY, columns)
+        return self._frame([file.path for file in self.files.listed(layout.DAILY, 0)], DAILY, columns)
 
     def partitions(self, hours: Iterable[datetime], columns: Sequence[str]) -> DataFrame:
-        return self._frame(self._of_hours("partitions", hours), PARTITIONS, columns)
+        return self._frame(self._of_hours(layout.PARTITIONS, hours), PARTITIONS, columns)
 
     def statistics(self, hours: Iterable[datetime], topics: Iterable[Expected]) -> DataFrame:
         """STATISTICS of these topics' groups over these hours."""
         at_once = self.session.sparkContext.defaultParallelism
-        tasks = slices_of(self.files, self._of_hours("totals", hours), topics, at_once)
+        tasks = slices_of(self.files, self._of_hours(layout.TOTALS, hours), topics, at_once)
         found = run(self.session, statistics_in, tasks)
         return self.session.createDataFrame(pa.concat_tables([empty_table(STATISTICS), *found]))
 
@@ -69,8 +69,8 @@ class Tables:
 
     def _of_hours(self, table: str, hours: Iterable[datetime]) -> list[str]:
         """Files, in order of time; of some hours nothing may be left."""
-        folders = {f"{table}/{folder_of(hour)}" for hour in hours}
-        return [file.path for file in self.files.listed(table, 2) if file.folder in folders]
+        wanted = {layout.hour_table(layout.hour_name(hour), table) for hour in hours}
+        return [file.path for file in self.files.listed(layout.HOURS, 2) if file.path in wanted]
 
 
 def rows_in(task: Some) -> pa.Table:

@@ -1,17 +1,22 @@
-"""Pure: one hour's samples and what was known before -> deltas, as columns in the driver's memory.
+"""Pure: an hour's samples and what was known before -> deltas, and what is carried into the next hour.
 
-The same as `deltas_by_spark`; docs/history.md has the formulas.
+docs/history.md has the formulas.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 
-from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, aligned_texts, begins_of, numbered
-from spark.tables.contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, SERIES
+from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, aligned_texts, begins_of, joined, numbered
+from spark.tables.contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, REMEMBERED, SERIES
 
+REMEMBERED_MICROS = REMEMBERED // timedelta(microseconds=1)
+SERIES_IN_ORDER = (*NAMES, "partition", "topic_id")
+WORTH = ("interval_seconds", "isolation", "state", "members", "log_start", "committed", "log_end", "received_at")
+"""Of samples of one series and time, by increasing weight, after whether they are known."""
 LATEST = np.iinfo(np.int64).max
 
 
@@ -32,11 +37,13 @@ class Hour:
     samples: Rows
     of: Ints
     series: Series
+    repeated: int
+    """Samples that were left out for a better one of the same series and time."""
 
 
 def hour_of(samples: Rows, carried: Rows, start: int) -> Hour:
     """`samples`: of the hour that starts then, in any order, also several of one series and time; `carried`: CARRIED's
-    columns, no two of one series."""
+    columns, no two of one series. Samples without some of WORTH's columns do where none is repeated."""
     samples, carried = aligned_texts((samples, carried)) if len(carried) else (samples, carried)
     keys = (
         {name: np.concatenate((samples[name], carried[name])) for name in SERIES} if len(carried) else samples.columns
@@ -52,7 +59,7 @@ def hour_of(samples: Rows, carried: Rows, start: int) -> Hour:
     is_kept = _is_best(ordered, moment)
     if not is_kept.all():
         ordered, moment = ordered.taken(is_kept), moment[is_kept]
-    return Hour(start, ordered, moment // HOUR_MICROS, before)
+    return Hour(start, ordered, moment // HOUR_MICROS, before, len(samples) - len(ordered))
 
 
 def deltas_of(hour: Hour) -> Rows:
@@ -88,25 +95,54 @@ def deltas_of(hour: Hour) -> Rows:
     return samples.extended(changes).only(column.name for column in DELTAS)
 
 
-def carried_of(hour: Hour, remembered: int) -> Rows:
-    """CARRIED's columns at the hour's end, sorted by series, without series of which nothing was known for so many
-    microseconds."""
-    samples, known = hour.samples, hour.series.known
+def last_known_of(hour: Hour) -> Rows:
+    """CARRIED's columns as the hour's own samples have them, one row per series; unknown where they have nothing."""
+    samples = hour.samples
     end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
     last_end, last_commit = _last_of(hour, end >= 0), _last_of(hour, committed >= 0)
-    seen = _last_of(hour, (end >= 0) | (committed >= 0))
 
-    def now(values: Values, last: Ints, carried: str) -> Values:
-        return np.where(last >= 0, values[last] if len(values) else UNKNOWN, known[carried])
+    def last(values: Values, rows: Ints) -> Values:
+        return np.where(rows >= 0, values[rows] if len(values) else UNKNOWN, UNKNOWN)
 
     values = {
-        "seen_at": now(at, seen, "seen_at"),
-        "end_at": now(at, last_end, "end_at"),
-        "log_end": now(end, last_end, "log_end"),
-        "committed": now(committed, last_commit, "committed"),
-        "log_start": now(samples["log_start"], last_commit, "log_start"),
+        "seen_at": np.maximum(last(at, last_end), last(at, last_commit)),
+        "end_at": last(at, last_end),
+        "log_end": last(end, last_end),
+        "committed": last(committed, last_commit),
+        "log_start": last(samples["log_start"], last_commit),
     }
-    return known.extended(values).taken(values["seen_at"] >= max(0, hour.start + HOUR_MICROS - remembered))
+    return hour.series.known.extended(values)
+
+
+def carried_of(hour: Hour) -> Rows:
+    """CARRIED's columns at the hour's end, sorted by series."""
+    return _remembered(_renewed(hour.series.known, last_known_of(hour)), hour.start)
+
+
+def carried_on(carried: Rows, known: Rows, start: int) -> Rows:
+    """The same from `last_known_of` an hour, and what was carried into it; `start`: of the hour."""
+    both = joined([carried, known])
+    number = numbered(*(both[name] for name in SERIES_IN_ORDER))
+    of_one = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    of_one[number] = np.arange(len(number))
+    series = both.only(SERIES).taken(of_one)
+    before, own = (
+        _spread(series, *each) for each in ((carried, number[: len(carried)]), (known, number[len(carried) :]))
+    )
+    return _remembered(_renewed(before, own), start)
+
+
+def _renewed(before: Rows, own: Rows) -> Rows:
+    """Of the same series in the same order: what is known of the later, else what was known before."""
+    has_end, has_commit = own["end_at"] >= 0, own["committed"] >= 0
+    is_newer = dict.fromkeys(("end_at", "log_end"), has_end) | dict.fromkeys(("committed", "log_start"), has_commit)
+    values = {name: np.where(newer, own[name], before[name]) for name, newer in is_newer.items()}
+    return before.extended({**values, "seen_at": np.maximum(before["seen_at"], own["seen_at"])})
+
+
+def _remembered(carried: Rows, start: int) -> Rows:
+    """Without series of which nothing was known for too long at the hour's end."""
+    return carried.taken(carried["seen_at"] >= max(0, start + HOUR_MICROS - REMEMBERED_MICROS))
 
 
 def is_known(samples: Rows) -> Flags:
@@ -116,19 +152,21 @@ def is_known(samples: Rows) -> Flags:
 
 
 def _by_number(samples: Rows, carried: Rows, number: Ints, place: Ints) -> Series:
-    count = int(number.max(initial=-1)) + 1
-    of_one = np.zeros(count, np.int64)
+    of_one = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
     of_one[number] = np.arange(len(number))
-    names = {
-        name: np.concatenate((samples[name], carried[name])).astype(np.int32, copy=False)[of_one] for name in SERIES
-    }
-    values = {}
-    for column in CARRIED:
-        if column.name not in SERIES:
-            values[column.name] = np.full(count, UNKNOWN, np.int64)
-            values[column.name][number[len(samples) :]] = carried[column.name]
+    names = {name: np.concatenate((samples[name], carried[name])).astype(np.int32, copy=False) for name in SERIES}
     texts = {name: samples.texts[name] for name in SERIES if name in samples.texts}
-    return Series(Rows({**names, **values}, texts), place[of_one])
+    of_series = Rows({name: codes[of_one] for name, codes in names.items()}, texts)
+    return Series(_spread(of_series, carried, number[len(samples) :]), place[of_one])
+
+
+def _spread(series: Rows, carried: Rows, number: Ints) -> Rows:
+    """CARRIED's columns of all these series; unknown of those that nothing is carried of. `number`: of each carried row
+    the place of its series."""
+    values = {column.name: np.full(len(series), UNKNOWN, np.int64) for column in CARRIED if column.name not in SERIES}
+    for name, of_all in values.items():
+        of_all[number] = carried[name]
+    return series.extended(values)
 
 
 def _is_best(ordered: Rows, moment: Ints) -> Flags:
@@ -138,17 +176,7 @@ def _is_best(ordered: Rows, moment: Ints) -> Flags:
     if is_same.any():
         twins = np.flatnonzero(is_same | np.concatenate(([False], is_same[:-1])))
         rows = ordered.taken(twins)
-        values = (
-            "interval_seconds",
-            "isolation",
-            "state",
-            "members",
-            "log_start",
-            "committed",
-            "log_end",
-            "received_at",
-        )
-        best_last = np.lexsort([*(rows[name] for name in values), is_known(rows), moment[twins]])
+        best_last = np.lexsort([*(rows[name] for name in WORTH if name in rows.columns), is_known(rows), moment[twins]])
         times = moment[twins][best_last]
         is_kept[twins[best_last]] = np.concatenate((times[1:] != times[:-1], [True]))
     return is_kept

@@ -1,17 +1,47 @@
-"""Who counts, of samples as columns in the driver's memory; the same as `writers_by_spark` finds."""
+"""Pure: which writer counts, per cluster and minute: the one with most rows whose commit (or its absence) and end are
+known; ties: the writer of the minute before, else the smaller name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from spark.rules.deltas import is_known
-from spark.rules.writers import Chosen, Count
 from spark.tables.columns import Flags, Ints, Rows, numbered
 from spark.tables.contract import SERIES
 
-MINUTE = 60_000_000
+MINUTE_MICROS = 60_000_000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Count:
+    """One writer's known rows of one cluster in one minute (since the epoch)."""
+
+    cluster: str
+    minute: int
+    writer: str
+    known: int
+
+
+Chosen = Mapping[tuple[str, int], str]
+"""(cluster, minute) -> the writer that counts."""
+
+
+def chosen_of(counts: Iterable[Count], before: Chosen) -> dict[tuple[str, int], str]:
+    """`before`: who counted in the minute before the first one, where that is known."""
+    by_minute: dict[tuple[str, int], list[Count]] = {}
+    for count in sorted(counts):
+        by_minute.setdefault((count.cluster, count.minute), []).append(count)
+    chosen = dict(before)
+    for (cluster, minute), rivals in by_minute.items():
+        most = max(rival.known for rival in rivals)
+        best = [rival.writer for rival in rivals if rival.known == most]
+        last = chosen.get((cluster, minute - 1))
+        chosen[cluster, minute] = last if last in best else best[0]
+    return {key: chosen[key] for key in by_minute}
 
 
 def counts_of(samples: Rows, writer: Ints, writers: Sequence[str]) -> list[Count]:
@@ -19,12 +49,12 @@ def counts_of(samples: Rows, writer: Ints, writers: Sequence[str]) -> list[Count
     number = numbered(writer, *(samples[name] for name in SERIES), samples["sampled_at"])
     rows = np.empty(int(number.max(initial=-1)) + 1, np.int64)
     rows[number] = np.arange(len(number))
-    is_told = np.zeros(len(rows), np.bool_)
-    is_told[number[is_known(samples)]] = True
+    knows = np.zeros(len(rows), np.bool_)
+    knows[number[is_known(samples)]] = True
     once, of = samples.taken(rows), writer[rows]
-    minute = once["sampled_at"] // MINUTE
+    minute = once["sampled_at"] // MINUTE_MICROS
     place = numbered(once["cluster"], minute, of)
-    known = np.bincount(place, is_told).astype(np.int64)
+    known = np.bincount(place, knows).astype(np.int64)
     first = np.empty(len(known), np.int64)
     first[place] = np.arange(len(place))
     clusters = samples.texts["cluster"].to_pylist()
@@ -34,10 +64,18 @@ def counts_of(samples: Rows, writer: Ints, writers: Sequence[str]) -> list[Count
     ]
 
 
+def summed(counts: Iterable[Count]) -> list[Count]:
+    """Counts of different topics, added up."""
+    known: Counter[tuple[str, int, str]] = Counter()
+    for count in counts:
+        known[count.cluster, count.minute, count.writer] += count.known
+    return [Count(*key, number) for key, number in known.items()]
+
+
 def is_chosen(samples: Rows, writer: Ints, writers: Sequence[str], chosen: Chosen) -> Flags:
     """Whether a row is one of the writer that counts."""
     clusters = samples.texts["cluster"].to_pylist()
-    minute = samples["sampled_at"] // MINUTE
+    minute = samples["sampled_at"] // MINUTE_MICROS
     number = numbered(samples["cluster"], minute)
     first = np.empty(int(number.max(initial=-1)) + 1, np.int64)
     first[number] = np.arange(len(number))
@@ -47,7 +85,8 @@ def is_chosen(samples: Rows, writer: Ints, writers: Sequence[str], chosen: Chose
     return is_one
 
 
-def clusters_at(totals: Rows, minute: int) -> list[str]:
+def clusters_at(totals: Rows, minute: int) -> set[str]:
     """The clusters that have a sample in this minute."""
     clusters = totals.texts["cluster"].to_pylist()
-    return sorted(clusters[code] for code in np.unique(totals["cluster"][totals["sampled_at"] // MINUTE == minute]))
+    is_then = totals["sampled_at"] // MINUTE_MICROS == minute
+    return {clusters[code] for code in np.unique(totals["cluster"][is_then])}

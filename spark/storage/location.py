@@ -10,7 +10,7 @@ from pathlib import Path
 from adapter.location import Bucket, bucket_at
 from spark.errors import ReportError, Unusable
 from spark.storage.local import LocalFiles
-from spark.storage.protocol import Files, pattern_sign
+from spark.storage.protocol import Files
 
 PATIENCE_SECONDS = 15.0
 """Some providers' libraries look for credentials for minutes."""
@@ -48,17 +48,13 @@ def _attempted(probe: Callable[[], bool]) -> bool | Exception:
 
 
 def files_at(location: str) -> Files:
-    """Touches nothing yet. Raises Unusable for what is neither a path nor a bucket, and where Spark would read another
-    path, or several."""
+    """Touches nothing yet. Raises Unusable for what is neither a path nor a bucket."""
     bucket = bucket_in(location)
     if bucket is not None:
         from spark.storage.bucket import BucketFiles  # noqa: PLC0415 -- the providers' libraries are slow to load
 
         return BucketFiles(bucket)
-    whole = str(Path(location).absolute())
-    if sign := pattern_sign(whole):
-        raise Unusable(f"--history {whole}: Spark takes '{sign}' for a pattern; use a path without it, perhaps a link")
-    return LocalFiles(Path(whole))
+    return LocalFiles(Path(location).absolute())
 
 
 def bucket_in(location: str) -> Bucket | None:

@@ -128,9 +128,4 @@ def is_below_hidden(path: str) -> bool:
 
 def in_order(names: Iterable[str]) -> list[str]:
     """The order in which a folder's files are published: last those that say what it was made from."""
-    return sorted(names, key=lambda name: (name == "_inputs.json", is_hidden(name), name))
-
-
-def pattern_sign(name: str) -> str | None:
-    """The first sign by which Hadoop, and so Spark's reader, chooses among several files; a backslash hides others."""
-    return next((sign for sign in name if sign in "[]{}*?\\"), None)
+    return sorted(names, key=lambda name: (is_hidden(name), name))

@@ -1,12 +1,5 @@
-"""The columns of the tables that `compact` makes from the history's samples, each described once; docs/history.md
-tells how they are computed.
-
-<location>/deltas/date=YYYY-MM-DD/hour=HH/      a sample's own columns and what changed since the one before
-<location>/totals/date=YYYY-MM-DD/hour=HH/      one row per cluster, group, topic and sample
-<location>/partitions/date=YYYY-MM-DD/hour=HH/  one row per cluster, group, topic, partition and hour
-<location>/hourly/date=YYYY-MM-DD/              one row per cluster, group, topic and hour
-<location>/daily/                               one row per cluster, group, topic and day
-"""
+"""The columns of the tables that `compact` makes from the history's samples, each described once; docs/history.md says
+how they are computed, and `spark.tables.layout` where they lie."""
 
 from __future__ import annotations
 
@@ -113,7 +106,7 @@ CARRIED = (
     Column("committed", Type.INT64, "in the last sample in which it was known", is_nullable=True),
     Column("log_start", Type.INT64, "then", is_nullable=True),
 )
-"""What an hour hands to the next: the last known values of every series' generation; kept beside the tables, hidden."""
+"""What an hour hands to the next: the last known values of every series' generation."""
 
 PARTITIONS = (
     Column("cluster", Type.TEXT, "the cluster's name in the settings"),

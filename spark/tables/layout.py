@@ -21,7 +21,7 @@ SAMPLES, HOURS, HOURLY, DAILY = "samples", "hours", "hourly", "daily"
 DELTAS, TOTALS, PARTITIONS, CARRY = "deltas", "totals", "partitions", "carry"
 TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, CARRY)
 RECORD = "_record.json"
-"""What a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
+"""Says what a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
 
 _HOUR_NAME = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
 

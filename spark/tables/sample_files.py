@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark.errors import is_of_system
-from spark.storage.protocol import File, Files, pattern_sign
+from spark.storage.protocol import File, Files
 from spark.tables.contract import HOUR_MICROS
 from spark.tables.sample_validation import fault_in_footer, statistics_of
 
-HOUR = timedelta(hours=1)
 MISPLACED = "holds rows of another hour than its folder's; they are left out"
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-FOLDER = re.compile(r"samples/date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
 WRITER = re.compile(r"(?P<writer>.+)-\d{8}T\d{6}[^-]*\.parquet")
 
 
@@ -41,26 +37,14 @@ class Skipped:
     reason: str
 
 
-def hour_of(folder: str) -> datetime | None:
-    """`samples/date=2026-11-20/hour=07` -> its start; None: no such folder, or a year that no clock shows."""
-    found = FOLDER.fullmatch(folder)
-    if found is None:
-        return None
-    try:
-        hour = datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return hour if hour >= EPOCH else None
-
-
 def micros_of(at: datetime) -> int:
     """Microseconds since the epoch, of a whole second."""
     return round(at.timestamp()) * 1_000_000
 
 
-def folder_of(hour: datetime) -> str:
-    """`date=2026-11-20/hour=07`."""
-    return f"{hour:date=%Y-%m-%d/hour=%H}"
+def minute_of(at: datetime) -> int:
+    """Minutes since the epoch."""
+    return int(at.timestamp()) // 60
 
 
 def writer_of(name: str) -> str:
@@ -75,8 +59,6 @@ def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
         return Skipped(file.path, "is no Parquet file by its name")
     if not file.size:
         return Skipped(file.path, "is empty")
-    if sign := pattern_sign(file.name):
-        return Skipped(file.path, f"has a name in which Spark takes '{sign}' for a pattern")
     try:
         with files.opened(file) as opened:
             metadata = pq.ParquetFile(opened).metadata

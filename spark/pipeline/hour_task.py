@@ -1,0 +1,173 @@
+"""What a Spark task does with hours of samples: reads them by pyarrow, applies the rules, and stages their tables.
+
+A task has one large hour, or several small ones, of which each starts from what the one before carries. An hour with
+more rows than fit into a task is made part by part; its tables grow by each.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+
+from adapter.history_contract import SAMPLES
+from spark.engine.tasks import attempt
+from spark.errors import SampleFilesDamaged
+from spark.rules.deltas import Hour, carried_of, deltas_of, hour_of, last_known_of
+from spark.rules.digest import Digest
+from spark.rules.totals import partitions_of, totals_of
+from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
+from spark.storage.protocol import Files
+from spark.tables import contract, layout
+from spark.tables.columns import Rows, joined, none_of
+from spark.tables.parquet_tables import read_table, write_table, written_table
+from spark.tables.sample_files import Sound, micros_of, minute_of
+from spark.tables.sample_reader import PART_ROWS, HourReader, Samples
+
+TABLES = {
+    layout.DELTAS: contract.DELTAS,
+    layout.TOTALS: contract.TOTALS,
+    layout.PARTITIONS: contract.PARTITIONS,
+    layout.CARRY: contract.CARRIED,
+}
+UNREAD = ("received_at", "interval_seconds", "members", "isolation")
+OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
+
+
+@dataclass(frozen=True, slots=True)
+class HourInputs:
+    """Of one hour: its files, and who counts in it; None: there is one writer at most."""
+
+    start: datetime
+    sound: tuple[Sound, ...]
+    chosen: Chosen | None = None
+
+    @property
+    def name(self) -> str:
+        return layout.hour_name(self.start)
+
+    @property
+    def last_minute(self) -> int:
+        """Since the epoch."""
+        return minute_of(self.start + layout.HOUR) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class HoursTask:
+    """Neighbouring hours."""
+
+    files: Files
+    staging: str
+    """The run's folder."""
+    hours: tuple[HourInputs, ...]
+    carry: str | None = None
+    """Path of the table that the first hour starts from; None: from nothing."""
+    part_rows: int = PART_ROWS
+
+    def reader(self, hour: HourInputs) -> HourReader:
+        return HourReader(self.files, hour.sound, self.part_rows)
+
+    def staged(self, folder: str) -> str:
+        """Of this attempt alone."""
+        return f"{self.staging}/{attempt()}/{folder}"
+
+
+@dataclass(frozen=True, slots=True)
+class MadeHour:
+    folder: str
+    """Where all its tables are."""
+    carried: str
+    """Digest of what it carries into the next."""
+    clusters: tuple[str, ...]
+    """Those with a sample in the last minute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """Path of a file -> what is wrong with it. The hours are not made."""
+
+    reasons: dict[str, str]
+
+
+def make_hours(task: HoursTask) -> list[MadeHour] | Damaged:
+    """Stages the tables of each. Raises TableUnreadable where the table to start from is."""
+    empty = none_of(contract.CARRIED)
+    carried = empty if task.carry is None else read_table(task.files, task.carry, contract.CARRIED)
+    made = []
+    try:
+        for hour in task.hours:
+            staged, carried = _make(task, hour, carried)
+            made.append(staged)
+    except SampleFilesDamaged as damaged:
+        return Damaged(dict(damaged.reasons))
+    return made
+
+
+def stage_tails(task: HoursTask) -> list[str] | Damaged:
+    """For each hour the path of a table of what its samples alone carry on; reads few columns."""
+    paths = []
+    try:
+        for hour in task.hours:
+            paths.append(task.staged(f"tails/{hour.name}.parquet"))
+            write_table(task.files, paths[-1], _tail(task, hour), contract.CARRIED)
+    except SampleFilesDamaged as damaged:
+        return Damaged(dict(damaged.reasons))
+    return paths
+
+
+def count_rows(task: HoursTask) -> list[Count] | Damaged:
+    """Known rows of each writer, per cluster and minute."""
+    try:
+        return [count for hour in task.hours for count in _counts(task, hour)]
+    except SampleFilesDamaged as damaged:
+        return Damaged(dict(damaged.reasons))
+
+
+def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Rows]:
+    folder = task.staged(layout.hour_folder(hour.name))
+    carried, digest, clusters = [], Digest(contract.CARRIED), set[str]()
+    with ExitStack() as stack:
+        write = {
+            name: stack.enter_context(written_table(task.files, f"{folder}/{name}.parquet", columns))
+            for name, columns in TABLES.items()
+        }
+        for part, samples in task.reader(hour).parts():
+            ordered = hour_of(_counting(samples, hour.chosen), part.of(before), micros_of(hour.start))
+            del samples
+            deltas = deltas_of(ordered)
+            carried.append(carried_of(ordered))
+            del ordered
+            write[layout.DELTAS](deltas)
+            totals = totals_of(deltas)
+            clusters |= clusters_at(totals, hour.last_minute)
+            write[layout.TOTALS](totals)
+            write[layout.PARTITIONS](partitions_of(deltas))
+            write[layout.CARRY](carried[-1])
+            digest.add(carried[-1])
+    return MadeHour(folder, digest.text(), tuple(sorted(clusters))), joined(carried)
+
+
+def _tail(task: HoursTask, hour: HourInputs) -> Rows:
+    parts = []
+    for _, samples in task.reader(hour).parts(OF_A_TAIL):
+        ordered = _from_nothing(samples, hour)
+        if ordered.repeated:  # which of two counts is decided by all columns
+            return joined([last_known_of(_from_nothing(each, hour)) for _, each in task.reader(hour).parts()])
+        parts.append(last_known_of(ordered))
+    return joined(parts)
+
+
+def _from_nothing(samples: Samples, hour: HourInputs) -> Hour:
+    return hour_of(_counting(samples, hour.chosen), none_of(contract.CARRIED), micros_of(hour.start))
+
+
+def _counts(task: HoursTask, hour: HourInputs) -> list[Count]:
+    parts = task.reader(hour).parts(OF_A_TAIL)
+    return summed(count for _, of in parts for count in counts_of(of.rows, of.writer, of.writers))
+
+
+def _counting(samples: Samples, chosen: Chosen | None) -> Rows:
+    """The rows of the writers that count."""
+    if chosen is None or not len(samples.rows):
+        return samples.rows
+    return samples.rows.taken(is_chosen(samples.rows, samples.writer, samples.writers, chosen))

@@ -1,0 +1,129 @@
+"""A batch of hours -> their staged tables, by Spark's tasks.
+
+Hours chain: each starts from the values that the one before carries. So where they are divided among several tasks,
+what every hour's samples carry on is found first, from few columns, and folded in the driver; a task then starts from
+the result. A single task needs none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from spark.engine.tasks import run as run_tasks
+from spark.errors import SampleFilesDamaged
+from spark.pipeline.batches import Batch
+from spark.pipeline.hour_task import (
+    Damaged,
+    HourInputs,
+    HoursTask,
+    count_rows,
+    make_hours,
+    stage_tails,
+)
+from spark.pipeline.plan import Hour
+from spark.pipeline.runs import Run
+from spark.rules.deltas import carried_on
+from spark.rules.writer_choice import Chosen, chosen_of
+from spark.tables import layout
+from spark.tables.columns import none_of
+from spark.tables.contract import CARRIED
+from spark.tables.parquet_tables import read_table, write_table
+from spark.tables.sample_files import micros_of, minute_of
+
+Made = TypeVar("Made")
+MINUTES = 60
+
+
+@dataclass(frozen=True, slots=True)
+class StagedHour:
+    folder: str
+    """Where all its tables are."""
+    carried: str
+    """Digest of what it carries into the next."""
+    writers: Mapping[str, str]
+    """Cluster -> who counted in the last minute."""
+
+
+def stage_batch(run: Run, batch: Batch) -> list[StagedHour]:
+    """Raises SampleFilesDamaged, which names the files, and TableUnreadable where the table to start from is."""
+    chosen = _chosen(run, batch)
+    tasks = [
+        _task(run, [HourInputs(hour.start, batch.sound[hour.start], _of_hour(batch, hour, chosen)) for hour in hours])
+        for hours in batch.groups(run.limits.of_task)
+    ]
+    made = _results(run, make_hours, _chained(run, tasks, batch.carry))
+    return [
+        StagedHour(of.folder, of.carried, _at_end(batch, hour, chosen, of.clusters))
+        for hour, of in zip(batch.hours, (hour for hours in made for hour in hours), strict=True)
+    ]
+
+
+def _task(run: Run, hours: Iterable[HourInputs]) -> HoursTask:
+    return HoursTask(run.files, run.staging.folder, tuple(hours), part_rows=run.limits.of_part)
+
+
+def _results(run: Run, kernel: Callable[[HoursTask], Made | Damaged], tasks: Sequence[HoursTask]) -> list[Made]:
+    run.check()
+    results = run_tasks(run.session(), kernel, tasks)
+    damaged = [result for result in results if isinstance(result, Damaged)]
+    if damaged:
+        raise SampleFilesDamaged({path: reason for each in damaged for path, reason in each.reasons.items()})
+    return [result for result in results if not isinstance(result, Damaged)]
+
+
+def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[HoursTask]:
+    """With what each of them starts from."""
+    chained = [replace(tasks[0], carry=carry)]
+    if len(tasks) == 1:
+        return chained
+    tails = _results(run, stage_tails, tasks[:-1])
+    carried = none_of(CARRIED) if carry is None else read_table(run.files, carry, CARRIED)
+    for task, paths, following in zip(tasks, tails, tasks[1:], strict=False):
+        for hour, path in zip(task.hours, paths, strict=True):
+            carried = carried_on(carried, read_table(run.files, path, CARRIED), micros_of(hour.start))
+        path = run.staging.path(f"starts/{following.hours[0].name}.parquet")
+        write_table(run.files, path, carried, CARRIED)
+        chained.append(replace(following, carry=path))
+    return chained
+
+
+def _chosen(run: Run, batch: Batch) -> Chosen | None:
+    """None: no hour has more than one writer."""
+    if all(len(_writers(batch, hour)) <= 1 for hour in batch.hours):
+        return None
+    hours = [HourInputs(hour.start, batch.sound[hour.start]) for hour in batch.hours if batch.sound[hour.start]]
+    counts = _results(run, count_rows, [_task(run, [hour]) for hour in hours])
+    return chosen_of((count for of in counts for count in of), _chosen_before(batch))
+
+
+def _chosen_before(batch: Batch) -> Chosen:
+    """Who counted in the minute before the batch."""
+    before = batch.before
+    if before is None or before.is_lost or before.record is None:
+        return {}
+    if before.start + layout.HOUR != batch.hours[0].start:
+        return {}
+    minute = minute_of(batch.hours[0].start) - 1
+    return {(cluster, minute): writer for cluster, writer in before.record.writers.items()}
+
+
+def _writers(batch: Batch, hour: Hour) -> list[str]:
+    return sorted({each.writer for each in batch.sound[hour.start]})
+
+
+def _of_hour(batch: Batch, hour: Hour, chosen: Chosen | None) -> Chosen | None:
+    if chosen is None or len(_writers(batch, hour)) <= 1:
+        return None
+    first = minute_of(hour.start)
+    return {key: writer for key, writer in chosen.items() if first <= key[1] < first + MINUTES}
+
+
+def _at_end(batch: Batch, hour: Hour, chosen: Chosen | None, clusters: Iterable[str]) -> dict[str, str]:
+    """`clusters`: those with a sample in the last minute."""
+    writers = _writers(batch, hour)
+    if chosen is None or len(writers) <= 1:
+        return {cluster: writer for cluster in clusters for writer in writers}
+    last = minute_of(hour.start + layout.HOUR) - 1
+    return {cluster: writer for (cluster, minute), writer in chosen.items() if minute == last}

@@ -1,0 +1,72 @@
+"""Tables that compaction makes, as Parquet: read as rows, and written part by part."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapter.history_contract import Column, Type
+from spark.errors import TableUnreadable, is_of_system
+from spark.storage.protocol import Files
+from spark.tables.columns import Rows, none_of, rows_of, table_of
+
+# Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, from the least of them on: the way
+# down from one series to the next one widens a whole block of offsets, and zstd alone makes less of these.
+ENCODINGS = {
+    **dict.fromkeys(("log_start", "produced", "consumed", "lag", "received_at"), "DELTA_BINARY_PACKED"),
+    **dict.fromkeys(("committed", "log_end"), "PLAIN"),
+}
+
+Write = Callable[[Rows], None]
+
+
+def read_table(files: Files, path: str, contract: Sequence[Column]) -> Rows:
+    """A column that the file does not have is unknown in its rows. Raises TableUnreadable."""
+    with unreadable(path):
+        return rows_of(_arrow(files, path, contract), contract)
+
+
+@contextlib.contextmanager
+def unreadable(path: str) -> Iterator[None]:
+    """Raises TableUnreadable for what shows that a table is missing or damaged."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise TableUnreadable(path) from error
+    except (OSError, pa.ArrowException, KeyError) as error:  # KeyError: a text column that the file does not have
+        if is_of_system(error):
+            raise
+        raise TableUnreadable(path) from error
+
+
+def _arrow(files: Files, path: str, contract: Sequence[Column]) -> pa.Table:
+    texts = [column.name for column in contract if column.type is Type.TEXT]
+    with pq.ParquetFile(files.source(path), read_dictionary=texts) as opened:
+        there = set(opened.schema_arrow.names)
+        return opened.read([column.name for column in contract if column.name in there])
+
+
+@contextlib.contextmanager
+def written_table(files: Files, path: str, contract: Sequence[Column]) -> Iterator[Write]:
+    """A table that is whole at the end; without any rows it has columns alone."""
+    own = {name: encoding for name, encoding in ENCODINGS.items() if any(name == column.name for column in contract)}
+    with (
+        files.created(path) as target,
+        pq.ParquetWriter(
+            target,
+            table_of(none_of(contract), contract).schema,
+            compression="zstd",
+            column_encoding=own,
+            use_dictionary=[each.name for each in contract if each.name not in own and each.type is not Type.FLAG],
+            store_schema=False,
+        ) as writer,
+    ):
+        yield lambda rows: writer.write_table(table_of(rows, contract))
+
+
+def write_table(files: Files, path: str, rows: Rows, contract: Sequence[Column]) -> None:
+    with written_table(files, path, contract) as write:
+        write(rows)

@@ -1,0 +1,205 @@
+"""An hour's files of samples -> rows, in parts that fit into a task's memory.
+
+A part has whole topics, so that whatever is computed of an hour is computed part by part. The adapter sorts a file's
+rows by topic and writes them in groups of some ten thousand: of these a part reads only those that its topics lie in.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapter.history_contract import SAMPLES, Column, Type
+from spark.errors import SampleFilesDamaged, is_of_system
+from spark.storage.protocol import Files, each_of
+from spark.tables.columns import Flags, Ints, Rows, joined, none_of, numbered, rows_of
+from spark.tables.contract import NAMES
+from spark.tables.layout import HOUR, hour_of, start_of
+from spark.tables.sample_files import DAMAGED, Sound, micros_of
+from spark.tables.sample_validation import fault_of
+
+PART_ROWS = 1_000_000
+"""A part has hardly more, unless a single topic has."""
+NAME_COLUMNS = tuple(column for column in SAMPLES if column.name in NAMES)
+
+Result = TypeVar("Result")
+Topic = tuple[str, str, str]
+"""Cluster, group, topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The topics after one and up to another, in their order; None: without an end."""
+
+    after: Topic | None = None
+    until: Topic | None = None
+
+    def has(self, topic: Topic) -> bool:
+        return (self.after is None or self.after < topic) and (self.until is None or topic <= self.until)
+
+    def of(self, rows: Rows) -> Rows:
+        """Those of these topics."""
+        if self == WHOLE or not len(rows):
+            return rows
+        topics, place = topics_in(rows)
+        has: Flags = np.array([self.has(topic) for topic in topics], np.bool_)
+        return rows if has.all() else rows.taken(has[place])
+
+    def may_be_in(self, first: Topic, last: Topic) -> bool:
+        """Whether any of these topics lies between two."""
+        return (self.after is None or self.after < last) and (self.until is None or first <= self.until)
+
+
+WHOLE = Part()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Rows that belong to their hour, and the place of each one's writer in `writers`."""
+
+    rows: Rows
+    writer: Ints
+    writers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """Of a file: the first and the last topic of each group of rows, and the rows of each topic."""
+
+    groups: list[tuple[Topic, Topic] | None]
+    rows: Counter[Topic]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why no row of a file can be used."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class HourReader:
+    """Of one hour's files, all of them sound."""
+
+    files: Files
+    sound: Sequence[Sound]
+    part_rows: int = PART_ROWS
+
+    @property
+    def writers(self) -> tuple[str, ...]:
+        return tuple(sorted({each.writer for each in self.sound}))
+
+    def parts(self, columns: Sequence[Column] = SAMPLES) -> Iterator[tuple[Part, Samples]]:
+        """In the order of their topics, at least one. Raises SampleFilesDamaged, which names every file that is."""
+        if sum(each.rows for each in self.sound) <= self.part_rows:
+            yield WHOLE, self._read([None] * len(self.sound), WHOLE, columns)
+            return
+        contents = self._each(self._contents_of)
+        for part in _parts_of(contents, self.part_rows):
+            groups = [[n for n, of in enumerate(each.groups) if of and part.may_be_in(*of)] for each in contents]
+            yield part, self._read(groups, part, columns)
+
+    def _read(self, groups: Sequence[list[int] | None], part: Part, columns: Sequence[Column]) -> Samples:
+        """`groups`: of rows, by their numbers in each file; None: all."""
+        wanted = dict(zip(self.sound, groups, strict=True))
+        found = self._each(lambda each: self._rows_of(each, wanted[each], part, columns))
+        place = [self.writers.index(each.writer) for each in self.sound]
+        writer = np.repeat(np.array(place, np.int64), np.array([len(rows) for rows in found], np.int64))
+        return Samples(joined(found) if found else none_of(columns), writer, self.writers)
+
+    def _each(self, read: Callable[[Sound], Result]) -> list[Result]:
+        """What is read of each file."""
+        found = each_of(self.files, lambda each: _or_reason(read, each), self.sound)
+        reasons = {
+            each.file.path: of.text for each, of in zip(self.sound, found, strict=True) if isinstance(of, _Reason)
+        }
+        if reasons:
+            raise SampleFilesDamaged(reasons)
+        return [of for of in found if not isinstance(of, _Reason)]
+
+    def _contents_of(self, sound: Sound) -> _Contents:
+        counts: Counter[Topic] = Counter()
+        groups: list[tuple[Topic, Topic] | None] = []
+        with self._opened(sound, NAME_COLUMNS) as opened:
+            for number in range(opened.num_row_groups):
+                rows = _checked(opened.read_row_group(number, list(NAMES)), NAME_COLUMNS)
+                topics, place = topics_in(rows)
+                counts.update(dict(zip(topics, np.bincount(place).tolist(), strict=True)))
+                groups.append((topics[0], topics[-1]) if topics else None)
+        return _Contents(groups, counts)
+
+    def _rows_of(self, sound: Sound, groups: list[int] | None, part: Part, columns: Sequence[Column]) -> Rows:
+        names = [column.name for column in columns]
+        with self._opened(sound, columns) as opened:
+            if groups is None:
+                return _of_its_hour(_checked(opened.read(names), columns), sound)
+            tables = (opened.read_row_group(number, names) for number in groups)
+            parts = [part.of(_of_its_hour(_checked(table, columns), sound)) for table in tables]
+        return joined(parts) if parts else none_of(columns)
+
+    def _opened(self, sound: Sound, columns: Sequence[Column]) -> pq.ParquetFile:
+        texts = [column.name for column in columns if column.type is Type.TEXT]
+        return pq.ParquetFile(self.files.source(sound.file.path), read_dictionary=texts)
+
+
+def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
+    """The topics that occur, in order, and for each row the place of its topic among them."""
+    place = numbered(*(rows[name] for name in NAMES))
+    first = np.empty(int(place.max(initial=-1)) + 1, np.int64)
+    first[place] = np.arange(len(place))
+    texts = [rows.texts[name].to_pylist() for name in NAMES]
+    codes = (rows[name][first].tolist() for name in NAMES)
+    return [
+        (texts[0][cluster], texts[1][group], texts[2][topic]) for cluster, group, topic in zip(*codes, strict=True)
+    ], place
+
+
+def _parts_of(contents: Iterable[_Contents], limit: int) -> Iterator[Part]:
+    """As few as have no more rows than the limit, or one topic."""
+    rows: Counter[Topic] = Counter()
+    for each in contents:
+        rows.update(each.rows)
+    after, before, taken = None, None, 0
+    for topic in sorted(rows):
+        if taken and taken + rows[topic] > limit:
+            yield Part(after, before)
+            after, taken = before, 0
+        taken += rows[topic]
+        before = topic
+    yield Part(after, None)
+
+
+def _or_reason(read: Callable[[Sound], Result], sound: Sound) -> Result | _Reason:
+    try:
+        return read(sound)
+    except _Faulty as faulty:
+        return _Reason(str(faulty))
+    except (OSError, pa.ArrowException) as error:
+        if is_of_system(error):
+            raise
+        return _Reason(DAMAGED)
+
+
+class _Faulty(Exception):
+    """What is wrong with the values of a file."""
+
+
+def _checked(table: pa.Table, columns: Sequence[Column]) -> Rows:
+    if fault := fault_of(table):
+        raise _Faulty(fault)
+    return rows_of(table, columns)
+
+
+def _of_its_hour(rows: Rows, sound: Sound) -> Rows:
+    if sound.is_of_its_hour:
+        return rows
+    hour = start_of(hour_of(sound.file.path))
+    assert hour is not None, "only files of an hour's folder are examined"
+    start, end = (micros_of(at) for at in (hour, hour + HOUR))
+    return rows.taken((rows["sampled_at"] >= start) & (rows["sampled_at"] < end))
