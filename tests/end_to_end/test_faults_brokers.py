@@ -1,16 +1,22 @@
 """Real brokers that freeze, die and come back while somebody asks all the time: never a wrong number."""
 
+import contextlib
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from adapter import members
+from adapter.errors import ValueUnavailable
 from adapter.settings_file import parse
 from local.broker import Broker, Kafka, kafka
 from local.kafka_tools import commit, create_topic, produce
-from tests.end_to_end.in_process import settings_for
+from local.processes import wait_until
+from tests.end_to_end.changes import member, state_of
+from tests.end_to_end.in_process import in_process, settings_for
 from tests.end_to_end.placing import group_names, make_offsets_topic, placed_topic
 from tests.end_to_end.truth import Truth
 from tests.served import Watcher, served
@@ -83,6 +89,39 @@ def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster:
     assert set(back) == {43}, "a step backward after the thaw"
     assert watcher.refusals[scene.untouched] == []
     assert watcher.slowest < 1.0
+
+
+def test_a_coordinator_that_restarts_brings_no_stale_topic_back(
+    cluster: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members are described in every cycle: while it stops, while others load the group, and when it is back."""
+    # Cycles are a minute apart by their clock alone: a new coordinator is wrong about the group for several of them.
+    monkeypatch.setattr(members, "EMPTY_SECONDS", 1e6)
+    victim, other = cluster.brokers[0], cluster.brokers[1]
+    read, left = "restarted-read", "restarted-left"
+    for topic in (read, left):
+        placed_topic(cluster, topic, [other])
+        produce(cluster, topic, 10)
+    group = next(group_names(cluster, "restarted", victim, 2))
+    commit(cluster, group, {(read, 0): 4, (left, 0): 1})
+    seen: set[int] = set()
+    with (
+        member(cluster, group, read),
+        in_process(cluster, collection={"groups": {"include": [group]}}) as rig,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        rig.wait_for_lag(6, group)
+        for change in (victim.stop, victim.start):
+            changing = pool.submit(change)
+            while not changing.done():
+                rig.look_round()
+                with contextlib.suppress(ValueUnavailable):
+                    seen.add(rig.lag(group))
+            changing.result()
+            wait_until(lambda: state_of(cluster, group) == "Stable", f"{group} to be Stable", RECOVERY_SECONDS)
+            rig.wait_for_lag(6, group)
+
+    assert seen == {6}
 
 
 def test_a_killed_broker_is_read_again_when_it_is_back(cluster: Kafka) -> None:
