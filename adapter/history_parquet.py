@@ -25,6 +25,9 @@ SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is
 ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start"), "DELTA_BINARY_PACKED")
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
+ROW_GROUP = 65_536
+"""Rows are sorted by topic, so a reader of some topics reads only the groups of rows whose statistics have them."""
+
 
 def encoded(rows: Rows) -> pa.Buffer:
     """A whole file in memory, at most about 8 bytes per row."""
@@ -38,7 +41,7 @@ def encoded(rows: Rows) -> pa.Buffer:
         column_encoding=ENCODINGS,
         store_schema=False,
     ) as writer:
-        writer.write_table(table_of(rows))
+        writer.write_table(table_of(rows), row_group_size=ROW_GROUP)
         writer.add_key_value_metadata({VERSION_KEY: str(VERSION)})
     return sink.getvalue()
 

@@ -90,6 +90,29 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
     }
 
 
+def shuffled_flushes(partitions: int, interval: int, days: int, seed: int) -> Iterator[Rows]:
+    """The same for a less kind history: every group has one topic, names are in no order within a file, every partition
+    is busy, and increments are random."""
+    random = np.random.default_rng(seed)
+    rates = random.lognormal(3.0, 1.0, partitions)
+    base = random.integers(10**4, 10**8, partitions)
+    offsets = _Offsets(base, base)
+    count = FLUSH_SECONDS // interval
+    fixed = _fixed_columns(partitions, count)
+    fixed["group"] = fixed["topic"]
+    order = np.argsort(random.permutation(partitions).repeat(count), kind="stable")
+    names = {**_names(partitions), "group": [f"group-{number:04d}" for number in range(-(-partitions // 10))]}
+    for number in range(days * 86_400 // FLUSH_SECONDS):
+        grown = random.integers(0, 2 * np.ceil(rates * interval).astype(np.int64)[:, np.newaxis], (partitions, count))
+        log_end = offsets.log_end[:, np.newaxis] + grown.cumsum(axis=1)
+        read = random.integers(0, log_end - offsets.committed[:, np.newaxis] + 1)
+        committed = np.maximum.accumulate(offsets.committed[:, np.newaxis] + read, axis=1)
+        offsets = _Offsets(log_end[:, -1], committed[:, -1])
+        rows = {"committed": committed.reshape(-1), "log_end": log_end.reshape(-1)}
+        columns = {**fixed, **_times(number * FLUSH_SECONDS, interval, partitions), **rows}
+        yield Rows({name: values[order] for name, values in columns.items()}, names)
+
+
 def _names(partitions: int) -> dict[str, list[str] | tuple[str, ...]]:
     topics = -(-partitions // PARTITIONS_OF_A_TOPIC)
     return {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from adapter.history_contract import SAMPLES, VERSION_KEY
-from adapter.history_parquet import SCHEMA, encoded
+from adapter.history_parquet import ROW_GROUP, SCHEMA, encoded
 from adapter.history_rows import STATES, by_hour, rows_of
 from adapter.sampling import Sample
 from adapter.snapshot import NEVER, NO_LAYOUT, State, layout_of
@@ -196,3 +196,15 @@ def test_whatever_was_seen_is_read_back_row_by_row(given: list[Sample]) -> None:
         return tuple(row[name] for name in ("cluster", "group", "topic", "partition", "sampled_at"))
 
     assert kept(*given) == sorted(expected, key=key)
+
+
+def test_rows_are_written_in_groups_so_that_a_reader_of_some_topics_leaves_out_the_others() -> None:
+    layout = samples.layout([("billing", f"orders-{number:02d}", 4000) for number in range(20)])
+    rows = rows_of([sample(layout)])
+    assert rows is not None
+
+    metadata = parquet.read_metadata(pa.BufferReader(encoded(rows)))
+
+    topics = [metadata.row_group(number).column(5).statistics for number in range(metadata.num_row_groups)]
+    assert metadata.row_group(0).num_rows == ROW_GROUP
+    assert [(each.min, each.max) for each in topics] == [("orders-00", "orders-16"), ("orders-16", "orders-19")]

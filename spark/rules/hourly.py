@@ -1,5 +1,4 @@
-"""Pure: hours of totals and partitions -> the rows of the hourly and of the daily table, as columns in the driver's
-memory; the same as `hourly_by_spark`.
+"""Pure: hours of totals and partitions -> the rows of the hourly and of the daily table.
 
 Of a day nothing is kept of an hour's samples but their lags, for the day's percentiles: all else is a sum, a least or a
 greatest of the hours'.

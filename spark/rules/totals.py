@@ -1,5 +1,4 @@
-"""Pure: one hour's deltas -> its totals and partitions, as columns in the driver's memory; the same as
-`deltas_by_spark` makes of them."""
+"""Pure: one hour's deltas -> its totals and partitions."""
 
 from __future__ import annotations
 
