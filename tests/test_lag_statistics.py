@@ -206,7 +206,7 @@ def test_windows_that_teach_nothing_are_left_out() -> None:
     assert found["caught up"]["capacity"] == {"windows": 0, "seconds": 0, "p50": None, "p95": None}
 
 
-def test_what_commits_jumped_is_summed_by_hour_and_what_they_moved_without_a_member_apart() -> None:
+def test_commits_that_jump_and_those_of_no_member_are_summed_by_hour() -> None:
     rows = [
         *(sample("t", 10 * at, 500) for at in range(5)),
         sample("t", 50, 500, rewinds=1, consumed=7),
@@ -219,9 +219,17 @@ def test_what_commits_jumped_is_summed_by_hour_and_what_they_moved_without_a_mem
     (group,) = statistics(rows).values()
 
     assert group["jumps"] == [
-        {"hour": START, "after_disturbance": 15, "without_members": 900},
-        {"hour": START + timedelta(hours=1), "after_disturbance": 42, "without_members": 0},
+        {"hour": START, "messages": 915},
+        {"hour": START + timedelta(hours=1), "messages": 42},
     ]
+
+
+@pytest.mark.parametrize("members", [0, None])
+def test_a_group_that_never_has_a_member_reads_without_being_a_group(members: int | None) -> None:
+    rows = [sample("t", 10 * at, 500, members=members, rewinds=int(at == 1)) for at in range(3)]
+    (group,) = statistics(rows).values()
+
+    assert group["jumps"] == [{"hour": START, "messages": 100}]
 
 
 def test_rows_of_other_groups_are_ignored() -> None:

@@ -8,11 +8,10 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from adapter.arrow_arrays import empty_table
 from spark.figures.model import NUMBERS, Periods
 from spark.figures.periods import between
-from spark.report.assembly import periods_by_key
-from spark.report.range_figures import busiest_hours, hours_of_groups, shares_of, topics_of, with_lags
+from spark.report.assembly import jumps_of, periods_by_key
+from spark.report.range_figures import hours_of_groups, shares_of, topics_of
 from spark.rules.lag_statistics import STATISTICS
 from tests.report_groups import MONDAY, hours, together
 
@@ -30,21 +29,17 @@ def table(group: str, topic: str, of: Periods) -> pa.Table:
     return pa.table({**names, "hour": pa.array(of.start, pa.timestamp("us", tz="UTC")), **numbers})
 
 
-def samples(session: SparkSession, jumps: dict[str, list[tuple[int, float, float]]]) -> DataFrame:
-    """Group -> hour, after a disturbance, without members."""
+def jumps(session: SparkSession, of: dict[str, list[tuple[int, float]]]) -> DataFrame:
+    """Group -> hour and messages."""
     rows = [
         {
             "cluster": "main",
             "group": group,
-            "topics": [],
-            "jumps": [
-                {"hour": at(hour), "after_disturbance": disturbed, "without_members": alone}
-                for hour, disturbed, alone in of
-            ],
+            "jumps": [{"hour": at(hour), "messages": messages} for hour, messages in each],
         }
-        for group, of in jumps.items()
+        for group, each in of.items()
     ]
-    return session.createDataFrame(pa.Table.from_pylist(rows, STATISTICS))
+    return session.createDataFrame(jumps_of(pa.Table.from_pylist(rows, STATISTICS)))
 
 
 def at(hour: int) -> datetime:
@@ -67,30 +62,25 @@ def test_what_no_member_read_is_what_commits_jumped_and_what_may_be_of_an_unknow
     spark_session: SparkSession,
 ) -> None:
     """An hour after one of which less than half is known may contain that one's messages, if it has a sample itself."""
-    late, alone = hours(6), hours(6)
+    late = hours(6)
     late.samples[:] = [360, 0, 170, 360, 181, 360]
     apart = between(late, np.array([True, True, False, True, True, True]))
-    jumps = [(1, 50.0, 300.0), (3, 0.0, 300.0), (9, 7.0, 7.0)]
     topics = {
-        ("quiet", "a"): alone,
-        ("with members", "a"): hours(4),
-        ("without members", "a"): hours(4, members_max=0),
-        ("members not counted", "a"): hours(4, members_max=NAN),
+        ("quiet", "a"): hours(6),
+        ("jumps", "a"): hours(4),
         ("late", "a"): late,
         ("late in two topics", "a"): late,
         ("late in two topics", "b"): late,
         ("late with a hole", "a"): apart,
         ("never known", "a"): hours(3, samples=0),
     }
-    members = ("with members", "without members", "members not counted")
-    found = hours_of_groups(frame(spark_session, topics), samples(spark_session, dict.fromkeys(members, jumps)))
+    moved = jumps(spark_session, {"none": [], "jumps": [(1, 50.0), (3, 300.0), (9, 7.0)], "late": [(2, 5.0)]})
+    found = hours_of_groups(frame(spark_session, topics), moved)
 
     assert by_group(found, "jumped") == {
         "quiet": [0] * 6,
-        "with members": [0, 350, 0, 300],
-        "without members": [0, 50, 0, 0],
-        "members not counted": [0, 50, 0, 0],
-        "late": [0, 0, 36_000, 36_000, 0, 0],
+        "jumps": [0, 50, 0, 300],
+        "late": [0, 0, 36_005, 36_000, 0, 0],
         "late in two topics": [0, 0, 72_000, 72_000, 0, 0],
         "late with a hole": [0] * 5,
         "never known": [0, 0, 0],
@@ -103,7 +93,7 @@ def test_a_group_s_hours_have_its_topics_counts_together_and_the_largest_of_all_
     some, others = hours(5, lag=lambda hour: 10.0 * hour), hours(7, lag=lambda hour: 30.0 - hour, members_max=3)
     some.produced[2], others.lag_p50[1], some.skew[:] = NAN, NAN, NAN
     topics = {("billing", "a"): some, ("billing", "b"): others}
-    rows = hours_of_groups(frame(spark_session, topics), samples(spark_session, {})).toArrow()
+    rows = hours_of_groups(frame(spark_session, topics), jumps(spark_session, {})).toArrow()
     (found,) = periods_by_key(rows.append_column("topic", pa.array([""] * len(rows))), "hour").values()
     wanted = together([some, others])
 
@@ -125,20 +115,19 @@ def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_th
     gap.produced[1], gap.covered_seconds[1] = 9 * 36_000, 9 * 3600
     gap.produced[4], gap.covered_seconds[4] = 3_000, 60
     equal.produced[3], equal.covered_seconds[3] = 30_000, 3_000
-    busiest = busiest_hours(frame(spark_session, topics))
+    found = topics_of(frame(spark_session, topics), None)
 
-    assert by_group(busiest, "hour") == {
-        "a gap, and a minute": [at(3)],
-        "one rate, the newest shorter": [at(2)],
-        "hardly covered": [at(2)],
+    assert {row["group"]: row["busiest_hour"] for row in found.toArrow().to_pylist()} == {
+        "a gap, and a minute": at(3),
+        "one rate, the newest shorter": at(2),
+        "hardly covered": at(2),
+        "nothing produced": None,
+        "not known": None,
     }
 
-    rows = [
-        {"cluster": "main", "group": "hardly covered", "topic": "t", "starts_at": at(hour), "partition": hour}
-        for hour in (1, 2)
-    ]
-    columns = dict.fromkeys(("produced", "consumed", "lag_max"), 7)
-    shares = shares_of(spark_session.createDataFrame(pa.Table.from_pylist([row | columns for row in rows])), busiest)
+    of = {"cluster": "main", "group": "hardly covered", "topic": "t"}
+    partitions = [of | {"starts_at": at(hour), "partition": hour} for hour in (1, 2)]
+    shares = shares_of(spark_session.createDataFrame(pa.Table.from_pylist(partitions)), found)
     assert [row["partition"] for row in shares.collect()] == [2]
 
 
@@ -153,13 +142,12 @@ def test_a_threshold_that_was_not_given_is_a_minute_s_production_and_at_least_on
     }
     topics["rare", "t"].expected_samples[1] = 0
     of = frame(spark_session, topics)
-    rows = with_lags(topics_of(of, None), spark_session.createDataFrame(empty_table(STATISTICS))).collect()
-    found = {row["group"]: (row["threshold"], row["interval_seconds"], row["samples"]) for row in rows}
+    rows = topics_of(of, None).collect()
 
-    assert found == {
-        "busy": (690, 10, None),
-        "idle": (1, 10, None),
-        "not covered": (1, 10, None),
-        "rare": (600, 60, None),
+    assert {row["group"]: (row["threshold"], row["interval_seconds"]) for row in rows} == {
+        "busy": (690, 10),
+        "idle": (1, 10),
+        "not covered": (1, 10),
+        "rare": (600, 60),
     }
     assert {row["threshold"] for row in topics_of(of, 0).collect()} == {0}

@@ -24,14 +24,14 @@ from spark.figures.model import (
 )
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.samples_task import Expected
+from spark.rules.lag_statistics import TOPIC_STATISTICS
 from spark.rules.topic_samples import Names
 from spark.tables.columns import begins_of
 from spark.tables.contract import NAMES
 
 GROUP = NAMES[:2]
 LAG = ("samples", "p50", "p95", "p99", "max", "first", "last")
-CAPACITY = ("windows", "seconds", "p50", "p95")
-SHARE = ("partition", "produced", "consumed", "lag_max")
+NO_SAMPLES = dict.fromkeys(TOPIC_STATISTICS)
 NO_PERIODS = periods(NO_TIMES)
 
 Row = Mapping[str, Any]
@@ -39,33 +39,34 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Tables as Spark computed them, in any order."""
+    """What Spark has computed, in any order."""
 
     topics: pa.Table
-    """As `range_figures.with_lags` has them."""
+    """Of `range_figures.topics_of`."""
+    statistics: pa.Table
+    """One row per group, as `lag_statistics.STATISTICS` says; none where no sample is left."""
     groups: pa.Table
-    """As `range_figures.hours_of_groups` has them."""
-    capacities: pa.Table
-    """One row per group."""
+    """Of `range_figures.hours_of_groups`."""
     shares: pa.Table
-    """As `range_figures.shares_of` has them."""
+    """Of `range_figures.shares_of`."""
 
 
 def groups_of(
     found: Found, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], *, is_given: bool
 ) -> tuple[Group, ...]:
     """`hours`, `days`: of each topic. `is_given`: whether the user chose the threshold."""
+    statistics = {_key(row, GROUP): row for row in found.statistics.to_pylist()}
+    samples = {(*pair, topic["topic"]): topic for pair, row in statistics.items() for topic in row["topics"]}
     shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
-    capacities = {_key(row, GROUP): _capacity_of(row) for row in found.capacities.to_pylist()}
     hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
-    rows = _in_order(found.topics, NAMES).to_pylist()
+    rows = [row | samples.get(_key(row, NAMES), NO_SAMPLES) for row in _in_order(found.topics, NAMES).to_pylist()]
     topics = {
         key: _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), is_given=is_given)
         for row in rows
         for key in [_key(row, NAMES)]
     }
     return tuple(
-        _group(list(of), topics, hours_of_groups[pair], capacities.get(pair), silent)
+        _group(list(of), topics, hours_of_groups[pair], statistics.get(pair), silent)
         for pair, of in itertools.groupby(rows, key=lambda row: _key(row, GROUP))
     )
 
@@ -79,6 +80,14 @@ def expected_of(topics: pa.Table) -> list[Expected]:
     """`topics`: as `range_figures.topics_of` has them."""
     rows = _in_order(topics, NAMES).to_pylist()
     return [Expected(_key(row, NAMES), row["threshold"], row["expected_samples"]) for row in rows]
+
+
+def jumps_of(statistics: pa.Table) -> pa.Table:
+    """One row per group and hour that has a jump."""
+    jumps = statistics["jumps"].combine_chunks()
+    of = statistics.select(list(GROUP)).take(jumps.value_parent_indices())
+    columns = dict(zip(jumps.type.value_type.names, jumps.flatten().flatten(), strict=True))
+    return pa.table({**{name: of[name] for name in GROUP}, **columns})
 
 
 def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, *, is_given: bool) -> Topic:
@@ -104,7 +113,7 @@ def _group(
     rows: Sequence[Row],
     topics: Mapping[Names, Topic],
     columns: Mapping[str, Any],
-    capacity: Capacity | None,
+    statistics: Row | None,
     silent: Times,
 ) -> Group:
     """`rows`: of its topics; `columns`: its hours; `silent`: hours without a row of any group."""
@@ -115,20 +124,21 @@ def _group(
         interval_seconds=min(row["interval_seconds"] for row in rows),
         topics=tuple(topics[_key(row, NAMES)] for row in rows),
         hours=hours,
-        capacity=capacity,
+        capacity=_capacity_of(statistics),
         pace=Pace(*(sum(row[name] or 0 for row in rows) for name in ("lagging", "moving"))),
         jumped=columns["jumped"],
         silent_hours=int(((silent > hours.start[0]) & (silent < hours.start[-1])).sum()),
     )
 
 
-def _capacity_of(row: Row) -> Capacity | None:
-    return Capacity(*(row[name] for name in CAPACITY)) if row["windows"] else None
+def _capacity_of(statistics: Row | None) -> Capacity | None:
+    seen = statistics and statistics["capacity"]
+    return Capacity(**seen) if seen and seen["windows"] else None
 
 
 def _shares_by_topic(shares: pa.Table) -> dict[Names, Shares]:
     rows = _in_order(shares, (*NAMES, "partition")).to_pylist()
-    by_topic = itertools.groupby(rows, key=lambda row: (_key(row, NAMES), row["hour"]))
+    by_topic = itertools.groupby(rows, key=lambda row: (_key(row, NAMES), row["starts_at"]))
     return {key: Shares(hour, tuple(map(_share, of))) for (key, hour), of in by_topic}
 
 

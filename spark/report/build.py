@@ -17,11 +17,12 @@ from spark.figures import model
 from spark.figures.model import Findings, Group
 from spark.figures.periods import NO_TIMES
 from spark.pipeline.plan import found_in
-from spark.report.gather import HOUR, Wanted, groups_of
+from spark.report.gather import groups_of
 from spark.report.html_page import at_a_glance, page_of
 from spark.report.json_export import json_of
 from spark.report.tables import Tables
 from spark.report.text_exports import csv_of, markdown_of
+from spark.report.wanted import Wanted
 from spark.storage.protocol import Files
 from spark.storage.report_output import output_at
 from spark.tables import layout
@@ -121,7 +122,7 @@ def skipped_in(files: Files, request: Request) -> tuple[model.Skipped, ...]:
     if not files.listed(layout.SAMPLES, 2) and not files.listed(layout.HOURS, 2):
         return ()  # retention took all samples; the tables are what is left
     found = found_in(files, request.now, request.now)
-    wanted = [hour for hour in found.hours if request.wanted.has(hour.start, HOUR)]
+    wanted = [hour for hour in found.hours if request.wanted.has(hour.start)]
     of_hours = (hour.record.skipped for hour in wanted if hour.record)
     left_out = [*found.skipped, *itertools.chain.from_iterable(of_hours)]
     late = [

@@ -1,7 +1,4 @@
-"""DataFrames in, DataFrames out: hours of topics, as the hourly table has them -> the figures of a range.
-
-`samples` below is one row per group of `spark.rules.lag_statistics.STATISTICS`.
-"""
+"""DataFrames in, DataFrames out: hours of topics, as the hourly table has them -> the figures of a range."""
 
 from __future__ import annotations
 
@@ -33,27 +30,20 @@ LARGEST = ("lag_p50", "lag_p95", "lag_p99", "lag_max", "covered_seconds", "secon
 
 
 def topics_of(hours: DataFrame, threshold: int | None) -> DataFrame:
-    """One row per topic: its interval, how many samples a range promises, and the threshold, by default from its
-    production and at least one message: a topic for which nothing is produced should have none waiting."""
-    default = F.bround(THRESHOLD_SECONDS * F.try_divide(F.sum("produced").cast("double"), F.sum("covered_seconds")))
+    """One row per topic. `expected_samples`: what the range promises; `busiest_hour`: null if nothing was produced."""
     newest = F.max(F.when(F.col("expected_samples") > 0, F.struct("hour", "expected_samples")))
     return hours.groupBy(*NAMES).agg(
         F.sum("expected_samples").alias("expected_samples"),
         F.coalesce(3600 / newest["expected_samples"], F.lit(3600.0)).alias("interval_seconds"),
-        F.greatest(F.lit(1), F.coalesce(default, F.lit(1)).cast("long")).alias("threshold")
-        if threshold is None
-        else F.lit(threshold).cast("long").alias("threshold"),
+        (_default_threshold() if threshold is None else F.lit(threshold).cast("long")).alias("threshold"),
+        _busiest_hour().alias("busiest_hour"),
     )
 
 
-def with_lags(topics: DataFrame, samples: DataFrame) -> DataFrame:
-    """The topics beside what their samples show; null where no sample is left."""
-    return topics.join(samples.select(*GROUP, F.inline("topics")), on=list(NAMES), how="left")
-
-
-def hours_of_groups(hours: DataFrame, samples: DataFrame) -> DataFrame:
+def hours_of_groups(hours: DataFrame, jumps: DataFrame) -> DataFrame:
     """One row per group and hour, all its topics together: counts are added up, members are the group's, lags are the
-    largest topic's. `jumped`: the part of `consumed` that no member need have read."""
+    largest topic's. `jumps`: cluster, group, hour and messages. `jumped`: the part of `consumed` that no member need
+    have read."""
     together = (
         hours.withColumn("caught_up", _caught_up())
         .groupBy(*GROUP, "hour")
@@ -63,33 +53,31 @@ def hours_of_groups(hours: DataFrame, samples: DataFrame) -> DataFrame:
             F.sum("caught_up").alias("caught_up"),
         )
     )
-    jumps = samples.select(*GROUP, F.inline("jumps"))
-    return together.join(jumps, on=[*GROUP, "hour"], how="left").withColumn("jumped", _jumped())
+    parts = (F.coalesce(name, F.lit(0.0)) for name in ("messages", "caught_up"))
+    return together.join(F.broadcast(jumps), on=[*GROUP, "hour"], how="left").withColumn(
+        "jumped", sum(parts, F.lit(0.0))
+    )
 
 
-def busiest_hours(hours: DataFrame) -> DataFrame:
-    """Each topic's hour with the highest production rate, of those that are covered well enough or, where nothing was
-    produced in these, of all; of several, the one with most messages, then the newest. None for a topic for which
-    nothing was produced."""
+def shares_of(partitions: DataFrame, topics: DataFrame) -> DataFrame:
+    """The rows of each topic's partitions in its busiest hour."""
+    busiest = topics.select(*NAMES, F.col("busiest_hour").alias("starts_at"))
+    return partitions.join(F.broadcast(busiest), on=[*NAMES, "starts_at"], how="inner")
+
+
+def _default_threshold() -> Column:
+    """At least one message: a topic for which nothing is produced should have none waiting."""
+    rate = F.try_divide(F.sum("produced").cast("double"), F.sum("covered_seconds"))
+    return F.greatest(F.lit(1), F.coalesce(F.bround(THRESHOLD_SECONDS * rate), F.lit(1)).cast("long"))
+
+
+def _busiest_hour() -> Column:
+    """The hour with the highest production rate, of those that are covered well enough or, if nothing was produced in
+    these, of all; of several, the one with most messages, then the newest."""
     rate = F.try_divide(F.col("produced").cast("double"), F.col("covered_seconds"))
-    is_covered = (F.col("covered_seconds") >= COVERED_SECONDS) & (F.col("produced") > 0)
-    first = Window.partitionBy(*NAMES).orderBy(
-        F.coalesce(is_covered, F.lit(False)).desc(), rate.desc_nulls_last(), F.desc("produced"), F.desc("hour")
-    )
-    return (
-        hours.where(rate > 0)
-        .withColumn("place", F.row_number().over(first))
-        .where(F.col("place") == 1)
-        .select(*NAMES, "hour")
-    )
-
-
-def shares_of(partitions: DataFrame, busiest: DataFrame) -> DataFrame:
-    """Each topic's partitions in its busiest hour."""
-    of_hour = partitions.withColumnRenamed("starts_at", "hour")
-    return of_hour.join(busiest, on=[*NAMES, "hour"], how="inner").select(
-        *NAMES, "hour", "partition", "produced", "consumed", "lag_max"
-    )
+    is_covered = F.col("covered_seconds") >= COVERED_SECONDS
+    order = F.struct(is_covered.alias("is_covered"), rate.alias("rate"), "produced", "hour")
+    return F.max(F.when(rate > 0, order))["hour"]
 
 
 def _caught_up() -> Column:
@@ -100,11 +88,3 @@ def _caught_up() -> Column:
     follows = F.lag("hour").over(in_time) == F.col("hour") - F.expr("INTERVAL 1 HOUR")
     is_late = follows & ~F.lag(is_known).over(in_time) & (F.col("samples") > 0)
     return F.when(is_late, F.col("consumed"))
-
-
-def _jumped() -> Column:
-    """A group that never has a member reads without being a group: then what its commits moved was read."""
-    has_members = F.max("members_max").over(Window.partitionBy(*GROUP)) > 0
-    without_members = F.when(has_members, F.col("without_members"))
-    parts = (F.col("after_disturbance"), without_members, F.col("caught_up").cast("double"))
-    return sum((F.coalesce(part, F.lit(0.0)) for part in parts), F.lit(0.0))

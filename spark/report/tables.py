@@ -1,39 +1,28 @@
-"""The tables of a history as DataFrames. Tasks read the files by pyarrow, so that every location is read in the same
-way; only the wanted columns leave a task."""
+"""The tables of a history, read by pyarrow in Spark's tasks. Every location is read in the same way, each process finds
+its own credentials, and only wanted rows and columns leave a task."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from adapter.arrow_arrays import empty_table
 from adapter.history_contract import Column
 from spark.engine.tasks import run
-from spark.errors import Unusable
+from spark.figures.model import NUMBERS
+from spark.report.rows_task import Reading, rows_in
 from spark.report.samples_task import Expected, slices_of, statistics_in
+from spark.report.wanted import DAY, HOUR, Wanted
 from spark.rules.lag_statistics import STATISTICS
-from spark.storage.protocol import Files, each_of
+from spark.storage.protocol import File, Files
 from spark.tables import layout
-from spark.tables.columns import ARROW_TYPES
-from spark.tables.contract import DAILY, HOURLY, PARTITIONS
+from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
 
-FILES_OF_A_TASK = 48
-"""Small files; a task of fewer takes longer to start than to run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Some:
-    """A task: some files of a table, and the columns that are wanted of them."""
-
-    files: Files
-    paths: tuple[str, ...]
-    columns: tuple[Column, ...]
+SHARES = ("partition", "produced", "consumed", "lag_max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,51 +30,50 @@ class Tables:
     session: SparkSession
     files: Files
 
-    def hourly(self, may_have: Callable[[str], bool], columns: Sequence[str]) -> DataFrame:
-        """Of the days' folders (`hourly/date=2026-11-20`) that may have what is wanted."""
-        paths = [file.path for file in self.files.listed(layout.HOURLY, 1) if may_have(file.folder)]
-        return self._frame(paths, HOURLY, columns)
+    def hours_and_days(self, wanted: Wanted) -> tuple[pa.Table, pa.Table]:
+        """The hourly and the daily table."""
+        hourly = self._reading(self._hourly(wanted), HOURLY, ("hour", *NUMBERS), "hour", HOUR, wanted)
+        daily = self._reading(self._daily(wanted), DAILY, ("day", *NUMBERS), "day", DAY, wanted)
+        first = hourly.tasks()
+        found = run(self.session, rows_in, [*first, *daily.tasks()])
+        return hourly.together(found[: len(first)]), daily.together(found[len(first) :])
 
-    def daily(self, columns: Sequence[str]) -> DataFrame:
-        return self._frame([file.path for file in self.files.listed(layout.DAILY, 0)], DAILY, columns)
+    def partitions(self, hours: Iterable[datetime]) -> pa.Table:
+        paths = self._of_hours(layout.PARTITIONS, hours)
+        reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", HOUR, Wanted())
+        return reading.together(run(self.session, rows_in, reading.tasks()))
 
-    def partitions(self, hours: Iterable[datetime], columns: Sequence[str]) -> DataFrame:
-        return self._frame(self._of_hours(layout.PARTITIONS, hours), PARTITIONS, columns)
-
-    def statistics(self, hours: Iterable[datetime], topics: Iterable[Expected]) -> DataFrame:
-        """STATISTICS of these topics' groups over these hours."""
+    def statistics(self, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
+        """STATISTICS of the topics' groups over these hours."""
         at_once = self.session.sparkContext.defaultParallelism
         tasks = slices_of(self.files, self._of_hours(layout.TOTALS, hours), topics, at_once)
-        found = run(self.session, statistics_in, tasks)
-        return self.session.createDataFrame(pa.concat_tables([empty_table(STATISTICS), *found]))
+        return pa.concat_tables([empty_table(STATISTICS), *run(self.session, statistics_in, tasks)])
 
-    def _frame(self, paths: Sequence[str], contract: Sequence[Column], columns: Sequence[str]) -> DataFrame:
-        wanted = tuple(column for column in contract if column.name in columns)
-        number = math.ceil(len(paths) / FILES_OF_A_TASK)
-        tasks = [Some(self.files, tuple(paths[each::number]), wanted) for each in range(number)]
-        schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in wanted])
-        found = pa.concat_tables([empty_table(schema), *run(self.session, rows_in, tasks)], promote_options="default")
-        return self.session.createDataFrame(found)
+    def frame(self, rows: pa.Table) -> DataFrame:
+        return self.session.createDataFrame(rows)
+
+    def _reading(
+        self,
+        paths: Sequence[str],
+        contract: Sequence[Column],
+        names: Collection[str],
+        start: str,
+        length: timedelta,
+        wanted: Wanted,
+    ) -> Reading:
+        columns = tuple(column for column in contract if column.name in NAMES or column.name in names)
+        return Reading(self.files, tuple(paths), columns, start, length, wanted)
+
+    def _hourly(self, wanted: Wanted) -> list[str]:
+        there = self.files.listed(layout.HOURLY, 1)
+        return [file.path for file in there if wanted.may_have(file.folder.rpartition("=")[2])]
+
+    def _daily(self, wanted: Wanted) -> list[str]:
+        there = self.files.listed(layout.DAILY, 0)
+        return [file.path for file in there if wanted.may_have(file.name.removesuffix(".parquet"))]
 
     def _of_hours(self, table: str, hours: Iterable[datetime]) -> list[str]:
-        """Files, in order of time; of some hours nothing may be left."""
+        """In order of time; of some hours nothing may be left."""
         wanted = {layout.hour_table(layout.hour_name(hour), table) for hour in hours}
-        return [file.path for file in self.files.listed(layout.HOURS, 2) if file.path in wanted]
-
-
-def rows_in(task: Some) -> pa.Table:
-    """The kernel. A column that a file does not have is null in its rows. Raises Unusable for a file that cannot be
-    read."""
-    names = [column.name for column in task.columns]
-    parts = each_of(task.files, lambda path: _columns_of(task.files, path, names), task.paths)
-    return pa.concat_tables(parts, promote_options="default")
-
-
-def _columns_of(files: Files, path: str, names: Sequence[str]) -> pa.Table:
-    """Without `pyarrow.dataset`, which imports pandas."""
-    try:
-        with pq.ParquetFile(files.source(path)) as file:
-            there = set(file.schema_arrow.names)
-            return file.read([name for name in names if name in there])
-    except pa.ArrowException as error:
-        raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error
+        there: list[File] = self.files.listed(layout.HOURS, 2)
+        return [file.path for file in there if file.path in wanted]

@@ -10,12 +10,17 @@ from spark.tables.contract import HOUR_MICROS
 
 
 class CommitJumps:
+    """Messages that were skipped or counted late (samples after a gap, and with a reset, rewind, skip or topic made
+    again), and messages of samples without a member; but a group that never has one reads without being a group."""
+
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._hours: list[dict[str, Values]] = []
+        self._has_members = np.zeros(len(topics.groups), np.bool_)
 
     def add(self, samples: Samples) -> None:
         """All samples of the next hour."""
+        self._has_members[self._topics.group[samples.topic[samples["members"] > 0]]] = True
         is_disturbed = samples.is_disturbed
         moved = (samples["consumed"] > 0) & (is_disturbed | (samples["members"] == 0))
         if not moved.any():
@@ -27,20 +32,19 @@ class CommitJumps:
             {
                 "group": group[begins],
                 "hour": samples["sampled_at"][moved][begins] // HOUR_MICROS * HOUR_MICROS,
-                "after_disturbance": np.add.reduceat(np.where(is_disturbed, consumed, 0.0), begins),
+                "disturbed": np.add.reduceat(np.where(is_disturbed, consumed, 0.0), begins),
                 "without_members": np.add.reduceat(np.where(is_disturbed, 0.0, consumed), begins),
             }
         )
 
     def columns(self) -> dict[str, Values]:
-        """One row for each group and hour that has a jump, sorted by both. `after_disturbance`: in samples after a gap,
-        and with a reset, rewind, skip or topic made again; `without_members`: in other samples, of a group without a
-        member."""
-        names = ("group", "hour", "after_disturbance", "without_members")
-        types = (np.int64, np.int64, np.float64, np.float64)
-        columns = {
+        """One row for each group and hour that has a jump, sorted by both: `group`, `hour` and `messages`."""
+        types = {"group": np.int64, "hour": np.int64, "disturbed": np.float64, "without_members": np.float64}
+        of = {
             name: np.concatenate([np.empty(0, type_), *(hour[name] for hour in self._hours)])
-            for name, type_ in zip(names, types, strict=True)
+            for name, type_ in types.items()
         }
-        order = np.lexsort((columns["hour"], columns["group"]))
-        return {name: column[order] for name, column in columns.items()}
+        messages = of["disturbed"] + np.where(self._has_members[of["group"]], of["without_members"], 0.0)
+        order = np.lexsort((of["hour"], of["group"]))
+        order = order[messages[order] > 0]
+        return {"group": of["group"][order], "hour": of["hour"][order], "messages": messages[order]}

@@ -18,7 +18,7 @@ from spark.rules.topic_samples import Topics, samples_of
 from spark.tables.columns import Ints, Rows, Values
 
 _TIME = pa.timestamp("us", tz="UTC")
-_OF_TOPIC = {
+TOPIC_STATISTICS = {
     "samples": pa.int64(),
     "p50": pa.float64(),
     "p95": pa.float64(),
@@ -37,13 +37,13 @@ _OF_TOPIC = {
     "longest_from": _TIME,
 }
 _CAPACITY = {"windows": pa.int64(), "seconds": pa.float64(), "p50": pa.float64(), "p95": pa.float64()}
-_JUMP = {"hour": _TIME, "after_disturbance": pa.float64(), "without_members": pa.float64()}
+_JUMP = {"hour": _TIME, "messages": pa.float64()}
 STATISTICS = pa.schema(
     {
         "cluster": pa.string(),
         "group": pa.string(),
         "capacity": pa.struct(_CAPACITY),
-        "topics": pa.list_(pa.struct({"topic": pa.string(), **_OF_TOPIC})),
+        "topics": pa.list_(pa.struct({"topic": pa.string(), **TOPIC_STATISTICS})),
         "jumps": pa.list_(pa.struct(_JUMP)),
     }
 )
@@ -73,7 +73,7 @@ def _table(
             pa.array([cluster for cluster, _ in topics.groups], pa.string()),
             pa.array([group for _, group in topics.groups], pa.string()),
             _structs(capacity, _CAPACITY),
-            _lists(_structs(of_topic, _OF_TOPIC, topic=names), np.searchsorted(topics.group, groups)),
+            _lists(_structs(of_topic, TOPIC_STATISTICS, topic=names), np.searchsorted(topics.group, groups)),
             _lists(_structs(jumps, _JUMP), np.searchsorted(jumps["group"], groups)),
         ],
         schema=STATISTICS,

@@ -1,0 +1,61 @@
+"""Rows of small tables as Spark tasks: each reads some files of a table, and returns the wanted rows and columns."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapter.arrow_arrays import empty_table, flags_of
+from adapter.history_contract import Column
+from spark.errors import Unusable
+from spark.report.wanted import Wanted
+from spark.storage.protocol import Files, each_of
+from spark.tables.columns import ARROW_TYPES
+
+FILES_OF_A_TASK = 48
+"""Fewer small files take longer to be handed out than to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A task, or several: some files of a table, and what is wanted of them."""
+
+    files: Files
+    paths: tuple[str, ...]
+    columns: tuple[Column, ...]
+    start: str
+    """The column with the beginning of a row's hour or day."""
+    length: timedelta
+    """Of the hour or day."""
+    wanted: Wanted
+
+    def tasks(self) -> list[Reading]:
+        number = math.ceil(len(self.paths) / FILES_OF_A_TASK)
+        return [replace(self, paths=self.paths[each::number]) for each in range(number)]
+
+    def together(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """What the tasks returned, as one table. A column that no file has is null."""
+        schema = pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in self.columns])
+        return pa.concat_tables([empty_table(schema), *parts], promote_options="default")
+
+
+def rows_in(task: Reading) -> pa.Table:
+    """The kernel. Raises Unusable for a file that cannot be read."""
+    rows = task.together(each_of(task.files, lambda path: _columns_in(task, path), task.paths))
+    starts = rows[task.start].cast(pa.int64()).to_numpy()
+    return rows.filter(flags_of(task.wanted.has_each(starts, task.length)))
+
+
+def _columns_in(task: Reading, path: str) -> pa.Table:
+    """Without `pyarrow.dataset`, which imports pandas."""
+    try:
+        with pq.ParquetFile(task.files.source(path)) as file:
+            there = set(file.schema_arrow.names)
+            return file.read([column.name for column in task.columns if column.name in there])
+    except pa.ArrowException as error:
+        raise Unusable(f"{task.files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error

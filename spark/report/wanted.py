@@ -1,0 +1,42 @@
+"""The range that a report is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from spark.tables.columns import Flags, Ints
+
+HOUR, DAY, MICROSECOND = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Hours that begin at `since` or later and end by `until`; None: all there are."""
+
+    since: datetime | None = None
+    until: datetime | None = None
+    threshold: int | None = None
+
+    def has(self, start: datetime, length: timedelta = HOUR) -> bool:
+        return bool(self.has_each(np.array([(start - EPOCH) // MICROSECOND]), length)[0])
+
+    def has_each(self, starts: Ints, length: timedelta) -> Flags:
+        """`starts`: microseconds since the epoch, of hours or days of this length."""
+        found = np.ones(len(starts), np.bool_)
+        if self.since is not None:
+            found &= starts >= (self.since - EPOCH) // MICROSECOND
+        if self.until is not None:
+            found &= starts + length // MICROSECOND <= (self.until - EPOCH) // MICROSECOND
+        return found
+
+    def may_have(self, day: str) -> bool:
+        """Whether a day, `2026-11-20`, can have a wanted hour; what is no day has none."""
+        try:
+            start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError:
+            return False
+        return (self.since is None or self.since - start < DAY) and (self.until is None or start < self.until)
