@@ -68,7 +68,9 @@ def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600,
     lag = None
     if len(known):
         p50, p95, p99 = (float(value) for value in np.percentile(known, (50, 95, 99)))
-        lag = Lag(len(known), p50, p95, p99, float(columns.lag_max.max()), float(known[0]), float(known[-1]))
+        lag = Lag(
+            len(known), p50, p95, p99, float(columns.lag_max.max()), float(known[0]), float(known[-1]), *span(columns)
+        )
     above = Above(
         threshold,
         False,
@@ -80,6 +82,11 @@ def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600,
     )
     shares = Shares(MONDAY, tuple(Share(number, 100 + number, 100, 0) for number in range(4)))
     return Topic(name, columns, periods(np.empty(0, "datetime64[us]")), lag, above, shares)
+
+
+def span(of: Periods) -> tuple[datetime, datetime]:
+    first, last = (datetime.fromtimestamp(int(of.start[at].astype(np.int64)) / 1e6, UTC) for at in (0, -1))
+    return first, last + timedelta(hours=1)
 
 
 def group(name: str = "billing", *topics: Topic, capacity: Capacity | None = None, pace: Pace = STEADY) -> Group:

@@ -10,7 +10,7 @@ from spark.advice.assessment import drain_seconds
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import advice_for, loop_delay, rounded
 from spark.advice.presets import presets_for
-from spark.figures.model import Above, Capacity, Group, Pace, Periods
+from spark.figures.model import Above, Capacity, Group, Pace, Periods, Topic
 from spark.figures.periods import between
 from tests.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
 
@@ -120,6 +120,26 @@ def test_a_healthy_group_has_no_findings() -> None:
     assert advice_for(group(capacity=saturated(60))).findings == ()
 
 
+def test_samples_that_are_gone_leave_the_lag_of_hours_known_and_percentiles_unknown() -> None:
+    whole = topic(of=hours(48, lag=lambda hour: 10.0 * hour), seconds_above=7200)
+    gone = dataclasses.replace(whole, lag=None)
+    late = dataclasses.replace(whole.lag, since=MONDAY + timedelta(hours=30)) if whole.lag else None
+    partly = dataclasses.replace(whole, lag=late)
+    said = {it.code: it.words for of in (gone, partly) for it in advice_for(group("a", of)).findings}
+
+    assert "no_lag" not in said
+    assert (gone.largest_lag, partly.largest_lag) == (940, 940)
+    assert "cover none of the hours with a known lag" in read_code(gone)
+    assert "cover only 18 of the 48 hours with a known lag" in read_code(partly)
+    assert finding(group("a", whole), "samples_gone") is None
+
+
+def read_code(of: Topic) -> str:
+    found = finding(group("a", of), "samples_gone")
+    assert found is not None
+    return found.words
+
+
 STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
 ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
 
@@ -129,7 +149,7 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
     [
         ("stuck", read(STUCK), Severity.URGENT),
         ("lag_without_members", read(changed(STUCK, members_max=0.0)), Severity.URGENT),
-        ("no_lag", read(changed(hours(), lag_p50=math.nan)), Severity.URGENT),
+        ("no_lag", read(changed(hours(), lag_p50=math.nan, samples=0.0)), Severity.URGENT),
         ("falling_behind", read(changed(hours(lag=lambda hour: 900.0 * hour), consumed=18_000.0)), Severity.URGENT),
         ("above_threshold", group("billing", dataclasses.replace(topic(), above=ABOVE)), Severity.WATCH),
         ("hot_partition", read(hours(skew=0.9)), Severity.WATCH),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark.advice.assessment import Report, decided
 from spark.figures import formatting
-from spark.figures.model import Group, Lag, Skipped
+from spark.figures.model import Group, Skipped
 from spark.report.json_export import SCHEMA, json_of
 from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
 from tests.report_groups import MONDAY, findings, group, hours, saturated, together, topic
@@ -79,14 +79,14 @@ def test_what_is_not_known_is_null_or_an_empty_cell_and_never_zero() -> None:
 
 
 def test_a_backlog_that_never_drains_is_said_to_last() -> None:
-    behind = replace(topic("x", hours(production=lambda _: 500)), lag=Lag(1, 1, 1, 1, 9e6, 1, 1))
+    behind = topic("x", hours(production=lambda _: 500, lag_max=9e6))
     (of_topic,) = document(group("a", behind, capacity=saturated(60, 50)))["groups"][0]["topics"]
 
     assert (of_topic["drain_seconds"], of_topic["drains"]) == (None, False)
 
 
 def test_drain_time_is_the_largest_lag_over_what_members_can_do_beside_production() -> None:
-    behind = replace(topic("x", hours(production=lambda _: 40)), lag=Lag(1, 1, 1, 1, 6000, 1, 1))
+    behind = topic("x", hours(production=lambda _: 40, lag_max=6000))
     (of_topic,) = document(group("a", behind, capacity=saturated(60, 50)))["groups"][0]["topics"]
 
     assert of_topic["drain_seconds"] == 6000 / (2 * 50 - 40)

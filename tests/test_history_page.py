@@ -1,4 +1,5 @@
-"""The examples of docs/history.md, run one after the other as they stand, on a small history."""
+"""The examples of docs/history.md, run one after the other as they stand, on a small history. Only its place differs:
+the JVM that is running already has a working folder of its own."""
 
 import re
 from pathlib import Path
@@ -16,7 +17,8 @@ TABLES = ("deltas", "totals", "partitions")
 
 @pytest.fixture(scope="module")
 def ran(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The names that the examples leave behind, and `root`."""
+    """The names that the examples leave behind, and `root`. Their `getOrCreate` finds the tests' session."""
+    assert SparkSession.getActiveSession() is spark_session
     root = tmp_path_factory.mktemp("notebook")
     write(
         root / "history",
@@ -25,10 +27,9 @@ def ran(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     compacted(root / "history")
     names: dict[str, Any] = {"root": root}
     with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(root)
         patch.setattr("pyspark.sql.DataFrame.show", lambda frame, **_: names.update(shown=frame.toArrow()))
         for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-            exec(example, names)  # noqa: S102 -- our own page
+            exec(re.sub(r"(?<=[\"'])history/", f"{root}/history/", example), names)  # noqa: S102 -- our own page
     return names
 
 

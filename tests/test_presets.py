@@ -7,7 +7,7 @@ import pytest
 from spark.advice.hpa import advice_for
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures.model import Above, Group, Lag
-from tests.report_groups import group, hours, saturated, topic
+from tests.report_groups import group, hours, saturated, span, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NAMES = ["low inertia", "high inertia", "known peaks", "initial load", "constantly high"]
@@ -55,7 +55,9 @@ def test_a_load_that_hardly_changes_is_constantly_high_and_keeps_what_the_median
 
 
 def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> None:
-    backlog = dataclasses.replace(topic(of=hours(48, partitions=12)), lag=Lag(48, 0, 100, 1e6, 1e6, 1e6, 0))
+    backlog = dataclasses.replace(
+        topic(of=hours(48, partitions=12)), lag=Lag(48, 0, 100, 1e6, 1e6, 1e6, 0, *span(hours()))
+    )
     preset = of(group("billing", backlog, capacity=saturated(60, 50)))["initial load"]
 
     assert preset.fits
@@ -64,7 +66,9 @@ def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> Non
 
 
 def test_what_is_no_backlog_is_not_worked_off() -> None:
-    quiet = dataclasses.replace(topic(of=hours(48, partitions=12)), lag=Lag(48, 300, 310, 320, 330, 300, 310))
+    quiet = dataclasses.replace(
+        topic(of=hours(48, partitions=12)), lag=Lag(48, 300, 310, 320, 330, 300, 310, *span(hours()))
+    )
 
     assert of(group("billing", quiet, capacity=saturated(60, 50)))["initial load"].extra == ""
 

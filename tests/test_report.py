@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -77,6 +78,31 @@ def test_every_file_has_the_numbers_that_were_put_in(
         "report.md",
     ]
     assert [path.name for path in (tmp_path / "hpa").iterdir()] == ["billing.yaml"]
+
+
+def test_figures_of_samples_that_retention_took_are_unknown_and_never_0(
+    spark_session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    """Of the second hour, then of both; the hourly table knows the lag of either."""
+    root = tmp_path / "history"
+    shutil.copytree(history, root)
+    found = []
+    for hour in ("06", "07"):
+        for table in ("totals", "partitions", "deltas"):
+            (root / f"hours/date=2026-11-20/hour={hour}/{table}.parquet").unlink()
+        made(root, tmp_path / hour, spark_session)
+        document = json.loads((tmp_path / hour / "report.json").read_text())
+        row = next(csv.DictReader((tmp_path / hour / "groups.csv").read_text().splitlines()))
+        found.append((document["groups"][0]["topics"][0], row))
+    (partly, part_row), (gone, gone_row) = found
+
+    assert (partly["lag"]["since"], partly["lag"]["until"]) == ("2026-11-20T07:00:00Z", "2026-11-20T08:00:00Z")
+    assert (partly["lag"]["samples"], partly["lag"]["first"], part_row["lag_p50"]) == (360, 100, "1000")
+    assert gone["lag"] is None
+    assert {gone["threshold"][name] for name in ("seconds_above", "episodes", "longest_seconds")} == {None}
+    assert {gone_row[name] for name in ("lag_p50", "lag_p95", "lag_last", "seconds_above", "episodes")} == {""}
+    assert (gone["hourly"]["lag_max"], gone_row["lag_max"]) == ([100, 1000], "1000")
+    assert "no samples left" in (tmp_path / "07/report.html").read_text()
 
 
 def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_path: Path) -> None:

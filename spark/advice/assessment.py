@@ -86,13 +86,14 @@ def called(group: Group, clusters: int) -> str:
 
 def drain_seconds(topic: Topic, load: Load) -> float | None:
     """How long the largest lag takes with the most members seen, beside the usual production; inf: for ever."""
-    if topic.lag is None or load.capacity is None or np.isnan(load.usual):
+    largest = topic.largest_lag
+    if largest is None or load.capacity is None or np.isnan(load.usual):
         return None
     members = min(load.members_max or load.partitions, max(load.partitions, 1))
     spare = members * load.capacity.p50 - load.usual
-    if topic.lag.max == 0:
+    if largest == 0:
         return 0.0
-    return topic.lag.max / spare if spare > 0 else float("inf")
+    return largest / spare if spare > 0 else float("inf")
 
 
 def coverage_of(groups: tuple[Group, ...]) -> Coverage:

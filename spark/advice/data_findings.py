@@ -14,7 +14,7 @@ from spark.advice import group_findings
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
-from spark.figures.model import ENOUGH_WINDOWS, Group
+from spark.figures.model import ENOUGH_WINDOWS, Group, Times
 from spark.rules.saturation import IN_FLIGHT_SECONDS
 
 DAY = 86400.0
@@ -26,7 +26,7 @@ def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
 
 
 def nothing_known(group: Group, _: Load) -> Finding | None:
-    if any(topic.lag for topic in group.topics):
+    if any(len(topic.hours_known) for topic in group.topics):
         return None
     return Finding(
         "no_lag", Severity.URGENT, "Lag not known", "The lag was not known in a single sample of this range."
@@ -109,6 +109,28 @@ def incomplete(group: Group, _: Load) -> Finding | None:
     )
 
 
+def samples_gone(group: Group, _: Load) -> Finding | None:
+    """Retention takes samples sooner than hours."""
+    known = _number_of([topic.hours_known for topic in group.topics])
+    left = _number_of([topic.hours_left for topic in group.topics])
+    if left == known:
+        return None
+    covered = (
+        f"only {formatting.count(left)} of the {formatting.plural(known, 'hour')}" if left else "none of the hours"
+    )
+    return Finding(
+        "samples_gone",
+        Severity.NOTE,
+        "Samples of earlier hours are gone",
+        f"Percentiles, time above the threshold and capacity cover {covered} with a known lag: the samples of the "
+        "others are gone. The figures of each hour and day are whole.",
+    )
+
+
+def _number_of(hours: list[Times]) -> int:
+    return len(np.unique(np.concatenate(hours)))
+
+
 def nothing_produced(_: Group, load: Load) -> Finding | None:
     if load.peak > 0 or math.isnan(load.peak):
         return None
@@ -133,6 +155,7 @@ RULES: tuple[Rule, ...] = (
     group_findings.skips,
     group_findings.recreations,
     incomplete,
+    samples_gone,
     never_saturated,
     rare_commits,
     little_data,

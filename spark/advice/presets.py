@@ -45,8 +45,8 @@ def presets_for(group: Group, advice: Advice, zone: ZoneInfo) -> tuple[Preset, .
 def low_inertia(group: Group, advice: Advice) -> Preset:
     """Short spikes that must be followed at once; replicas may come and go."""
     load, hpa = advice.load, advice.hpa
-    above = max((topic.above for topic in group.topics), key=lambda it: it.longest_seconds)
-    short = above.episodes >= 3 and above.longest_seconds <= 1800
+    above = max((topic.above for topic in group.topics), key=lambda it: np.nan_to_num(it.longest_seconds))
+    short = above.episodes is not None and above.episodes >= 3 and above.longest_seconds <= 1800
     seconds = 1.5 * loop_delay(group.interval_seconds)
     target = hpa.target
     if load.per_member > 0:
@@ -59,7 +59,7 @@ def low_inertia(group: Group, advice: Advice) -> Preset:
     return Preset(
         "low inertia",
         short,
-        f"{formatting.plural(above.episodes, 'episode')} above the threshold, the longest "
+        f"{formatting.known_plural(above.episodes, 'episode')} above the threshold, the longest "
         f"{formatting.duration(above.longest_seconds)}: "
         + ("spikes come and go within half an hour." if short else "that is not a series of short spikes."),
         replace(
@@ -137,7 +137,13 @@ def initial_load(group: Group, advice: Advice) -> Preset:
     hpa, load = advice.hpa, advice.load
     topic = max(group.topics, key=lambda it: it.lag.first if it.lag else 0.0)
     lag = topic.lag
-    waited = lag is not None and lag.first > 10 * max(topic.above.threshold, lag.p50, 1) and lag.first >= 0.5 * lag.max
+    is_start = len(topic.hours_left) == len(topic.hours_known)
+    waited = (
+        lag is not None
+        and is_start
+        and lag.first > 10 * max(topic.above.threshold, lag.p50, 1)
+        and lag.first >= 0.5 * lag.max
+    )
     whole = max(1, load.partitions)
     extra = ""
     is_backlog = lag is not None and lag.first > topic.above.threshold

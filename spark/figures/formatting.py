@@ -80,5 +80,9 @@ def moment(time: datetime, zone: ZoneInfo) -> str:
     return f"{time.astimezone(zone):%a %Y-%m-%d %H:%M}"
 
 
+def known_plural(number: int | None, word: str) -> str:
+    return f"{UNKNOWN} {word}s" if number is None else plural(number, word)
+
+
 def plural(number: int, word: str) -> str:
     return f"{count(number)} {word}" if number == 1 else f"{count(number)} {word}s"

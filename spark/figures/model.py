@@ -85,7 +85,7 @@ class Periods:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Exact percentiles over all samples of the range in which the topic's lag is known."""
+    """Exact percentiles over all samples of the range that are left and in which the topic's lag is known."""
 
     samples: int
     p50: float
@@ -94,11 +94,15 @@ class Lag:
     max: float
     first: float
     last: float
+    since: datetime
+    """The first of these samples."""
+    until: datetime
+    """One interval after the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """How long the lag was above the threshold."""
+    """How long the lag was above the threshold, over the span of `Lag`. NaN and None: no sample is left."""
 
     threshold: int
     is_given: bool
@@ -106,7 +110,7 @@ class Above:
     seconds: float
     known_seconds: float
     """The time for which the lag is known at all."""
-    episodes: int
+    episodes: int | None
     longest_seconds: float
     longest_from: datetime | None
 
@@ -135,7 +139,7 @@ class Topic:
     hours: Periods
     days: Periods
     lag: Lag | None
-    """None: no sample of the range has a known lag."""
+    """None: no sample that is left has a known lag; `hours` may know it nevertheless."""
     above: Above
     shares: Shares | None = None
 
@@ -143,6 +147,27 @@ class Topic:
     def partitions(self) -> int:
         """As many as there were in the newest hour."""
         return int(_newest(self.hours.partitions))
+
+    @property
+    def largest_lag(self) -> float | None:
+        """Of the whole range, also where samples are gone."""
+        known = self.hours.lag_max[~np.isnan(self.hours.lag_max)]
+        return float(known.max()) if len(known) else None
+
+    @property
+    def hours_known(self) -> Times:
+        """Hours with a known lag."""
+        return self.hours.start[self.hours.samples > 0]
+
+    @property
+    def hours_left(self) -> Times:
+        """Those of `hours_known` whose samples are left."""
+        known = self.hours_known
+        if self.lag is None:
+            return known[:0]
+        since, until = (np.datetime64(time.replace(tzinfo=None), "us") for time in (self.lag.since, self.lag.until))
+        left: Times = known[(known > since - np.timedelta64(1, "h")) & (known < until)]
+        return left
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +209,17 @@ class Group:
     """Of what is consumed in each of `hours`, what no member need have read."""
     silent_hours: int = 0
     """Between its first hour and its last, those in which the history has no row of any group."""
+
+    @property
+    def seconds_above(self) -> float:
+        """The longest time above the threshold of any topic; NaN: not known."""
+        return float(np.fmax.reduce([topic.above.seconds for topic in self.topics]))
+
+    @property
+    def largest_lag(self) -> float | None:
+        """The topics' largest lags, added up."""
+        known = [topic.largest_lag for topic in self.topics if topic.largest_lag is not None]
+        return sum(known) if known else None
 
     @property
     def partitions(self) -> int:

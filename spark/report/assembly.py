@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -30,7 +31,7 @@ from spark.tables.columns import begins_of
 from spark.tables.contract import NAMES
 
 GROUP = NAMES[:2]
-LAG = ("samples", "p50", "p95", "p99", "max", "first", "last")
+LAG = ("samples", "p50", "p95", "p99", "max", "first", "last", "since", "until")
 NO_SAMPLES = dict.fromkeys(TOPIC_STATISTICS)
 NO_PERIODS = periods(NO_TIMES)
 
@@ -91,22 +92,18 @@ def jumps_of(statistics: pa.Table) -> pa.Table:
 
 
 def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, *, is_given: bool) -> Topic:
-    return Topic(
-        name=row["topic"],
-        hours=hours,
-        days=days,
-        lag=Lag(*(row[name] for name in LAG)) if row["samples"] else None,
-        above=Above(
-            threshold=row["threshold"],
-            is_given=is_given,
-            seconds=row["seconds_above"] or 0.0,
-            known_seconds=row["known_seconds"] or 0.0,
-            episodes=row["episodes"] or 0,
-            longest_seconds=row["longest_seconds"] or 0.0,
-            longest_from=row["longest_from"],
-        ),
-        shares=shares,
+    is_known = bool(row["samples"])
+    above = Above(
+        threshold=row["threshold"],
+        is_given=is_given,
+        seconds=row["seconds_above"] if is_known else math.nan,
+        known_seconds=row["known_seconds"] if is_known else 0.0,
+        episodes=row["episodes"] if is_known else None,
+        longest_seconds=row["longest_seconds"] if is_known else math.nan,
+        longest_from=row["longest_from"],
     )
+    lag = Lag(*(row[name] for name in LAG)) if is_known else None
+    return Topic(name=row["topic"], hours=hours, days=days, lag=lag, above=above, shares=shares)
 
 
 def _group(

@@ -124,17 +124,18 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     load, lag, above = standing.advice.load, topic.lag, topic.above
     rates = production_of(topic.hours)
     pairs: Iterable[tuple[str, str, str]] = (
-        ("Lag, usual (p50)", formatting.count(lag.p50 if lag else None), "messages"),
+        ("Lag, usual (p50)", formatting.count(lag.p50 if lag else None), _span(topic, zone)),
         ("Lag, p95", formatting.count(lag.p95 if lag else None), f"p99 {formatting.count(lag.p99 if lag else None)}"),
         (
             "Lag, largest",
-            formatting.count(lag.max if lag else None),
+            formatting.count(topic.largest_lag),
             f"at the end {formatting.count(lag.last if lag else None)}",
         ),
         (
             f"Above {formatting.count(above.threshold)}{'' if above.is_given else ' (60 s of production)'}",
             formatting.duration(above.seconds),
-            f"{formatting.plural(above.episodes, 'time')}, the longest {formatting.duration(above.longest_seconds)}"
+            f"{formatting.known_plural(above.episodes, 'time')}, "
+            f"the longest {formatting.duration(above.longest_seconds)}"
             + (f" from {formatting.moment(above.longest_from, zone)}" if above.longest_from else ""),
         ),
         (
@@ -161,6 +162,15 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         for name, value, more in pairs
     )
     return f"<dl>{cells}</dl>"
+
+
+def _span(topic: Topic, zone: ZoneInfo) -> str:
+    """What the percentiles and the time above the threshold cover, if that is not the whole range."""
+    if topic.lag is None:
+        return "no samples left" if len(topic.hours_known) else "never known"
+    if len(topic.hours_left) == len(topic.hours_known):
+        return "messages"
+    return f"{formatting.moment(topic.lag.since, zone)} to {formatting.moment(topic.lag.until, zone)} only"
 
 
 def _more(number: int) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from spark.advice.assessment import Report, Standing, drain_seconds
 from spark.advice.hpa import Behavior, Number, Recommendation
 from spark.advice.weekly_pattern import week_of
-from spark.figures.model import Periods, Topic
+from spark.figures.model import Lag, Periods, Topic
 
 SCHEMA = "kafka-lag-report/1"
 DIGITS = 12
@@ -76,7 +76,7 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
     week = week_of(topic.hours, report.zone)
     return {
         "topic": topic.name,
-        "lag": asdict(topic.lag) if topic.lag else None,
+        "lag": _lag(topic.lag) if topic.lag else None,
         "threshold": {
             "value": above.threshold,
             "is_given": above.is_given,
@@ -96,6 +96,10 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
         "hourly": _periods(topic.hours, "hour"),
         "daily": _periods(topic.days, "day"),
     }
+
+
+def _lag(lag: Lag) -> dict[str, Any]:
+    return asdict(lag) | {"since": _time(lag.since), "until": _time(lag.until)}
 
 
 def _periods(of: Periods, name: str) -> dict[str, Any]:

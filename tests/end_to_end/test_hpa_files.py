@@ -13,11 +13,12 @@ from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import presets_for
 from spark.figures.model import Group, Lag
 from spark.figures.periods import periods
-from tests.report_groups import group, hours, saturated, topic
+from tests.report_groups import group, hours, saturated, span, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")
 WEEK = 7 * 24
-FIRST_LOAD = replace(topic("imports", hours(WEEK, lag=lambda hour: 9e6 / (1 + hour))), lag=Lag(9, 5, 9, 9, 9e6, 9e6, 5))
+BACKLOG = hours(WEEK, lag=lambda hour: 9e6 / (1 + hour))
+FIRST_LOAD = replace(topic("imports", BACKLOG), lag=Lag(9, 5, 9, 9, 9e6, 9e6, 5, *span(BACKLOG)))
 GROUPS = (
     group("steady", topic("orders", hours(WEEK)), capacity=saturated(60)),
     group("daily-peaks", topic("orders", hours(WEEK, lambda hour: 500.0 if hour % 24 == 11 else 20.0))),
