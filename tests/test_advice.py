@@ -10,7 +10,7 @@ from spark.advice.assessment import drain_seconds
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import advice_for, loop_delay, rounded
 from spark.advice.presets import presets_for
-from spark.figures.model import Above, Capacity, Group, Pace, Periods, Topic
+from spark.figures.model import Above, Capacity, Group, Pace, Periods, Times, Topic
 from spark.figures.periods import between
 from tests.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
 
@@ -25,6 +25,11 @@ def changed(of: Periods, **columns: float) -> Periods:
 
 def read(of: Periods, **given: object) -> Group:
     return dataclasses.replace(group("billing", topic(of=of)), **given)  # type: ignore[arg-type]  # test's own words
+
+
+def silent(number: int) -> Times:
+    """So many hours of which nothing is there."""
+    return np.datetime64("2026-06-02", "us") + np.arange(number) * np.timedelta64(1, "h")
 
 
 def test_the_target_is_what_a_member_does_in_e_times_the_loops_delay() -> None:
@@ -140,6 +145,13 @@ def read_code(of: Topic) -> str:
     return found.words
 
 
+def first_day() -> Periods:
+    """A history's: its first sample covers no time."""
+    of = hours(number=24)
+    of.covered_seconds[0] = 3590
+    return of
+
+
 STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
 ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
 
@@ -163,10 +175,11 @@ ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
         ("barely_saturated", read(hours(), capacity=saturated(3)), Severity.NOTE),
         ("rare_commits", read(hours(lag=lambda _: 50), pace=Pace(lagging=300, moving=100)), Severity.NOTE),
         ("little_data", read(hours(number=12)), Severity.NOTE),
+        ("little_data", read(hours(number=24, covered_seconds=3590)), Severity.NOTE),
         ("incomplete", read(hours(samples=300)), Severity.NOTE),
         ("incomplete", read(hours(samples=100)), Severity.WATCH),
-        ("incomplete", read(hours(), silent_hours=10), Severity.NOTE),
-        ("incomplete", read(hours(), silent_hours=60), Severity.WATCH),
+        ("incomplete", read(hours(), silent=silent(10)), Severity.NOTE),
+        ("incomplete", read(hours(), silent=silent(60)), Severity.WATCH),
         ("nothing_produced", read(hours(production=lambda _: 0)), Severity.NOTE),
     ],
 )
@@ -189,7 +202,8 @@ def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -
         ("hot_partition", read(hours(production=lambda _: 0.001, skew=1.0))),
         ("rare_commits", read(STUCK, pace=Pace(lagging=300, moving=1))),
         ("above_threshold", group("billing", dataclasses.replace(topic(of=hours(covered_seconds=0)), above=ABOVE))),
-        ("incomplete", read(hours(), silent_hours=2)),
+        ("incomplete", read(hours(), silent=silent(2))),
+        ("little_data", read(first_day())),
         ("rare_commits", read(hours(), pace=STEADY)),
         ("idle_members", read(hours(members_max=math.nan))),
     ],

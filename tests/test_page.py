@@ -103,17 +103,17 @@ def test_each_topic_shows_its_own_production() -> None:
     assert shown == [("30\u202f/s", "30\u202f/s"), ("10.5\u202f/s", "11\u202f/s")]
 
 
-def test_a_day_tells_how_many_of_its_hours_are_there() -> None:
-    """All samples of 23 hours are all that these hours promise, and yet not the whole day."""
-    whole = hours(48)
-    one_missing = between(whole, np.arange(48) != 30)
-    days = hours(2, samples=360 * 24, expected_samples=360 * 24)
-    days = replace(days, start=whole.start[[0, 24]])
-    rows = re.findall(
-        r"<tr>(<td class=\"name\">2026-06-0[12].*?)</tr>", page(group("a", replace(topic(of=one_missing), days=days)))
-    )
+def test_a_day_says_how_many_of_its_hours_are_there() -> None:
+    """Days are those of Berlin, where June's begin at 22:00 UTC."""
+    whole = hours(46)
+    missing = np.arange(46) == 30
+    of = replace(group("a", topic(of=between(whole, ~missing))), silent=whole.start[missing])
+    rows = re.findall(r"<tr>(<td class=\"name\">2026-06-0[12].*?)</tr>", page(of))
 
-    assert [re.findall(r">([^<]*)</td>", row)[-2:] for row in rows] == [["24", "100\u202f%"], ["23", "100\u202f%"]]
+    assert [re.findall(r">([^<]*)</td>", row)[-2:] for row in rows] == [
+        ["22", "100\u202f%"],
+        ["23 of 24", "95.8\u202f%"],
+    ]
 
 
 def test_groups_that_all_do_well_are_told_so() -> None:

@@ -42,6 +42,7 @@ class Standing:
 class Coverage:
     samples: int
     expected: int
+    """What the intervals promise, also for hours that have no row of any group."""
     missing_hours: int
     """Hours between the first and the last that have no row of any group."""
     gaps: tuple[Gap, ...]
@@ -106,7 +107,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     ]
     return Coverage(
         samples=_sum(hours, "samples"),
-        expected=_sum(hours, "expected_samples"),
+        expected=round(sum(group.expected_samples for group in groups)),
         missing_hours=len(silent),
         gaps=tuple(gaps),
         late_samples=_sum(hours, "gaps"),

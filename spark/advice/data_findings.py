@@ -85,8 +85,9 @@ def rare_commits(group: Group, _: Load) -> Finding | None:
     )
 
 
-def little_data(_: Group, load: Load) -> Finding | None:
-    if load.covered_seconds >= DAY:
+def little_data(group: Group, load: Load) -> Finding | None:
+    """A history's first sample covers no time, so that a whole day is covered but for an interval."""
+    if load.covered_seconds >= DAY - 2 * group.interval_seconds:
         return None
     return Finding(
         "little_data",
@@ -97,8 +98,7 @@ def little_data(_: Group, load: Load) -> Finding | None:
 
 
 def incomplete(group: Group, _: Load) -> Finding | None:
-    silent = group.silent_hours * len(group.topics) * 3600 / group.interval_seconds
-    seen, due = np.nansum(group.hours.samples), np.nansum(group.hours.expected_samples) + silent
+    seen, due = np.nansum(group.hours.samples), group.expected_samples
     if not due or seen >= 0.95 * due:
         return None
     return Finding(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import numpy as np
@@ -207,8 +207,14 @@ class Group:
     pace: Pace
     jumped: Floats
     """Of what is consumed in each of `hours`, what no member need have read."""
-    silent_hours: int = 0
-    """Between its first hour and its last, those in which the history has no row of any group."""
+    silent: Times = field(default_factory=lambda: np.empty(0, "datetime64[us]"))
+    """Hours between its first and its last in which the history has no row of any group."""
+
+    @property
+    def expected_samples(self) -> float:
+        """What the interval promises for its hours, the silent ones included."""
+        of_silent = len(self.silent) * len(self.topics) * 3600 / self.interval_seconds
+        return float(np.nansum(self.hours.expected_samples)) + of_silent
 
     @property
     def seconds_above(self) -> float:

@@ -124,7 +124,7 @@ def _group(
         capacity=_capacity_of(statistics),
         pace=Pace(*(sum(row[name] or 0 for row in rows) for name in ("lagging", "moving"))),
         jumped=columns["jumped"],
-        silent_hours=int(((silent > hours.start[0]) & (silent < hours.start[-1])).sum()),
+        silent=silent[(silent > hours.start[0]) & (silent < hours.start[-1])],
     )
 
 

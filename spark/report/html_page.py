@@ -117,7 +117,8 @@ def _topic(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         members_chart(topic.hours, standing.group.partitions, zone),
     )
     drawn = f'<div class="charts">{"".join(charts)}</div>'
-    return f"<h3>Topic {escaped(topic.name)}</h3>{_figures(topic, standing, zone)}{drawn}{days_table(topic)}"
+    days = days_table(topic, standing.group, zone)
+    return f"<h3>Topic {escaped(topic.name)}</h3>{_figures(topic, standing, zone)}{drawn}{days}"
 
 
 def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:

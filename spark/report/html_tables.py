@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.hpa import Behavior, Recommendation
+from spark.advice.local_days import local_days
 from spark.figures import formatting
-from spark.figures.model import Topic
+from spark.figures.model import Group, Topic
 from spark.report.svg_parts import escaped
 
 MOST_SECTIONS = 100
@@ -135,32 +137,23 @@ def presets_table(standing: Standing) -> str:
     return f"<h3>Presets{chosen}</h3>" + table(heads, rows, {1, 2, 3}, {5})
 
 
-def days_table(topic: Topic) -> str:
-    days = topic.days
-    if not len(days):
-        return ""
-    shown = range(max(0, len(days) - MOST_DAYS), len(days))
+def days_table(topic: Topic, group: Group, zone: ZoneInfo) -> str:
+    days = local_days(topic.hours, group.silent, group.interval_seconds, zone)[-MOST_DAYS:]
     rows = [
         (
-            str(days.start[at].astype("datetime64[D]")),
-            *(
-                formatting.count(float(getattr(days, name)[at]))
-                for name in ("lag_p50", "lag_p95", "lag_p99", "lag_max")
-            ),
-            formatting.count(float(days.produced[at])),
-            formatting.count(float(days.consumed[at])),
-            formatting.rate(float(days.production_rate[at])),
-            formatting.rate(float(days.consumption_rate[at])),
-            formatting.count(float(np.sum(topic.hours.start.astype("datetime64[D]") == days.start[at]))),
-            formatting.share(_share(float(days.samples[at]), float(days.expected_samples[at]))),
+            str(day.day),
+            *(formatting.count(number) for number in (day.lag_p50, day.lag_p95, day.lag_max)),
+            *(formatting.count(number) for number in (day.produced, day.consumed)),
+            *(formatting.rate(_share(number, day.covered_seconds)) for number in (day.produced, day.consumed)),
+            formatting.count(day.hours) + (f" of {day.hours + day.missing}" if day.missing else ""),
+            formatting.share(_share(day.samples, day.expected)),
         )
-        for at in shown
+        for day in days
     ]
     heads = (
-        "Day (UTC)",
-        "Lag p50",
-        "p95",
-        "p99",
+        f"Day ({escaped(zone.key)})",
+        "Lag p50, median hour",
+        "p95, worst hour",
         "max",
         "Produced",
         "Consumed",
@@ -169,7 +162,7 @@ def days_table(topic: Topic) -> str:
         "Hours",
         "Samples seen",
     )
-    return table(heads, rows, set(range(1, 11)))
+    return table(heads, rows, set(range(1, 10)))
 
 
 def coverage_table(report: Report) -> str:
