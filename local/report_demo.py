@@ -27,9 +27,10 @@ def commands(history: Path, output: Path, written: Written) -> list[tuple[str, l
     """What is done, and how."""
     spark = [sys.executable, "-m", "spark"]
     until = f"{written.until.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
+    report = [*spark, "report", "--history", str(history), "--output", str(output)]
     return [
         ("compacting", [*spark, "compact", "--history", str(history), "--until", until]),
-        ("reporting", [*spark, "report", "--history", str(history), "--output", str(output), "--timezone", ZONE]),
+        ("reporting", [*report, "--to", until, "--timezone", ZONE]),
     ]
 
 

@@ -129,5 +129,7 @@ def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
     return whole
 
 
-def findings(*groups: Group, timezone: str = "Europe/Berlin") -> Findings:
-    return Findings("history", MONDAY + timedelta(days=8), MONDAY, MONDAY + timedelta(days=7), timezone, groups)
+def findings(*groups: Group, timezone: str = "Europe/Berlin", is_past: bool = True) -> Findings:
+    """Made on Tuesday of the week after. `is_past`: the range was asked for, so the age of the data is not said."""
+    made_at, until = MONDAY + timedelta(days=8), MONDAY + timedelta(days=7)
+    return Findings("history", made_at, MONDAY, until, timezone, groups, is_past=is_past)

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from spark.advice.assessment import Report, decided
 from spark.figures import formatting
 from spark.figures.model import Group, Skipped
-from spark.report.json_export import SCHEMA, json_of
+from spark.report.html_page import at_a_glance
+from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
 from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
 from tests.report_groups import MONDAY, findings, group, hours, saturated, together, topic
 
@@ -157,3 +158,20 @@ def test_hours_without_any_group_and_samples_after_a_gap_are_told_as_such() -> N
     assert (coverage["missing_hours"], coverage["late_samples"]) == (4, 9)
     assert coverage["gaps"] == [{"from": "2026-06-01T03:00:00Z", "to": "2026-06-01T07:00:00Z"}]
     assert "4 hours without any; 9 samples after a gap" in markdown_of(of)
+
+
+def test_data_that_is_days_old_is_said_to_be_so_first_and_asks_nobody_to_act_now() -> None:
+    stuck = group("a", topic("x", hours(lag=lambda _: 500.0, consumed=0.0)))
+    old, asked_for = (decided(findings(stuck, is_past=is_past)) for is_past in (False, True))
+    said = json.loads(json_of(old))
+
+    assert at_a_glance(old).startswith("The newest data is 6\u202fd old: what it shows may be over. Worth watching: a.")
+    assert (said["age_seconds"], said["groups"][0]["severity"]) == (6 * 86400, "watch")
+    assert at_a_glance(asked_for) == "1 group of 1 needs somebody now: a."
+
+
+def test_of_a_year_the_json_has_the_newest_hours_alone() -> None:
+    (of_topic,) = document(group("a", topic("x", hours(24 * 365))))["groups"][0]["topics"]
+
+    assert len(of_topic["hourly"]["hour"]) == len(of_topic["hourly"]["lag_p95"]) == MOST_HOURS
+    assert of_topic["hourly"]["hour"][-1] == "2027-05-31T23:00:00Z"

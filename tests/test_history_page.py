@@ -26,10 +26,8 @@ def ran(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
     )
     compacted(root / "history")
     names: dict[str, Any] = {"root": root}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pyspark.sql.DataFrame.show", lambda frame, **_: names.update(shown=frame.toArrow()))
-        for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
-            exec(re.sub(r"(?<=[\"'])history/", f"{root}/history/", example), names)  # noqa: S102 -- our own page
+    for example in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL):
+        exec(re.sub(r"(?<=[\"'])history/", f"{root}/history/", example), names)  # noqa: S102 -- our own page
     return names
 
 
@@ -57,6 +55,6 @@ def test_the_three_tools_find_the_same_ten_hours(ran: dict[str, Any]) -> None:
 
 
 def test_the_longest_wait_of_a_day_is_the_largest_lag_by_the_production(ran: dict[str, Any]) -> None:
-    assert [(row["topic"], row["lag_max"], row["wait_seconds"]) for row in ran["shown"].to_pylist()] == [
+    assert [(row["topic"], row["lag_max"], row["wait_seconds"]) for row in ran["waits"].toArrow().to_pylist()] == [
         (topic, 298, pytest.approx(298 / 7 * 60)) for topic in ("a", "b")
     ]

@@ -58,7 +58,17 @@ def test_every_file_has_the_numbers_that_were_put_in(
     assert topic["hourly"]["produced"] == [2 * 50 * 359, 2 * 50 * 360]
     assert row["consumed"] == str(2 * 50 * 719 - 1000)
     assert group["production_rate"]["peak"] == pytest.approx(10)
-    assert topic["lag"] == {"samples": 720, "p50": 50, "p95": 1000, "p99": 1000, "max": 1000, "first": 0, "last": 1000}
+    assert topic["lag"] == {
+        "samples": 720,
+        "p50": 50,
+        "p95": 1000,
+        "p99": 1000,
+        "max": 1000,
+        "first": 0,
+        "last": 1000,
+        "since": "2026-11-20T06:00:00Z",
+        "until": "2026-11-20T08:00:00Z",
+    }
     assert topic["threshold"]["value"] == 600
     assert (topic["threshold"]["seconds_above"], topic["threshold"]["episodes"]) == (3540, 1)
     assert topic["threshold"]["longest_from"] == "2026-11-20T07:01:00Z"
@@ -101,8 +111,27 @@ def test_figures_of_samples_that_retention_took_are_unknown_and_never_0(
     assert gone["lag"] is None
     assert {gone["threshold"][name] for name in ("seconds_above", "episodes", "longest_seconds")} == {None}
     assert {gone_row[name] for name in ("lag_p50", "lag_p95", "lag_last", "seconds_above", "episodes")} == {""}
-    assert (gone["hourly"]["lag_max"], gone_row["lag_max"]) == ([100, 1000], "1000")
+    assert (gone["hourly"]["lag_max"], gone_row["lag_max"]) == ([0, 1000], "1000")
     assert "no samples left" in (tmp_path / "07/report.html").read_text()
+
+
+def test_without_a_range_a_report_is_about_the_last_two_weeks_before_now_or_else_of_data(
+    spark_session: SparkSession, tmp_path: Path
+) -> None:
+    """Weeks later it is made of what there is, and says how old that is."""
+    root = tmp_path / "history"
+    week = [sample(day * 86_400 + 10 * number, number, number) for day in (0, 20) for number in range(360)]
+    write(root, week)
+    late = START + timedelta(days=60)
+    compact(LocalFiles(root), lambda: spark_session, late, late, lambda _: None)
+    for name, now in (("soon", START + timedelta(days=21)), ("weeks later", late)):
+        request = requested(str(root), str(tmp_path / name), (None, None), "UTC", None, now)
+        report(request, LocalFiles(root), lambda: spark_session, lambda _: None, lambda: None)
+    soon, later = (json.loads((tmp_path / name / "report.json").read_text()) for name in ("soon", "weeks later"))
+
+    assert soon["from"] == later["from"] == "2026-12-10T06:00:00Z"
+    assert (soon["age_seconds"], later["age_seconds"]) == (23 * 3600, 40 * 86_400 - 3600)
+    assert "The newest data is 39\u202fd 23\u202fh old" in (tmp_path / "weeks later/report.html").read_text()
 
 
 def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_path: Path) -> None:
@@ -121,7 +150,7 @@ def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_pa
     assert "Deleted and made again: orders." in (output / "report.html").read_text()
 
 
-@pytest.mark.parametrize("limits", [{"since": "2026-11-21"}, {"since": "9999-12-31"}, {"until": "0001-01-01T00:30Z"}])
+@pytest.mark.parametrize("limits", [{"since": "2026-11-21"}, {"until": "0001-01-01T00:30Z"}])
 def test_a_range_without_data_is_a_report_that_says_so(
     spark_session: SparkSession, history: Path, tmp_path: Path, limits: dict[str, str]
 ) -> None:
@@ -163,6 +192,7 @@ def test_a_range_without_data_is_a_report_that_says_so(
         ("2026-11-02", "2026-11-01", "UTC", None, "is not before"),
         ("2026-11-02", "2026-11-02", "UTC", None, "is not before"),
         (None, None, "UTC", -1, "is below 0"),
+        ("9999-12-31", None, "UTC", None, "^--from 9999-12-31 is in the future"),
     ],
 )
 def test_bad_flags_are_refused_in_a_sentence(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -73,7 +73,7 @@ def decided(findings: Findings) -> Report:
     names = file_names(findings.groups)
     clusters = {group.cluster for group in findings.groups}
     standings = [
-        _standing(group, called(group, len(clusters)), name, zone)
+        _standing(group, called(group, len(clusters)), name, zone, is_stale=findings.is_stale)
         for group, name in zip(findings.groups, names, strict=True)
     ]
     standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
@@ -117,8 +117,12 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     )
 
 
-def _standing(group: Group, called: str, file: str, zone: ZoneInfo) -> Standing:
+def _standing(group: Group, called: str, file: str, zone: ZoneInfo, *, is_stale: bool) -> Standing:
+    """`is_stale`: the group's last hour is over, so that nothing is to be done at once."""
     advice = advice_for(group)
+    if is_stale:
+        findings = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
+        advice = replace(advice, findings=tuple(findings))
     presets = presets_for(group, advice, zone)
     fitting = best_of(presets)
     return Standing(

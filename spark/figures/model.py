@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Times = NDArray[np.datetime64]
 
+STALE_SECONDS = 3 * 3600.0
+"""An hour is compacted within the next one; what is older says nothing about now."""
 ENOUGH_WINDOWS = 10
 """Fewer give a capacity that one slow minute could have made."""
 
@@ -262,6 +264,22 @@ class Findings:
     timezone: str
     groups: tuple[Group, ...]
     skipped: tuple[Skipped, ...] = ()
+    is_past: bool = False
+    """Whether the user asked for a range that has an end: then its end is what "now" means."""
+
+    @property
+    def age_seconds(self) -> float | None:
+        """Since the end of the newest hour of data; None: there is none."""
+        if not self.groups:
+            return None
+        newest = max(group.hours.start[-1] for group in self.groups) + np.timedelta64(1, "h")
+        return self.made_at.timestamp() - int(newest.astype("datetime64[us]").astype(np.int64)) / 1e6
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether what the data shows at its end is over, as far as anybody knows."""
+        age = self.age_seconds
+        return not self.is_past and age is not None and age > STALE_SECONDS
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -71,6 +71,8 @@ def requested(
         raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
     if threshold is not None and threshold < 0:
         raise Unusable(f"--threshold {threshold} is below 0")
+    if since is not None and since >= now:
+        raise Unusable(f"--from {times[0]} is in the future")
     return Request(location, output, Wanted(since, until, threshold), timezone, now)
 
 
@@ -104,7 +106,13 @@ def refuse_without_tables(request: Request, files: Files) -> None:
 
 def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:
     say("reading the hourly tables")
-    groups = groups_of(tables, request.wanted, say, check)
+    wanted = request.wanted.by_default(request.now)
+    groups = groups_of(tables, wanted, say, check)
+    newest = tables.end_of_newest_day()
+    if not groups and newest is not None and request.wanted.since is None and request.wanted.until is None:
+        wanted = request.wanted.by_default(newest)
+        groups = groups_of(tables, wanted, say, check)
+    request = replace(request, wanted=wanted)
     since, until = _range(request, groups)
     return Findings(
         location=request.location,
@@ -114,6 +122,7 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
         timezone=request.timezone,
         groups=groups,
         skipped=skipped_in(tables.files, request),
+        is_past=request.wanted.until is not None,
     )
 
 
@@ -145,9 +154,9 @@ def documents_of(report: Report) -> dict[str, str]:
 
 
 def _range(request: Request, groups: Sequence[Group]) -> tuple[datetime, datetime]:
-    """From the first hour with data to the end of the last, or what was asked for where there is none."""
+    """From the first hour with data to the end of the last, or what was asked for if there is none."""
     starts = np.concatenate([group.hours.start for group in groups]).astype(np.int64) if groups else NO_TIMES
     if len(starts):
         first, last = (datetime.fromtimestamp(int(start) / 1e6, UTC) for start in (starts.min(), starts.max()))
-        return request.wanted.since or first, request.wanted.until or last + timedelta(hours=1)
+        return first, request.wanted.until or last + timedelta(hours=1)
     return request.wanted.since or request.now, request.wanted.until or request.now

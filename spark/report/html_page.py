@@ -61,7 +61,14 @@ def page_of(report: Report) -> str:
 
 
 def at_a_glance(report: Report) -> str:
-    """One or two sentences: which groups need somebody."""
+    """A few sentences: how old the data is, and which groups need somebody."""
+    age = report.findings.age_seconds
+    if not report.findings.is_stale:
+        return _who(report)
+    return f"The newest data is {formatting.duration(age)} old: what it shows may be over. {_who(report)}"
+
+
+def _who(report: Report) -> str:
     standings = report.standings
     if not standings:
         return "There is no group in this range."

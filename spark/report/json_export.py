@@ -12,8 +12,11 @@ from spark.advice.assessment import Report, Standing, drain_seconds
 from spark.advice.hpa import Behavior, Number, Recommendation
 from spark.advice.weekly_pattern import week_of
 from spark.figures.model import Lag, Periods, Topic
+from spark.figures.periods import last_hours
 
 SCHEMA = "kafka-lag-report/1"
+MOST_HOURS = 31 * 24
+"""Of each topic's hourly columns the newest; `daily` has the days of the whole range."""
 DIGITS = 12
 """Of a number that is told; those after them are what computing adds."""
 
@@ -28,6 +31,7 @@ def json_of(report: Report) -> str:
         "from": _time(findings.since),
         "to": _time(findings.until),
         "timezone": findings.timezone,
+        "age_seconds": findings.age_seconds,
         "coverage": {
             "samples": coverage.samples,
             "expected_samples": coverage.expected,
@@ -93,7 +97,7 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
         "partitions": None
         if topic.shares is None
         else {"hour": _time(topic.shares.hour), "of": [asdict(share) for share in topic.shares.of]},
-        "hourly": _periods(topic.hours, "hour"),
+        "hourly": _periods(last_hours(topic.hours, MOST_HOURS), "hour"),
         "daily": _periods(topic.days, "day"),
     }
 

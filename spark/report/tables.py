@@ -52,6 +52,11 @@ class Tables:
     def frame(self, rows: pa.Table) -> DataFrame:
         return self.session.createDataFrame(rows)
 
+    def end_of_newest_day(self) -> datetime | None:
+        """Of those that the hourly table has."""
+        days = [day for name in self._days() if (day := layout.start_of(f"date={name}/hour=00")) is not None]
+        return max(days) + DAY if days else None
+
     def _reading(
         self,
         paths: Sequence[str],
@@ -65,8 +70,11 @@ class Tables:
         return Reading(self.files, tuple(paths), columns, start, length, wanted)
 
     def _hourly(self, wanted: Wanted) -> list[str]:
-        there = self.files.listed(layout.HOURLY, 1)
-        return [file.path for file in there if wanted.may_have(file.folder.rpartition("=")[2])]
+        return [path for day, path in self._days().items() if wanted.may_have(day)]
+
+    def _days(self) -> dict[str, str]:
+        """`2026-11-20` -> its file of the hourly table."""
+        return {file.folder.rpartition("=")[2]: file.path for file in self.files.listed(layout.HOURLY, 1)}
 
     def _daily(self, wanted: Wanted) -> list[str]:
         there = self.files.listed(layout.DAILY, 0)

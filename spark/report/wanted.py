@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -11,6 +11,8 @@ from spark.tables.columns import Flags, Ints
 
 HOUR, DAY, MICROSECOND = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+BY_DEFAULT = timedelta(days=14)
+"""The weekly pattern is seen twice, and what is over is out of sight soon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,13 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
     threshold: int | None = None
+
+    def by_default(self, end: datetime) -> Wanted:
+        """The last two weeks before `--to` or else before `end`, unless `--from` says otherwise."""
+        last = self.until or end
+        if self.since is not None or last - EPOCH < BY_DEFAULT:
+            return self
+        return replace(self, since=(last - BY_DEFAULT).replace(minute=0, second=0, microsecond=0))
 
     def has(self, start: datetime, length: timedelta = HOUR) -> bool:
         return bool(self.has_each(np.array([(start - EPOCH) // MICROSECOND]), length)[0])
