@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from adapter.history_contract import Type
-from spark.__main__ import app
+from spark.cli import app
 from spark.errors import Unusable
 from spark.pipeline.batches import DEFAULT_LIMITS, Limits
 from spark.pipeline.compact import compact

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from adapter import buckets
-from spark.__main__ import app
+from spark.cli import app
 from spark.pipeline.compact import Outcome, compact
 from spark.report.build import report, requested
 from spark.storage import bucket, lease

@@ -14,7 +14,7 @@ from typer.main import get_group
 from apiservice.__main__ import app
 from apiservice.tls.issuing import serving_manifests
 from local.manifests import MANIFESTS, load, problems, read
-from spark.__main__ import app as reports
+from spark.cli import app as reports
 
 ROOT = MANIFESTS.parent
 DEPLOYMENT = "deployment.yaml"

@@ -1,11 +1,13 @@
-"""Progress of `kafka-lag-report`: a line that lives on a terminal, plain lines elsewhere."""
+"""The command line: progress as a line that lives on a terminal and plain lines elsewhere; its place."""
 
 import io
+import sys
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from spark.__main__ import _progress
+from spark.cli import _progress
 
 
 def test_on_a_terminal_the_stage_under_way_stands_in_a_line_that_is_cleared_at_the_end() -> None:
@@ -27,3 +29,11 @@ def test_elsewhere_each_stage_is_a_plain_line(capsys: pytest.CaptureFixture[str]
         say("deciding")
 
     assert capsys.readouterr().err == "reading [the] tables\ndeciding\n"
+
+
+def test_no_module_beside_main_hides_one_of_the_standard_library() -> None:
+    """spark-submit runs `spark/__main__.py` by its path, which puts that folder first on the module path."""
+    beside = {path.stem for path in (Path(__file__).parent.parent / "spark").iterdir()}
+
+    assert "cli" in beside
+    assert not beside & sys.stdlib_module_names

@@ -1,0 +1,165 @@
+"""`python -m spark`, `kafka-lag-report`: from the history's samples to tables, and from these to a report."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from rich.console import Console
+from rich.text import Text
+
+from spark.engine.session import SparkSettings, is_submitted, started
+from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
+from spark.figures import formatting
+from spark.pipeline.compact import Outcome, compact
+from spark.report.build import report, requested
+from spark.shutdown import Ending
+from spark.storage.location import reached
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://…, gs://… or abfss://….")]
+Master = Annotated[str | None, typer.Option(help="Spark's master; all cores of this machine where nothing is said.")]
+Memory = Annotated[str | None, typer.Option(help="Heap of the driver, as Spark writes it: 4g.")]
+
+
+@app.callback()
+def commands() -> None:
+    """Reports from the history of consumer group lag."""
+
+
+@app.command("compact")
+def compact_command(
+    history: History,
+    until: Annotated[str | None, typer.Option(help="Only hours that end before it: 2026-11-20T07:00Z.")] = None,
+    master: Master = None,
+    driver_memory: Memory = None,
+) -> None:
+    """Makes deltas, hourly and daily tables of every finished hour that needs it; deletes no sample."""
+    now = datetime.now(UTC)
+    with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
+        outcome = compact(reached(history), session, _time(until) or now, now, say, ending.check, stop=session.stop)
+        _tell(outcome, say)
+
+
+@app.command("report")
+def report_command(
+    history: History,
+    output: Annotated[
+        str,
+        typer.Option(help="For report.html, .json, .md, groups.csv and hpa/: a folder, s3://…, gs://… or abfss://…."),
+    ],
+    since: Annotated[str | None, typer.Option("--from", help="First hour: 2026-11-20T07:00, in --timezone.")] = None,
+    to: Annotated[str | None, typer.Option(help="End of the last hour.")] = None,
+    timezone: Annotated[str, typer.Option(help="Of hours and weekdays: Europe/Berlin.")] = "UTC",
+    threshold: Annotated[int | None, typer.Option(help="Messages; else 60 s of each topic's production.")] = None,
+    master: Master = None,
+    driver_memory: Memory = None,
+) -> None:
+    """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
+    with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
+        request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
+        files = reached(history)
+        report(request, files, session, say, ending.check)
+
+
+def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
+    for each in outcome.skipped:
+        say(f"skipped {each.path}: {each.reason}")
+    if not outcome.hours and not outcome.days:
+        say("nothing to do")
+        return
+    hours, days = formatting.plural(len(outcome.hours), "hour"), formatting.plural(len(outcome.days), "day")
+    say(f"compacted {hours}, summarised {days}, skipped {len(outcome.skipped)}")
+
+
+def _time(text: str | None) -> datetime | None:
+    """Without a zone it is UTC."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Unusable(f"{text!r} is no time like 2026-11-20T07:00Z") from error
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+class Session:
+    """Starts Spark when it is first called."""
+
+    def __init__(
+        self, settings: SparkSettings, stack: contextlib.ExitStack, say: Callable[[str], None], ending: Ending
+    ) -> None:
+        self._settings, self._stack, self._say, self._ending = settings, stack, say, ending
+        self._started: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        if self._started is None:
+            self._say("starting Spark")
+            self._started = self._stack.enter_context(started(self._settings))
+            self._ending.watch_jobs(self._started)
+        return self._started
+
+    def stop(self) -> None:
+        """After an error: no task runs any more when it returns."""
+        self._stack.__exit__(*sys.exc_info())
+
+
+Running = tuple[Session, Callable[[str], None], Ending]
+
+
+@contextlib.contextmanager
+def _running(settings: SparkSettings) -> Iterator[Running]:
+    """A session when it is first asked for, a way to tell progress, and the process's end in one sentence."""
+    ending = Ending()
+    ending.watch_signals()
+    console = Console(stderr=True, highlight=False)
+    try:
+        with contextlib.ExitStack() as stack, _progress(console) as say:
+            session = Session(settings, stack, say, ending)
+            if is_submitted():
+                session()  # what starts applications takes one that never has a session for a failed one
+            yield session, say, ending
+    except Unusable as error:
+        _end(str(error), 2)
+    except KeyboardInterrupt:  # Spark's, while a session starts
+        _end("interrupted; the next run goes on from here", 128 + signal.SIGINT)
+    except Interrupted:
+        _end("interrupted; the next run goes on from here", ending.status)
+    except (PySparkException, Py4JError, OSError, Unreachable, Occupied) as error:
+        if ending.asked.is_set():
+            _end("interrupted; the next run goes on from here", ending.status)
+        _end(said_by(error), 1)
+
+
+@contextlib.contextmanager
+def _progress(console: Console) -> Iterator[Callable[[str], None]]:
+    """On a terminal the newest line is what is being done now; elsewhere each is a line of its own."""
+    if not console.is_terminal:
+        yield lambda text: print(text, file=sys.stderr, flush=True)
+        return
+    with console.status("") as status:
+
+        def say(text: str) -> None:
+            console.print(text, markup=False)
+            status.update(Text(text))
+
+        yield say
+
+
+def _end(text: str, status: int) -> None:
+    print(f"kafka-lag-report: {text}", file=sys.stderr)
+    raise typer.Exit(status)
+
+
+def main() -> None:
+    """The console script."""
+    app()
