@@ -128,10 +128,14 @@ def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
 
 def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
     """The groups that are named, where any are; else all, as the layout has them."""
-    named = [requirement.only for requirement in asked if requirement.key == "group" and requirement.only is not None]
-    if not named:
-        return view.layout.groups
-    return sorted(group for group in frozenset.intersection(*named) if group in view.codes)
+    named = named_groups(asked)
+    return view.layout.groups if named is None else sorted(group for group in named if group in view.codes)
+
+
+def named_groups(asked: Sequence[Requirement]) -> frozenset[str] | None:
+    """The only groups that can fit; None: the question names none, so any group may."""
+    named = [one.only for one in asked if one.key == "group" and one.only is not None]
+    return frozenset.intersection(*named) if named else None
 
 
 def _size(rows: slice) -> int:

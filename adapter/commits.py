@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
 from adapter.calls import Calls
 from adapter.commit_plans import CommitPlan, CommitPlans, Learnt, learnt_of
-from adapter.directory import NOBODY, Directory, with_coordinators, with_listings
+from adapter.directory import NOBODY, Directory, Listing, with_coordinators, with_listings
 from adapter.liveness import Liveness
 from adapter.responses import Columns
 from adapter.rows import Absences, Watching, still_committed
@@ -28,7 +28,6 @@ from adapter.wiring import NOWHERE
 
 HEADLESS_CYCLES = 3
 """So many cycles running a cluster without any offsets has nobody who coordinates a group: then it has no commits."""
-OFFSETS_TOPIC = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,17 +129,17 @@ class Commits:
 
     # -- which groups there are ------------------------------------------------------------------
 
-    def list_groups(self, nodes: Iterable[int], brokers: Collection[int]) -> None:
-        """A round of ListGroups."""
+    def list_groups(
+        self, nodes: Iterable[int], brokers: Collection[int], leader_of: Callable[[str], int] = lambda _: NOBODY
+    ) -> dict[int, Listing]:
+        """A round of ListGroups; returns what was listed, also of groups that are not watched."""
         answers = self._brokers.groups(nodes)
         self._liveness.note(answers)
-        listings = {
-            node: answer.content.only(self._is_watched)
-            for node, answer in answers.items()
-            if isinstance(answer, Answer)
-        }
+        everything = {node: answer.content for node, answer in answers.items() if isinstance(answer, Answer)}
+        listings = {node: listing.only(self._is_watched) for node, listing in everything.items()}
         without_offsets = {group for group, topics in self.topics.items() if topics.keys() <= _absent(topics)}
-        self._follow(with_listings(self.directory, listings, brokers, without_offsets))
+        self._follow(with_listings(self.directory, listings, brokers, without_offsets, leader_of))
+        return everything
 
     def _follow(self, directory: Directory) -> None:
         """Go by the directory; what has not changed stays the same object."""

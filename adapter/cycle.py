@@ -32,6 +32,7 @@ from adapter.residue import RESIDUE_SECONDS
 from adapter.rows import Watching
 from adapter.sampling import NOT_ASKED, Keep, Sample
 from adapter.shares import ShareRound, Shares, with_shares
+from adapter.silence import Silence
 from adapter.snapshot import Cause, Causes, Codes, Layout, Observed, State, nothing_observed
 from adapter.standing_rows import StandingRows
 from adapter.store import ClusterView, Store
@@ -94,6 +95,7 @@ class Cycle:
         self._keep = keep
         self._began = Began(clock.monotonic(), clock.time())
         self._unanswered = 0
+        self._unanswered_since: dict[str, float] = {}
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
         self._shares = Shares(brokers, self._liveness, watching)
@@ -176,7 +178,7 @@ class Cycle:
     # -- decide and apply ------------------------------------------------------------------------
 
     def _apply(
-        self, observed: Observed, silence: str | None, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
+        self, observed: Observed, silence: Silence, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
     ) -> Outcome:
         rows, directory = self._rows, self._commits.directory
         rows.snapshot = settled(observed, rows.snapshot)
@@ -205,7 +207,15 @@ class Cycle:
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in layout.groups if group not in self._commits.topics]
         unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
-        return unread | self._shares.unread()
+        return unread | self._overdue(layout, problems) | self._shares.unread()
+
+    def _overdue(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
+        """The groups without rows, which no row's age speaks for, that have not been read for too long."""
+        now = self._clock.monotonic()
+        rowless = [group for group in problems if layout.spans[group].start == layout.spans[group].stop]
+        self._unanswered_since = {group: self._unanswered_since.get(group, now) for group in rowless}
+        is_overdue = (group for group, since in self._unanswered_since.items() if now - since > self._watching.max_age)
+        return {group: problems[group].text for group in is_overdue}
 
     def _sample(self, observed: Observed) -> Sample:
         rows, layout = self._rows, self._rows.layout
@@ -242,5 +252,4 @@ class Cycle:
         observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
         observed = replace(observed, causes=causes.table())
         problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
-        silence = None if self._looking.has_heard_everybody else reason
-        return self._apply(observed, silence, problems)
+        return self._apply(observed, self._looking.silence(unreachable=reason), problems)

@@ -79,36 +79,40 @@ class Directory:
     """Group -> node that last listed it or answered for it; absent: to be asked for everywhere."""
     listed: frozenset[str] = frozenset()
     """The groups in the newest listing of each broker."""
-    heard: frozenset[int] = frozenset()
-    """Nodes that have listed all their groups at least once."""
     absences: Mapping[str, int] = field(default_factory=dict)
-    """Group -> complete rounds running in which nobody listed it and it had no offsets."""
+    """Group -> rounds running in which it could have been listed and was not, and had no offsets."""
     standings: Mapping[str, Standing] = field(default_factory=dict)
     """What the newest listing of its coordinator says of each group; the same object until the next round."""
 
-    def unheard(self, brokers: Iterable[int]) -> tuple[int, ...]:
-        """The brokers that have not listed their groups once."""
-        return tuple(sorted(set(brokers) - self.heard))
-
 
 def with_listings(
-    known: Directory, listings: Mapping[int, Listing], brokers: Collection[int], without_offsets: Collection[str]
+    known: Directory,
+    listings: Mapping[int, Listing],
+    brokers: Collection[int],
+    without_offsets: Collection[str],
+    leader_of: Callable[[str], int] = lambda _: NOBODY,
 ) -> Directory:
     """The directory after a round of ListGroups; `without_offsets`: groups whose coordinator last gave no offsets.
 
     A coordinator that answers OffsetFetch is believed more than a listing: during a move two brokers list a group.
+    A group's absence counts if every broker has listed all its groups, or the one that must be its coordinator:
+    `leader_of` gives who leads the group's partition of the offsets topic, NOBODY where that is not known.
     """
     found = {group: node for node, listing in listings.items() for group in listing.groups}
-    is_complete = listings.keys() >= set(brokers) and not any(listing.loading for listing in listings.values())
+    whole = {node for node, listing in listings.items() if not listing.loading}
+    is_complete = whole >= set(brokers)
     unlisted = known.groups - found.keys()
-    absences = {group: known.absences.get(group, 0) + is_complete for group in unlisted & set(without_offsets)}
+    absences = {
+        group: known.absences.get(group, 0)
+        + (is_complete or known.coordinators.get(group, NOBODY) in whole & {leader_of(group)})
+        for group in unlisted & set(without_offsets)
+    }
     gone = {group for group, rounds in absences.items() if rounds >= ROUNDS_BEFORE_GONE}
     groups = (known.groups | found.keys()) - gone
     return Directory(
         groups=groups,
         coordinators={**found, **{group: node for group, node in known.coordinators.items() if group not in gone}},
         listed=frozenset(found),
-        heard=known.heard | {node for node, listing in listings.items() if not listing.loading},
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
         standings=_standings(known, listings, found.keys() | gone),
     )

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from adapter.answers import Failure
 from adapter.brokers import Brokers
-from adapter.commits import OFFSETS_TOPIC, CommitRound, Commits
+from adapter.commits import CommitRound, Commits
+from adapter.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
+from adapter.directory import NOBODY
 from adapter.ends import may_not_describe_topic
 from adapter.errors import some_of
 from adapter.liveness import Liveness
 from adapter.rows import Watching
-from adapter.topology import Topology, updated, wants_another_look
+from adapter.silence import Limits, Silence, nothing_heard, silence_of
+from adapter.snapshot import NEVER
+from adapter.topology import Topology, updated, wants_another_look, without_epochs
 
 LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+LOOKS_TO_CONFIRM = 2
+"""So many brokers, one after the other, have to name the same leaders for a list of groups to count as whole."""
+LOOKS_BEFORE_STALE = 3
+"""After so many looks without a broker's list of groups, sums may lack groups; `maxAge` counts where it is longer."""
 MISSING_SECONDS = 15.0
 """How often, while a topic is missing that is given by name; in every second cycle at most."""
 
@@ -40,7 +48,11 @@ class Looking:
         self.topology = Topology()
         """Replaced when something changed, never changed."""
         self._topology_read = self._groups_listed = float("-inf")
-        self._metadata_from = 0
+        self._heard = Heard()
+        self._rounds: list[Round] = []
+        """Those that are yet to be confirmed."""
+        self._newest_round = NEVER
+        self._metadata_from = NOBODY
         self._is_new_client = True
         self._strangers: frozenset[tuple[str, int]] = frozenset()
         self._looked_at: tuple[object, ...] = ()
@@ -52,19 +64,62 @@ class Looking:
     def begin_with_new_client(self) -> None:
         """What was known may be of other brokers: the next look asks whoever is connected."""
         self._is_new_client = True
+        self.topology = without_epochs(self.topology)
 
     def look_round(self, *, has_news: bool) -> None:
-        """Metadata and ListGroups, where they are due or `has_news` says that Metadata has something to tell."""
+        """Metadata and ListGroups, where they are due or `has_news` says that Metadata has changed.
+
+        Listings come first: Metadata says afterwards whose groups they have.
+        """
         now = self._monotonic()
-        has_news = has_news or self._is_new_client or wants_another_look(self.topology)
-        if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
+        has_looked = self._is_new_client
+        if has_looked:
             self._read_topology(now)
-        nodes: Iterable[int] = self._commits.directory.unheard(self.topology.brokers)
-        if self._is_due(self._groups_listed, now):
-            nodes, self._groups_listed = self.topology.brokers, now
-        present = self._liveness.present(nodes)
-        if present:
-            self._commits.list_groups(present, self.topology.brokers.keys())
+        self._list_groups(now)
+        has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
+        if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
+            self._read_topology(now, is_second_look=has_looked)
+        if self._has_first_lists:
+            self._read_topology(now, is_second_look=True)
+
+    def _list_groups(self, now: float) -> None:
+        """List the groups of all brokers where that is due, else of those whose groups the newest round lacks."""
+        is_full = self._is_due(self._groups_listed, now)
+        if is_full:
+            self._groups_listed = now
+        nodes = self._liveness.present(self.topology.brokers if is_full else self._not_listed)
+        if nodes:
+            leader_of = self._heard.leader_of(self.topology)
+            listings = self._commits.list_groups(nodes, self.topology.brokers.keys(), leader_of)
+            # Who has only just come back may list what it coordinated before it fell silent.
+            believed = {node: one for node, one in listings.items() if not self._liveness.is_doubtful(node)}
+            self._rounds.append(Round(now, believed, self.topology, is_full))
+
+    @property
+    def _not_listed(self) -> frozenset[int]:
+        """The brokers whose groups are not in the newest round, nor in one that is yet to be confirmed."""
+        return self._heard.not_listed_since(self._newest_round, self.topology).difference(
+            *(listed.whole for listed in self._rounds)
+        )
+
+    @property
+    def _has_first_lists(self) -> bool:
+        """Whether a round that is yet to be confirmed has groups of which nothing was known before."""
+        unheard = self._heard.not_listed_since(NEVER, self.topology)
+        return any(not listed.whole.isdisjoint(unheard) for listed in self._rounds)
+
+    def _confirm_rounds(self) -> None:
+        """Take over the rounds of listings after which several brokers have told who leads what.
+
+        One alone may be cut off, and name a leader of before.
+        """
+        enough = min(LOOKS_TO_CONFIRM, len(self.topology.brokers))
+        rounds = [listed.seen_again() for listed in self._rounds]
+        for listed in rounds:
+            if listed.looks >= enough:
+                self._heard = heard_in(self._heard, listed, self.topology)
+                self._newest_round = max(self._newest_round, listed.at if listed.is_full else NEVER)
+        self._rounds = [listed for listed in rounds if listed.looks < enough]
 
     def look_again_for_strangers(self, commits: CommitRound) -> None:
         """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle."""
@@ -104,17 +159,22 @@ class Looking:
                 self._topology_read = now
                 self._is_new_client = False
                 self._liveness.forget_others(self.topology.brokers.keys())
+                self._confirm_rounds()
                 return
             if node is None:
                 self._liveness.failures.append(answer)
 
     def _in_turn(self, nodes: Sequence[int]) -> Iterator[int | None]:
-        """The next broker each time; before them any that is connected, where all that are known may be replaced."""
+        """The next broker each time; before them any that is connected, where all that are known may be replaced.
+
+        Those that have only just come back come last.
+        """
         if self._is_new_client or not nodes:
             yield None
-        for _ in nodes:
-            self._metadata_from += 1
-            yield nodes[self._metadata_from % len(nodes)]
+        is_doubtful, last = self._liveness.is_doubtful, self._metadata_from
+        for node in sorted(nodes, key=lambda node: (is_doubtful(node), node <= last, node)):
+            self._metadata_from = node
+            yield node
 
     def _expected_topics(self) -> frozenset[str]:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
@@ -164,23 +224,19 @@ class Looking:
     def _required_topics(self, group: str) -> frozenset[str]:
         return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
 
-    @property
-    def has_heard_everybody(self) -> bool:
-        """Whether every broker has listed its groups once."""
-        return bool(self.topology.brokers) and not self._commits.directory.unheard(self.topology.brokers)
+    def silence(self, unreachable: str | None = None) -> Silence:
+        """Which groups may exist that nobody has listed; `unreachable`: why no broker at all can be asked."""
+        topology, now = self.topology, self._monotonic()
+        if not topology.brokers:
+            told = unreachable or some_of([failure.text for failure in self._liveness.failures])
+            return nothing_heard(told or "no broker has described the cluster yet")
+        patience = max(self._watching.max_age, LOOKS_BEFORE_STALE * max(LOOK_SECONDS, self._interval))
+        limits = Limits(now, newest=self._newest_round, oldest=now - patience)
+        return silence_of(
+            self._heard, topology, limits, self._why_silent if unreachable is None else lambda _: unreachable
+        )
 
-    def silence(self) -> str | None:
-        """Why groups may exist that nobody has told us of."""
-        failures = self._liveness.failures
-        if not self.topology.brokers:
-            return some_of([failure.text for failure in failures]) or "no broker has described the cluster yet"
-        unheard = self._commits.directory.unheard(self.topology.brokers)
-        if not unheard:
-            return None
-        return self._why_unheard(unheard[0], self.topology.brokers)
-
-    def _why_unheard(self, node: int, brokers: Mapping[int, str]) -> str:
+    def _why_silent(self, node: int) -> str | None:
         failure = self._liveness.failure(node)
-        told = [f.text for f in self._liveness.failures if f.text.startswith(f"broker {node} ")]
-        reason = failure.text if failure else next(iter(told), "it is still loading them")
-        return f"broker {node} at {brokers[node]} has not listed its groups yet: {reason}"
+        told = (one.text for one in self._liveness.failures if one.text.startswith(f"broker {node} "))
+        return failure.text if failure else next(told, None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
-from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of, fits, hint, where_known
+from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of, fits, hint, named_groups, where_known
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable, some_of
 from adapter.folding import MetricValue, folded, is_changed_by, oldest_of, worst_of
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
@@ -123,10 +123,9 @@ class Metrics:
 
     def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        for view in fitting:
-            if view.silence is not None:
-                raise ValueUnavailable(f"groups of cluster {view.cluster} are not known yet: {view.silence}")
         chosen = where_known([chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting])
+        for one in chosen:
+            self._refuse_unheard_groups(one, asked)
         for one in chosen:
             self._refuse_missing_topics(one, served, asked)
             self._refuse_unseen_topics(one, served, asked)
@@ -135,6 +134,18 @@ class Metrics:
             raise NothingChosen(self._nothing(served, views, asked))
         self._refuse_unread(served, chosen)
         return chosen
+
+    def _refuse_unheard_groups(self, chosen: Chosen, asked: Sequence[Requirement]) -> None:
+        """A group that only a silent broker can know is neither absent nor 0."""
+        view, named = chosen.view, named_groups(asked)
+        if named is None and view.silence.in_sums is not None:
+            raise ValueUnavailable(_not_all_groups(view, view.silence.in_sums))
+        # A group that is known to have nothing here has been answered for by its coordinator.
+        answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
+        for group in sorted((named or frozenset()) - answered):
+            why = view.silence.about(group)
+            if why is not None and fits("group", group, asked):
+                raise ValueUnavailable(_not_all_groups(view, why))
 
     def _refuse_missing_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
         for group in chosen.groups:
@@ -257,8 +268,8 @@ class Metrics:
             good, left_out = self._without_bad_groups(served, everything, now)
             told.append(good)
             warnings.extend(left_out)
-            if view.silence is not None:
-                warnings.append(f"groups of cluster {view.cluster} may be missing: {view.silence}")
+            if view.silence.in_sums is not None:
+                warnings.append(f"groups of cluster {view.cluster} may be missing: {view.silence.in_sums}")
         if any(one.entries for one in told):
             return self._answer(served, told, version, tuple(warnings))
         if warnings:
@@ -282,6 +293,10 @@ class Metrics:
             return chosen, []
         kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in problems]
         return Chosen(view, totals, kept, chosen.groups), list(problems.values())
+
+
+def _not_all_groups(view: ClusterView, why: str) -> str:
+    return f"not all groups of cluster {view.cluster} are known: {why}"
 
 
 def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirement]) -> list[str]:

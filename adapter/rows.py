@@ -31,6 +31,7 @@ class Watching:
 
     def __init__(self, settings: Settings, cluster: str) -> None:
         self._settings = settings
+        self.max_age = settings.collection.max_age
         self.watches_group = settings.collection.groups.watches
         self.watches_topic = settings.collection.topics.watches
         self._given: dict[str, _Given] = {}

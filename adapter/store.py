@@ -9,6 +9,7 @@ from threading import Lock
 import numpy as np
 
 from adapter.lag import Treatment, Values, values_of
+from adapter.silence import NO_SILENCE, Silence, nothing_heard
 from adapter.snapshot import Layout, Snapshot, empty_snapshot, layout_of
 from adapter.topology import Topology
 from adapter.totals import Totals, totals_of
@@ -22,8 +23,8 @@ class ClusterView:
     snapshot: Snapshot
     treatment: Treatment
     values: Values
-    silence: str | None
-    """Why groups may exist that are not known yet: some broker has not listed its groups once."""
+    silence: Silence = NO_SILENCE
+    """Which groups may exist though they are not known."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Group -> why its commits have never been read."""
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -57,7 +58,7 @@ def silent_view(cluster: str, silence: str) -> ClusterView:
     snapshot = empty_snapshot(layout_of({}, Topology()))
     flags = snapshot.received > 0
     treatment = Treatment(flags, flags, flags, flags)
-    return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), silence)
+    return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), nothing_heard(silence))
 
 
 class Store:

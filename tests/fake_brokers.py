@@ -17,6 +17,7 @@ from adapter.answers import Answer, ClusterUnreachable, Failure
 from adapter.brokers import CALL_SECONDS, Brokers, Probe
 from adapter.calls import Calls
 from adapter.choosing import Requirement
+from adapter.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cycle import Cycle, Outcome
 from adapter.directory import Description, Kind, Listing, Phase, Standing
 from adapter.metrics import Metrics, Reading
@@ -50,13 +51,16 @@ class Kafka:
     commits: dict[str, dict[Partition, int]] = field(default_factory=dict)
     """Group -> what it has committed; every group here is listed by its coordinator."""
     coordinators: dict[str, int] = field(default_factory=dict)
-    """Group -> node; others are coordinated by the first broker. NOBODY: every broker refuses."""
+    """Group -> node; NOBODY: every broker refuses. Others belong to the leader of their partition of the offsets topic,
+    or to the first broker where there is no such topic."""
     ends: dict[Partition, int] = field(default_factory=dict)
     stable_ends: dict[Partition, int] = field(default_factory=dict)
     """Where they differ from the ends."""
     starts: dict[Partition, int] = field(default_factory=dict)
     """Where they are not 0."""
     generations: dict[str, str] = field(default_factory=dict)
+    epochs: dict[str, list[int]] = field(default_factory=dict)
+    """Topic -> the leader epoch of each partition, where it is told."""
     nodes: tuple[int, ...] = (1, 2, 3)
     silent: set[int] = field(default_factory=set)
     refusing: set[int] = field(default_factory=set)
@@ -70,6 +74,8 @@ class Kafka:
     """Node -> topics that its Metadata lacks."""
     behind: dict[int, dict[str, int]] = field(default_factory=dict)
     """Node -> topic -> how many of its partitions the node's Metadata has, where not all."""
+    believed: dict[int, dict[str, tuple[list[int], list[int]]]] = field(default_factory=dict)
+    """Node -> topic -> leaders and epochs that its Metadata has instead of the true ones."""
     hidden: set[str] = field(default_factory=set)
     """Topics that we may not describe."""
     stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
@@ -140,6 +146,8 @@ class FakeBrokers(Brokers):
         self.requests: list[tuple[str, int | None]] = []
         self.asked_for: list[tuple[str, object]] = []
         """(kind, what was asked for), beside `requests`."""
+        self.before: dict[str, Callable[[], None]] = {}
+        """Kind -> what happens just before the next request of that kind."""
         self.connects = self.closes = 0
         self._clock = clock
         self._connected = False
@@ -178,13 +186,15 @@ class FakeBrokers(Brokers):
         sizes = self.kafka.behind.get(node, {})
         return Topology(
             brokers={n: f"kafka-{n}:9092" for n in self.kafka.nodes},
-            topics={
-                name: Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[: sizes.get(name)])
-                for name, leaders in self.kafka.topics.items()
-                if name not in hidden
-            },
+            topics={name: self._topic(node, name, sizes.get(name)) for name in self.kafka.topics if name not in hidden},
             hidden=expected & self.kafka.hidden,
         )
+
+    def _topic(self, node: int, name: str, size: int | None) -> Topic:
+        truth = self.kafka.topics[name], self.kafka.epochs.get(name)
+        leaders, epochs = self.kafka.believed.get(node, {}).get(name, truth)
+        told = None if epochs is None else np.array(epochs, dtype=np.int32)[:size]
+        return Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[:size], told)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         nodes = tuple(nodes)
@@ -362,9 +372,12 @@ class FakeBrokers(Brokers):
         return FakeProbe(self.kafka, node)
 
     def _coordinator(self, group: str) -> int:
-        return self.kafka.coordinators.get(group, self.kafka.nodes[0])
+        leaders = self.kafka.topics.get(OFFSETS_TOPIC)
+        led_by = leaders[partition_of(group, len(leaders))] if leaders else self.kafka.nodes[0]
+        return self.kafka.coordinators.get(group, led_by)
 
     def _asked(self, kind: str, node: int) -> Failure | None:
+        self.before.pop(kind, lambda: None)()
         self.requests.append((kind, node))
         return self._failure(node)
 

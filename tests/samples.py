@@ -16,6 +16,7 @@ from adapter.metrics import Metrics, Reading
 from adapter.rows import Watching, treatment_of
 from adapter.settings import MetricKind, Settings
 from adapter.settings_file import parse
+from adapter.silence import NO_SILENCE, nothing_heard
 from adapter.snapshot import (
     NEVER,
     NO_CAUSE,
@@ -171,7 +172,15 @@ def view(
     treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {})
     topics = frozenset(made.layout.topics)
     return ClusterView(
-        cluster, made, treatment, values_of(made, treatment), silence, unread, missing, assumed=assumed, topics=topics
+        cluster,
+        made,
+        treatment,
+        values_of(made, treatment),
+        NO_SILENCE if silence is None else nothing_heard(silence),
+        unread,
+        missing,
+        assumed=assumed,
+        topics=topics,
     )
 
 

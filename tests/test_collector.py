@@ -12,6 +12,7 @@ from adapter import collector as collector_module
 from adapter.answers import Answer, Failure
 from adapter.collector import Collector, Collectors
 from adapter.settings import Cluster, Settings
+from adapter.silence import NO_SILENCE
 from adapter.store import Store
 from adapter.telemetry import Telemetry
 from adapter.topology import Topology
@@ -102,7 +103,7 @@ def test_rounds_are_stored_counted_and_shown(watched: Watched) -> None:
     assert watched.shown("cycles_total", "complete") == watched.store.version
     assert watched.shown("partitions", "ok") == 2
     assert watched.shown("partitions", "unknown") == 0
-    assert watched.shown("broker_requests_total", "Metadata") == 1
+    assert watched.shown("broker_requests_total", "Metadata") == 3
     assert 0 <= (watched.shown("age_seconds") or 0) < DEADLINE
 
 
@@ -169,8 +170,8 @@ def test_a_cluster_that_hangs_holds_up_neither_another_nor_the_end(monkeypatch: 
     collectors = Collectors(watched.settings, watched.store, watched.telemetry, WallClock())
     collectors.start()
     try:
-        wait_until(lambda: watched.store.views[1].silence is None)
-        assert watched.store.views[0].silence == "its brokers have not been asked yet"
+        wait_until(lambda: watched.store.views[1].silence == NO_SILENCE)
+        assert watched.store.views[0].silence.in_sums == "its brokers have not been asked yet"
         began = time.monotonic()
         collectors.stop(0.2)
         assert time.monotonic() - began < DEADLINE

@@ -24,7 +24,7 @@ def test_the_first_cycle_gives_values() -> None:
 
 
 def test_before_the_first_cycle_every_question_is_refused() -> None:
-    assert refusal(Rig(kafka())) == ("groups of cluster main are not known yet: its brokers have not been asked yet")
+    assert refusal(Rig(kafka())) == ("not all groups of cluster main are known: its brokers have not been asked yet")
 
 
 def test_values_carry_the_time_of_the_cycle_that_read_them() -> None:
@@ -35,20 +35,26 @@ def test_values_carry_the_time_of_the_cycle_that_read_them() -> None:
     assert [item.measured_at for item in rig.read("lag", BILLING).values] == [EPOCH + 30]
 
 
-def test_until_every_broker_has_listed_its_groups_once_selectors_are_refused() -> None:
+def test_until_every_broker_has_listed_its_groups_once_sums_over_groups_are_refused() -> None:
     cluster = kafka()
     cluster.loading = {3}
     rig = running(cluster)
     words = "broker 3 at kafka-3:9092 has not listed its groups yet: it is still loading them"
 
-    assert refusal(rig) == f"groups of cluster main are not known yet: {words}"
+    assert rig.lag() == 13
+    for asked in (wants(topic="orders"), wants(group="audit")):
+        with pytest.raises(ValueUnavailable) as caught:
+            rig.read("lag", asked)
+        assert str(caught.value) == f"not all groups of cluster main are known: {words}"
     reading = rig.read("lag")
     assert [item.value for item in reading.values] == [13]
     assert reading.warnings == (f"groups of cluster main may be missing: {words}",)
 
     cluster.loading.clear()
     rig.run()
-    assert rig.lag() == 13
+    assert rig.read("records_lag_max", wants(topic="orders")).values[0].value == 10
+    with pytest.raises(NothingChosen):
+        rig.read("lag", wants(group="audit"))
 
 
 def test_a_broker_that_is_silent_from_the_start_is_named() -> None:
@@ -57,9 +63,10 @@ def test_a_broker_that_is_silent_from_the_start_is_named() -> None:
     rig = running(cluster)
 
     words = "broker 3 at kafka-3:9092 has not listed its groups yet: broker 3 at kafka-3:9092 does not answer"
-    assert refusal(rig) == f"groups of cluster main are not known yet: {words}"
+    assert refusal(rig, group="audit") == f"not all groups of cluster main are known: {words}"
+    assert refusal(rig) == "lag of group billing is not known: orders/2: broker 3 at kafka-3:9092 does not answer"
     rig.run(2)
-    assert words in refusal(rig)
+    assert words in refusal(rig, group="audit")
 
 
 def test_a_broker_that_was_heard_once_may_be_silent_later() -> None:
@@ -75,7 +82,7 @@ def test_no_bootstrap_server_is_told_and_what_was_known_stands_until_it_is_too_o
     rig = Rig(cluster)
     cluster.unreachable = "bootstrap server kafka:9092 refuses the connection"
     rig.run()
-    assert refusal(rig) == f"groups of cluster main are not known yet: {cluster.unreachable}"
+    assert refusal(rig) == f"not all groups of cluster main are known: {cluster.unreachable}"
 
     cluster.unreachable = None
     rig.run()
@@ -305,7 +312,7 @@ def test_clusters_are_read_apart() -> None:
     rig.run()
 
     assert [item.labels["cluster"] for item in rig.read("lag", wants(cluster="eu")).values] == ["eu"]
-    with pytest.raises(ValueUnavailable, match="groups of cluster main are not known yet"):
+    with pytest.raises(ValueUnavailable, match="not all groups of cluster main are known"):
         rig.read("lag", BILLING)
 
 

@@ -100,15 +100,34 @@ def test_a_group_that_another_broker_lists_is_as_stable_as_that_one_says() -> No
     assert after(STABLE_AT_2, moved).standings == {}
 
 
-def test_a_broker_is_unheard_until_it_has_listed_all_its_groups() -> None:
-    first = after({1: EMPTY, 2: LOADING})
+def test_a_group_is_gone_though_a_broker_that_never_coordinated_it_is_silent() -> None:
+    known = after(BILLING_AT_2)
+    for _ in range(2):
+        known = with_listings(known, {1: EMPTY, 2: EMPTY}, BROKERS, NO_OFFSETS, leader_of=lambda _: 2)
+    assert known.groups == {"billing"}
 
-    assert first.unheard(BROKERS) == (2, 3)
-    assert with_listings(first, {2: EMPTY}, BROKERS, ()).unheard(BROKERS) == (3,)
+    assert with_listings(known, {1: EMPTY, 2: EMPTY}, BROKERS, NO_OFFSETS, leader_of=lambda _: 2).groups == frozenset()
 
 
-def test_a_broker_that_was_heard_once_stays_heard() -> None:
-    assert after(NOBODY_LISTS, {1: EMPTY, 2: LOADING}).unheard(BROKERS) == ()
+def test_a_group_is_not_gone_where_another_broker_should_coordinate_it() -> None:
+    known = after(BILLING_AT_2)
+    for _ in range(5):
+        known = with_listings(known, {1: EMPTY, 2: EMPTY}, BROKERS, NO_OFFSETS, leader_of=lambda _: 3)
+
+    assert known.groups == {"billing"}
+
+
+def test_a_group_is_not_gone_while_its_coordinator_is_silent_or_loading() -> None:
+    assert after(BILLING_AT_2, *[{1: EMPTY, 3: EMPTY}] * 5).groups == {"billing"}
+    assert after(BILLING_AT_2, *[{1: EMPTY, 2: LOADING, 3: EMPTY}] * 5).groups == {"billing"}
+
+
+def test_a_group_whose_coordinator_is_not_known_is_gone_only_where_every_broker_lists_its_groups() -> None:
+    moved = with_coordinators(after(BILLING_AT_2), answered={}, refused={"billing"})
+    for _ in range(5):
+        moved = with_listings(moved, {1: EMPTY, 2: EMPTY}, BROKERS, NO_OFFSETS, leader_of=lambda _: 2)
+
+    assert moved.groups == {"billing"}
 
 
 def test_what_is_not_watched_is_not_listed() -> None:

@@ -82,11 +82,27 @@ def clusters_of(values: Sequence[MetricValue]) -> list[str]:
 
 def test_a_cluster_that_has_not_listed_its_groups_refuses_every_selector_that_could_reach_it() -> None:
     silent = two_clusters(view(BILLING), view({}, "eu", silence="broker 3 has not listed its groups yet"))
-    with pytest.raises(ValueUnavailable) as caught:
-        silent.read("lag", wants(group="billing"))
+    refusals = []
+    for asked in (wants(group="billing"), wants(topic="orders")):
+        with pytest.raises(ValueUnavailable) as caught:
+            silent.read("lag", asked)
+        refusals.append(str(caught.value))
 
-    assert str(caught.value) == "groups of cluster eu are not known yet: broker 3 has not listed its groups yet"
+    assert refusals == [
+        "not all groups of cluster eu are known: broker 3 has not listed its groups yet",
+        "not all groups of cluster eu are known: broker 3 has not listed its groups yet",
+    ]
     assert silent.value("records_lag_max", wants(group="billing", cluster="main")) == 10
+
+
+def test_a_group_that_a_rule_gives_to_a_cluster_in_vain_is_in_doubt_until_its_coordinator_there_has_answered() -> None:
+    silence, assumed = "broker 3 has not listed its groups yet", frozenset({"billing"})
+    not_read = view({}, "eu", silence=silence, assumed=assumed, unread={"billing": silence})
+    with pytest.raises(ValueUnavailable, match="not all groups of cluster eu are known"):
+        two_clusters(view(BILLING), not_read).read("lag", wants(group="billing"))
+    read = view({("billing", "orders", 0): row(None, 5000)}, "eu", silence=silence, assumed=assumed)
+
+    assert two_clusters(view(BILLING), read).value("records_lag_max", wants(group="billing")) == 10
 
 
 def test_a_listing_shows_the_cluster_that_is_known_and_warns_of_the_other() -> None:

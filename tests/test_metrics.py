@@ -5,6 +5,7 @@ import pytest
 from adapter.choosing import Requirement
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
 from adapter.metrics import Metrics
+from adapter.silence import NO_SILENCE
 from adapter.snapshot import State
 from adapter.store import Store, silent_view
 from tests import samples
@@ -359,7 +360,7 @@ def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
     store = Store(["main", "eu"])
     store.replace(view(BILLING, "eu"))
 
-    assert [(one.cluster, len(one.layout), one.silence is None) for one in store.views] == [
+    assert [(one.cluster, len(one.layout), one.silence == NO_SILENCE) for one in store.views] == [
         ("main", 0, False),
         ("eu", 3, True),
     ]

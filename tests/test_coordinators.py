@@ -1,0 +1,140 @@
+"""Where a group belongs is what Kafka's own Java works out; what a listing proves depends on who led what meanwhile."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adapter.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in, java_hash, partition_of
+from adapter.directory import Listing
+from adapter.snapshot import NEVER
+from adapter.topology import Topic, Topology
+
+# From `String.hashCode` and `org.apache.kafka.common.utils.Utils.abs` of kafka-clients 4.3.1 on Java 17.
+BY_JAVA = {
+    "": (0, 0, 0),
+    "billing": (-109829509, 9, 6),
+    "Billing Service/eu": (-1162182321, 21, 6),
+    "gruppe-\u00e4": (673522898, 48, 6),
+    "\u65e5\u672c\u8a9e": (25921943, 43, 5),
+    "\U0001f600 emoji": (-1572615351, 1, 6),
+    "polygenelubricants": (-2147483648, 0, 0),
+    "a\0b": (93315, 15, 5),
+    "x" * 249: (-1202799496, 46, 3),
+}
+
+
+@pytest.mark.parametrize(("name", "told"), BY_JAVA.items())
+def test_a_group_belongs_to_the_partition_that_kafka_s_own_java_chooses(name: str, told: tuple[int, int, int]) -> None:
+    assert (java_hash(name), partition_of(name, 50), partition_of(name, 7)) == told
+
+
+@given(st.text(), st.text(), st.integers(1, 1000))
+def test_a_partition_exists_and_the_hash_is_a_polynomial_over_its_letters(one: str, other: str, count: int) -> None:
+    assert 0 <= partition_of(one, count) < count
+    shifted = java_hash(one) * 31 ** (len(other.encode("utf-16-le")) // 2)
+    assert (shifted + java_hash(other) - java_hash(one + other)) % 2**32 == 0
+
+
+# -- what a listing proves -----------------------------------------------------------------------
+
+
+def led(*leaders: int, epochs: tuple[int, ...] = (), generation: str = "a", brokers: int = 4) -> Topology:
+    told = np.array(epochs or [0] * len(leaders), dtype=np.int32)
+    return Topology(
+        brokers={node: f"kafka-{node}:9092" for node in range(1, brokers + 1)},
+        topics={OFFSETS_TOPIC: Topic(generation, np.array(leaders, dtype=np.int32), told)},
+    )
+
+
+def listing(*groups: str, loading: bool = False) -> Listing:
+    return Listing(frozenset(groups), loading)
+
+
+def heard(before: Topology, after: Topology, *nodes: int, known: Heard | None = None, at: float = 7.0) -> list[float]:
+    listed = Round(at, {node: listing() for node in nodes}, before, is_full=True)
+    return [float(one) for one in heard_in(known or Heard(), listed, after).partitions]
+
+
+def test_a_broker_s_list_is_about_the_partitions_that_it_leads() -> None:
+    assert heard(led(1, 2, 1), led(1, 2, 1), 1) == [7, NEVER, 7]
+
+
+def test_a_broker_that_leads_a_partition_only_before_or_only_after_proves_nothing() -> None:
+    assert heard(led(1, 2), led(2, 2, epochs=(1, 0)), 1, 2) == [NEVER, 7]
+
+
+def test_a_broker_that_lost_and_regained_a_partition_meanwhile_proves_nothing() -> None:
+    assert heard(led(1), led(1, epochs=(2,)), 1) == [NEVER]
+
+
+def test_a_broker_that_is_still_loading_proves_nothing() -> None:
+    listed = Round(7.0, {1: listing(loading=True)}, led(1), is_full=True)
+
+    assert heard_in(Heard(), listed, led(1)).partitions.tolist() == [NEVER]
+
+
+def test_what_was_listed_before_stays_known_when_the_leader_moves() -> None:
+    known = heard_in(Heard(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
+
+    assert heard(led(1), led(2, epochs=(1,)), 1, known=known) == [3]
+    assert heard(led(2, epochs=(1,)), led(2, epochs=(1,)), 2, known=known) == [7]
+
+
+def test_an_offsets_topic_made_again_begins_with_nothing() -> None:
+    known = heard_in(Heard(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
+
+    assert heard(led(1), led(1, generation="b"), 1, known=known) == [NEVER]
+
+
+def test_a_new_partition_was_never_listed() -> None:
+    assert heard(led(1), led(1, 1), 1) == [7, NEVER]
+
+
+def test_whoever_leads_nothing_need_not_be_listed() -> None:
+    known = heard_in(Heard(), Round(7.0, {1: listing()}, led(1, 2, -1), is_full=True), led(1, 2, -1))
+
+    assert known.not_listed_since(7.0, led(1, 2, -1)) == {2}
+    assert known.not_listed_since(8.0, led(1, 2, -1)) == {1, 2}
+
+
+def test_without_a_visible_offsets_topic_every_broker_counts() -> None:
+    hidden = Topology(brokers=led(1).brokers)
+    known = heard_in(Heard(), Round(7.0, {1: listing("billing"), 2: listing()}, hidden, is_full=True), hidden)
+
+    assert known.not_listed_since(7.0, hidden) == {3, 4}
+    assert known.leader_of(hidden)("billing") == -1
+
+
+def test_a_group_at_a_broker_that_should_not_have_it_makes_every_broker_count_until_that_is_over() -> None:
+    """As for good after the number of partitions was changed under running brokers, and for a moment in a move."""
+    topology = led(1, 2)
+    (misplaced,) = [name for name in ("billing", "audit") if partition_of(name, 2) == 1][:1]
+    doubtful = heard_in(Heard(), Round(7.0, {1: listing(misplaced), 2: listing()}, topology, is_full=True), topology)
+    assert doubtful.offsets_topic(topology) is None
+    assert doubtful.not_listed_since(7.0, topology) == {3, 4}
+
+    clear = heard_in(doubtful, Round(8.0, {1: listing()}, topology, is_full=True), topology)
+    assert clear.offsets_topic(topology) is topology.topics[OFFSETS_TOPIC]
+
+
+nodes = st.integers(1, 4)
+
+
+@given(st.lists(st.tuples(nodes, nodes, nodes, st.booleans(), st.booleans()), min_size=1))
+def test_a_partition_counts_as_listed_only_if_its_leader_listed_it_all_the_while(
+    partitions: list[tuple[int, int, int, bool, bool]],
+) -> None:
+    """The truth may change twice while Metadata is asked, groups are listed, and Metadata is asked again."""
+    first, epochs = [row[0] for row in partitions], [0] * len(partitions)
+    before = led(*first, epochs=tuple(epochs))
+    second = [row[1] if row[3] else row[0] for row in partitions]
+    later = [epoch + (one != other) for epoch, one, other in zip(epochs, first, second, strict=True)]
+    third = [row[2] if row[4] else leader for row, leader in zip(partitions, second, strict=True)]
+    last = [epoch + (one != other) for epoch, one, other in zip(later, second, third, strict=True)]
+    listed = Round(7.0, {node: listing() for node in (1, 2, 3)}, before, is_full=True)
+
+    at = heard_in(Heard(), listed, led(*third, epochs=tuple(last))).partitions.tolist()
+
+    for leaders, then in zip(zip(first, second, third, strict=True), at, strict=True):
+        assert then == NEVER or (len(set(leaders)) == 1 and leaders[0] in listed.whole)
