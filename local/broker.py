@@ -174,6 +174,34 @@ def kafka(
             broker.confirm()
 
 
+@contextlib.contextmanager
+def joining_broker(home: Path, node_id: int, advertised_port: int, *, heap_megabytes: int = 256) -> Iterator[Broker]:
+    """One more broker of the cluster in `home`, which ends with the block; it is no controller.
+
+    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there.
+    """
+    settings = dict(line.split("=", 1) for line in _settings_file(home, 1).read_text().splitlines())
+    listeners = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
+    ports = {listener: free_port() for listener in listeners}
+    own = {
+        "node.id": str(node_id),
+        "process.roles": "broker",
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
+        "advertised.listeners": ",".join(f"{name}://127.0.0.1:{advertised_port}" for name in ports),
+        "log.dirs": str(home / f"data-{node_id}"),
+    }
+    _settings_file(home, node_id).write_text("".join(f"{key}={value}\n" for key, value in {**settings, **own}.items()))
+    metadata = (home / "data-1" / "meta.properties").read_text().splitlines()
+    (cluster_id,) = (line.removeprefix("cluster.id=") for line in metadata if line.startswith("cluster.id="))
+    _format(home, [node_id], ["--ignore-formatted"], cluster_id)  # it may have joined before
+    broker = Broker(node_id, ports, home / f"broker-{node_id}.log", _command(home, node_id, heap_megabytes))
+    broker.launch()
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
 def java(*arguments: str, heap_megabytes: int) -> list[str]:
     """A command that runs a main class of Kafka, with `arguments` as after `java -cp …`."""
     return ["java", f"-Xmx{heap_megabytes}m", *JAVA_OPTIONS, "-cp", f"{kafka_jars()}/*", *arguments]
@@ -213,9 +241,12 @@ def _broker(
     }
     settings = _settings_file(home, node_id)
     settings.write_text("".join(f"{key}={value}\n" for key, value in {**own, **common}.items()))
+    return Broker(node_id, ports, home / f"broker-{node_id}.log", _command(home, node_id, heap_megabytes))
+
+
+def _command(home: Path, node_id: int, heap_megabytes: int) -> list[str]:
     logging = f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}"
-    command = java(logging, "kafka.Kafka", str(settings), heap_megabytes=heap_megabytes)
-    return Broker(node_id, ports, home / f"broker-{node_id}.log", command)
+    return java(logging, "kafka.Kafka", str(_settings_file(home, node_id)), heap_megabytes=heap_megabytes)
 
 
 def _addresses(ports: Mapping[str, int]) -> str:
@@ -226,9 +257,9 @@ def _settings_file(home: Path, node_id: int) -> Path:
     return home / f"broker-{node_id}.properties"
 
 
-def _format(home: Path, node_ids: Sequence[int], user_arguments: Sequence[str]) -> None:
-    """Make every broker's data folder ready for its first start, all at the same time."""
-    cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+def _format(home: Path, node_ids: Sequence[int], user_arguments: Sequence[str], cluster_id: str | None = None) -> None:
+    """Make every broker's data folder ready for its first start, all at the same time; a new cluster by default."""
+    cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     with contextlib.ExitStack() as stack:
         processes = []
         for node_id in node_ids:

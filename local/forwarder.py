@@ -29,6 +29,10 @@ class Forwarder:
         """Whether somebody has sent something since the last `hold` and waits for it to arrive."""
         return self._held.is_set()
 
+    def lead_to(self, target: int) -> None:
+        """Whoever connects from now on gets to that port."""
+        self._target = target
+
     def hold(self) -> None:
         """Take connections and bytes, and pass nothing on."""
         self._held.clear()
@@ -64,7 +68,11 @@ class Forwarder:
                 client, _ = self._listener.accept()
             except OSError:
                 return  # closed
-            server = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:
+                client.close()  # nobody is there yet
+                continue
             self._open += [client, server]
             answers: SimpleQueue[tuple[float, bytes]] = SimpleQueue()
             self._spawn(self._pass, client, server)

@@ -7,12 +7,12 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import CoordinatorLoadInProgressError
 
+from adapter.coordinators import OFFSETS_TOPIC, partition_of
 from local.broker import Broker, Kafka
 from local.kafka_admin import admin
 from local.kafka_tools import commit
 from local.processes import wait_until
 
-OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_PARTITIONS = 5  # as `local.kafka_settings` has it
 WAIT_SECONDS = 60.0
 
@@ -49,11 +49,7 @@ def group_names(cluster: Kafka, prefix: str, coordinator: Broker, partition: int
 
 
 def offsets_partition(group: str) -> int:
-    """Where Kafka keeps a group's commits: the absolute value of Java's hash of its name."""
-    code = 0
-    for letter in group:
-        code = (31 * code + ord(letter)) & 0xFFFFFFFF
-    return abs(code - (1 << 32) if code >> 31 else code) % OFFSETS_PARTITIONS
+    return partition_of(group, OFFSETS_PARTITIONS)
 
 
 def move(client: KafkaAdminClient, topic: str, partition: int, nodes: Sequence[int]) -> None:

@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 from kafka import TopicPartition
 
+from adapter.coordinators import OFFSETS_TOPIC
 from adapter.errors import NothingChosen, ValueUnavailable
 from local.broker import Kafka
 from local.kafka_admin import admin
@@ -16,7 +17,6 @@ from local.processes import wait_until
 from tests.end_to_end.changes import member, state_of
 from tests.end_to_end.in_process import in_process, settings_for
 from tests.end_to_end.placing import (
-    OFFSETS_TOPIC,
     coordinates,
     group_names,
     make_offsets_topic,
@@ -120,7 +120,10 @@ def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafk
             return coordinates(client, node, group)
 
         rig.wait_for_lag(6, group)
-        where, nodes = TopicPartition(OFFSETS_TOPIC, offsets_partition(group)), itertools.cycle([2, 3, 1])
+        where, nodes = (
+            TopicPartition(OFFSETS_TOPIC, offsets_partition(group)),
+            itertools.cycle([2, 3, 1]),
+        )
         for _ in range(MOVES):
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})

@@ -8,10 +8,11 @@ import pytest
 from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
 
 from adapter.errors import ValueUnavailable
-from local.broker import Kafka, kafka
+from local.broker import Kafka, joining_broker, kafka
 from local.kafka_admin import admin
 from local.kafka_security import Login
 from local.kafka_tools import commit, create_topic, produce
+from local.processes import free_port
 from tests.end_to_end.in_process import InProcess, in_process
 
 ALICE = Login("alice", "wonderland")
@@ -107,3 +108,20 @@ def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> No
     assert error is not None
     assert not isinstance(error, ValueUnavailable)
     assert "sene" in str(error)
+
+
+def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unknown_group(
+    guarded: Kafka, rig_home: Path, tmp_path: Path
+) -> None:
+    """Alice may not describe it, so nobody can say which groups the second broker may know."""
+    password = tmp_path / "password"
+    password.write_text(ALICE.password)
+    with joining_broker(rig_home / "guarded-broker", 2, free_port()):
+        guarded.brokers[0].wait_until_ready({1, 2})
+        with in_process(guarded, clusters=[as_alice(guarded, password)], rules=RULES) as running:
+            running.wait_for_lag(6, "open", "seen")
+            for asked in ({"group": "nobody"}, {"topic": "seen"}):
+                refused = running.refusal("lag", **asked)
+                assert isinstance(refused, ValueUnavailable)
+                assert "broker 2 at 127.0.0.1" in str(refused)
+            assert running.lag("half-seen", "seen") == 6

@@ -1,0 +1,156 @@
+"""A broker that other brokers reach and the adapter does not: it matters to the groups that it alone can know."""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from kafka.admin import KafkaAdminClient
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from adapter.coordinators import OFFSETS_TOPIC
+from adapter.errors import ValueUnavailable
+from local.broker import Broker, Kafka, joining_broker, kafka
+from local.kafka_admin import admin
+from local.kafka_tools import commit, produce
+from tests.end_to_end.forwarder import Forwarder, forwarder
+from tests.end_to_end.in_process import in_process
+from tests.end_to_end.placing import (
+    OFFSETS_PARTITIONS,
+    group_names,
+    leader,
+    make_offsets_topic,
+    move,
+    offsets_partition,
+    placed_topic,
+)
+
+TOPIC, JOINING, MOVED = "unreached-orders", 3, 1
+"""Topic, node, and the partition of the offsets topic that the node leads in some tests."""
+NAMES = [
+    "billing",
+    "Billing Service/eu",
+    "gruppe-\u00e4",
+    "\u65e5\u672c\u8a9e",
+    "\U0001f600",
+    "polygenelubricants",
+    "x" * 249,
+]
+
+
+class Joined(NamedTuple):
+    """Two brokers, with a topic and a group at the first; and a third that joins behind the door."""
+
+    cluster: Kafka
+    home: Path
+    group: str
+    nobody: str
+    """A group of the same partition that does not exist."""
+
+
+@pytest.fixture(scope="module")
+def joined(rig_home: Path) -> Iterator[Joined]:
+    home = rig_home / "joined-brokers"
+    with kafka(home, brokers=2) as cluster:
+        first, _ = cluster.brokers
+        placed_topic(cluster, TOPIC, [first])
+        make_offsets_topic(cluster, TOPIC)
+        produce(cluster, TOPIC, 100)
+        names = group_names(cluster, "unreached", first, 0)
+        group, nobody = next(names), next(names)
+        commit(cluster, group, {(TOPIC, 0): 60})
+        yield Joined(cluster, home, group, nobody)
+
+
+@pytest.fixture
+def door() -> Iterator[Forwarder]:
+    """Where the third broker says it is; shut."""
+    with forwarder(0) as found:
+        yield found
+
+
+def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joined: Joined, door: Forwarder) -> None:
+    with in_process(joined.cluster, call_seconds=1.0) as rig:
+        rig.look_round()
+        assert rig.lag(joined.group) == 40
+        with third_broker(joined, door):
+            failed = set()
+            for _ in range(6):
+                outcome = rig.look_round()
+                failed |= {failure.text for failure in outcome.failures}
+
+                assert rig.lag(joined.group) == 40
+                assert rig.value("records_lag_max", topic=TOPIC) == 100
+                assert rig.is_unknown(group=joined.nobody)
+            assert failed == {f"broker {JOINING} at 127.0.0.1:{door.port} does not answer"}
+
+
+def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordinates(
+    joined: Joined, door: Forwarder
+) -> None:
+    first, _ = joined.cluster.brokers
+    with third_broker(joined, door) as third, moved_to(joined.cluster, third, first):
+        door.release()
+        names = (f"at-the-third-{number}" for number in range(100))
+        theirs, nobody = [name for name in names if offsets_partition(name) == MOVED][:2]
+        commit(joined.cluster, theirs, {(TOPIC, 0): 10})
+        door.hold()
+        with in_process(joined.cluster, call_seconds=1.0) as rig:
+            for _ in range(3):
+                rig.look_round()
+
+                assert rig.lag(joined.group) == 40
+                assert rig.is_unknown(group=joined.nobody)
+                for asked in ({"group": theirs}, {"group": nobody}, {"topic": TOPIC}):
+                    refused = rig.refusal("lag", **asked)
+                    assert isinstance(refused, ValueUnavailable)
+                    assert f"broker {JOINING} at 127.0.0.1:{door.port} has not listed its groups yet" in str(refused)
+            assert {item.labels["group"] for item in rig.read("lag").values} >= {joined.group}
+            door.release()
+            rig.wait_for_lag(90, theirs)
+
+            rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "the sum over all groups")
+            assert rig.is_unknown(group=nobody)
+
+
+def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door: Forwarder) -> None:
+    """Its own answer to FindCoordinator, against the hash and the leaders in Metadata."""
+    first, _ = joined.cluster.brokers
+    names = [*NAMES, *(f"group-{number}" for number in range(300))]
+    with third_broker(joined, door) as third, moved_to(joined.cluster, third, first):
+        door.release()
+        with admin(joined.cluster.bootstrap_servers) as client:
+            leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
+            told = found_by_kafka(client, names)
+
+    assert set(leaders) == {1, 2, JOINING}
+    assert told == {name: leaders[offsets_partition(name)] for name in names}
+
+
+@contextlib.contextmanager
+def third_broker(joined: Joined, door: Forwarder) -> Iterator[Broker]:
+    """Known to the other two."""
+    with joining_broker(joined.home, JOINING, door.port) as broker:
+        door.lead_to(broker.port)
+        for one in joined.cluster.brokers:
+            one.wait_until_ready({1, 2, JOINING})
+        yield broker
+
+
+@contextlib.contextmanager
+def moved_to(cluster: Kafka, broker: Broker, back: Broker) -> Iterator[None]:
+    """The broker leads a partition of the offsets topic meanwhile."""
+    with admin(cluster.bootstrap_servers) as client:
+        move(client, OFFSETS_TOPIC, MOVED, [broker.node_id, back.node_id])
+        try:
+            yield
+        finally:
+            move(client, OFFSETS_TOPIC, MOVED, [back.node_id])
+
+
+def found_by_kafka(client: KafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
+    request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(names), min_version=4, max_version=4)
+    manager = client._manager
+    response = manager.call_soon(manager.send, request).value
+    return {one.key: one.node_id for one in response.coordinators if one.error_code == 0}
