@@ -36,6 +36,8 @@ from adapter.wire import GroupShares
 Answered = TypeVar("Answered")
 
 CALL_SECONDS = 3.0
+HEDGE_SECONDS = 0.5
+"""So long one broker may take for Metadata before another is asked as well."""
 GRACE_SECONDS = 1.0
 """The client's thread enforces the deadline; a name that resolves slowly can hold that thread itself."""
 CountRequest = Callable[[str], None]
@@ -114,25 +116,54 @@ class Brokers:
 
     # -- asking ----------------------------------------------------------------------------------
 
-    def topology(self, node: int | None, expected: frozenset[str] = frozenset()) -> Answer[Topology] | Failure:
-        """All topics, as `node` knows them; None: as any broker that is connected does.
+    def topology(
+        self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
+    ) -> dict[int | None, Answer[Topology] | Failure]:
+        """All topics, as the first of `nodes` to answer knows them; None: any broker that is connected.
 
-        Topics that we may not describe are not among all topics; those of them that are `expected` are asked for by
-        name, where the broker says what is the matter.
+        A later node is asked only where those before it are slow or fail. The result lacks nodes that were not waited
+        for. Topics that we may not describe are not among all topics; those of them that are `expected` are asked for
+        by name, where the broker says what is the matter.
         """
         manager = self._manager
-        chosen = node if node is not None else manager.least_loaded_node()
-        read = partial(self._descriptions.topology, chosen)
-        answer = self._ask("Metadata", {chosen: frames.metadata(None)}, lambda raw: read(raw.body))[chosen]
-        if isinstance(answer, Failure):
-            return answer
-        self._addresses = answer.content.brokers
-        self._tell_library(manager)
+        chosen = {node: manager.least_loaded_node() if node is None else node for node in nodes}
+        outcomes = self._first_to_describe(chosen)
+        for node, answer in outcomes.items():
+            if isinstance(answer, Answer):
+                self._addresses = answer.content.brokers
+                self._tell_library(manager)
+                return {**outcomes, node: self._with_hidden(chosen[node], answer, expected)}
+        return outcomes
+
+    def _first_to_describe(self, chosen: Mapping[int | None, int]) -> dict[int | None, Answer[Topology] | Failure]:
+        calls: dict[int | None, Calls[Topology]] = {}
+        outcomes: dict[int | None, Answer[Topology] | Failure] = {}
+        for name, node in chosen.items():
+            calls[name] = self._start("Metadata", [(node, frames.metadata(None), partial(self._read_topology, node))])
+            patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
+            self._wait_for_one(list(calls.values()), patience)
+            outcomes |= {name: answer for name, one in calls.items() for answer in one.take().values()}
+            if any(isinstance(answer, Answer) for answer in outcomes.values()):
+                break
+        return outcomes
+
+    def _read_topology(self, node: int, raw: Any) -> Topology:  # noqa: ANN401 - the library has no types
+        return self._descriptions.topology(node, raw.body)
+
+    def _wait_for_one(self, calls: Sequence[Calls[Any]], seconds: float) -> None:
+        """Until one was answered or all have failed, at most so long."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: any(one.first_response() is not None for one in calls) or all(one.are_settled for one in calls),
+                seconds,
+            )
+
+    def _with_hidden(self, node: int, answer: Answer[Topology], expected: frozenset[str]) -> Answer[Topology] | Failure:
         absent = expected - answer.content.topics.keys()
         if not absent:
             return answer
         named = frames.metadata(sorted(absent))
-        by_name = self._ask("Metadata", {chosen: named}, lambda raw: topology_in(raw.body))[chosen]
+        by_name = self._ask("Metadata", {node: named}, lambda raw: topology_in(raw.body))[node]
         if isinstance(by_name, Failure):
             return by_name
         return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)

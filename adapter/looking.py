@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from adapter.answers import Failure
+from adapter.answers import Answer
 from adapter.brokers import Brokers
 from adapter.commits import CommitRound, Commits
 from adapter.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
@@ -19,6 +19,8 @@ from adapter.topology import Topology, updated, wants_another_look, without_epoc
 
 LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+MOST_ASKED = 3
+"""So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
 LOOKS_TO_CONFIRM = 2
 """So many brokers, one after the other, have to name the same leaders for a list of groups to count as whole."""
 LOOKS_BEFORE_STALE = 3
@@ -149,11 +151,16 @@ class Looking:
         return now - last >= LOOK_SECONDS - self._interval / 2
 
     def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
-        """From another broker each time: one that was cut off may not know what the others do."""
-        for node in self._in_turn(sorted(self._liveness.present(self.topology.brokers))):
-            answer = self._brokers.topology(node, self._asked_by_name())
-            self._liveness.note({} if node is None else {node: answer})
-            if not isinstance(answer, Failure):
+        """From another broker each time: one that was cut off may not know what the others do.
+
+        Where the first few do not answer, the next cycle asks others: the offsets do not wait for all of them.
+        """
+        nodes = self._in_turn(self._liveness.present(self.topology.brokers))[:MOST_ASKED]
+        answers = self._brokers.topology(nodes, self._asked_by_name())
+        self._liveness.note({node: answer for node, answer in answers.items() if node is not None})
+        for node, answer in answers.items():
+            self._metadata_from = self._metadata_from if node is None else node
+            if isinstance(answer, Answer):
                 expected = self._expected_topics()
                 self.topology = updated(self.topology, answer.content, expected, counts=not is_second_look)
                 self._topology_read = now
@@ -164,17 +171,14 @@ class Looking:
             if node is None:
                 self._liveness.failures.append(answer)
 
-    def _in_turn(self, nodes: Sequence[int]) -> Iterator[int | None]:
+    def _in_turn(self, nodes: Sequence[int]) -> list[int | None]:
         """The next broker each time; before them any that is connected, where all that are known may be replaced.
 
         Those that have only just come back come last.
         """
-        if self._is_new_client or not nodes:
-            yield None
         is_doubtful, last = self._liveness.is_doubtful, self._metadata_from
-        for node in sorted(nodes, key=lambda node: (is_doubtful(node), node <= last, node)):
-            self._metadata_from = node
-            yield node
+        in_turn = sorted(nodes, key=lambda node: (is_doubtful(node), node <= last, node))
+        return [None, *in_turn] if self._is_new_client or not nodes else [*in_turn]
 
     def _expected_topics(self) -> frozenset[str]:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)

@@ -171,7 +171,17 @@ class FakeBrokers(Brokers):
         self.closes += 1
         self._connected = False
 
-    def topology(self, node: int | None, expected: frozenset[str] = frozenset()) -> Answer[Topology] | Failure:
+    def topology(
+        self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
+    ) -> dict[int | None, Answer[Topology] | Failure]:
+        outcomes: dict[int | None, Answer[Topology] | Failure] = {}
+        for node in nodes:
+            outcomes[node] = self._described(node, expected)
+            if isinstance(outcomes[node], Answer):
+                break
+        return outcomes
+
+    def _described(self, node: int | None, expected: frozenset[str]) -> Answer[Topology] | Failure:
         if node is None:
             alive = [n for n in self.kafka.nodes if n not in self.kafka.silent | self.kafka.refusing]
             node = alive[0] if alive else self.kafka.nodes[0]

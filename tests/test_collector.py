@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -55,10 +55,12 @@ class Watched:
         watched = self
 
         class Hooked(FakeBrokers):
-            def topology(self, node: int | None, expected: frozenset[str] = frozenset()) -> Answer[Topology] | Failure:
+            def topology(
+                self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
+            ) -> dict[int | None, Answer[Topology] | Failure]:
                 count_request("Metadata")
                 watched.hook()
-                return super().topology(node, expected)
+                return super().topology(nodes, expected)
 
         self.brokers.append(Hooked(self.kafka, SteppedClock(time.monotonic())))
         return self.brokers[-1]

@@ -3,7 +3,8 @@
 import pytest
 
 from adapter.snapshot import State
-from tests.fake_brokers import Rig
+from tests import samples
+from tests.fake_brokers import Kafka, Rig
 from tests.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, SILENT_2, kafka, refusal, running
 
 
@@ -223,3 +224,20 @@ def test_brokers_that_were_all_replaced_are_found_again() -> None:
 
     assert rig.run().word == "complete"
     assert rig.lag() == 14
+
+
+def test_metadata_is_asked_of_three_brokers_at_most_however_many_are_silent() -> None:
+    """Twenty of thirty would cost twenty deadlines before any offset is read. A missing topic is looked for often."""
+    nodes = tuple(range(1, 31))
+    cluster = Kafka(topics={"orders": [30]}, commits={"billing": {ORDERS_0: 7}}, coordinators={"billing": 30})
+    cluster.ends, cluster.nodes = {ORDERS_0: 10}, nodes
+    rig = running(cluster, samples.settings(rules=[{"group": "audit", "topics": ["orders", "refunds"]}]))
+    cluster.silent = set(nodes[:20])
+    asked = []
+    for _ in range(9):
+        rig.run()
+        asked.append(rig.counted()["Metadata"])
+        assert rig.lag() == 3
+
+    assert max(asked) == 3
+    assert asked[-1] == 1

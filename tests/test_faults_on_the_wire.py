@@ -5,8 +5,11 @@ import struct
 
 import pytest
 
+from adapter.answers import Answer, Failure
+from adapter.brokers import Brokers
 from adapter.frames import RawResponse
 from adapter.kafka_connections import LARGEST_FRAME_BYTES
+from tests import samples
 from tests.served import Watcher
 from tests.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
 from tests.wire_fake import API_VERSIONS, LIST_GROUPS, LIST_OFFSETS, METADATA, OFFSET_FETCH, VERSIONS, Spoilt, WireFake
@@ -144,3 +147,25 @@ def test_all_brokers_throttling_for_days_are_read_again_once_they_do_not(fake: W
         fake.throttle_ms = 0
         fake.kafka.ends["letters", 0] = 21
         running.wait_for_lag(20, "mail", seconds=8)
+
+
+def test_a_second_broker_is_asked_for_metadata_while_the_first_is_slow(fake: WireFake) -> None:
+    asked: list[str] = []
+    (cluster,) = samples.settings(clusters=[fake.cluster()]).clusters
+    brokers = Brokers(cluster, asked.append, call_seconds=2.0)
+    brokers.connect()
+    try:
+        # They are known by their node ids from the first Metadata on.
+        brokers.topology([None])
+        fake.faults[1, METADATA] = SPOILT["never sent"][0]
+        asked.clear()
+        outcomes = brokers.topology([1, 2, 3])
+        assert [node for node, answer in outcomes.items() if isinstance(answer, Answer)] == [2]
+        # The first is not waited for, the third not asked.
+        assert (list(outcomes), len(asked)) == ([2], 2)
+
+        fake.faults[2, METADATA] = fake.faults[3, METADATA] = SPOILT["never sent"][0]
+        silent = brokers.topology([1, 2, 3])
+        assert {node: isinstance(answer, Failure) for node, answer in silent.items()} == dict.fromkeys((1, 2, 3), True)
+    finally:
+        brokers.close()
