@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
 
 from adapter import frames, wire
 from adapter.answers import Answer, ClusterUnreachable, Failure
@@ -178,6 +179,14 @@ class Brokers:
         """The groups that each of the brokers coordinates."""
         requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
         return self._ask("ListGroups", requests, wire.listing_in)
+
+    def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
+        """Group -> who coordinates it, as `node` knows; groups that it cannot place are missing.
+
+        The library's own way would keep the answer for ever.
+        """
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=4)
+        return self._ask("FindCoordinator", {node: request}, wire.coordinators_in)[node]
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind

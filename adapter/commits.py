@@ -10,7 +10,7 @@ import numpy as np
 from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
 from adapter.calls import Calls
-from adapter.commit_plans import CommitPlan, CommitPlans, Learnt, learnt_of
+from adapter.commit_plans import GROUPS_PER_REQUEST, CommitPlan, CommitPlans, Learnt, learnt_of
 from adapter.directory import NOBODY, Directory, Listing, with_coordinators, with_listings
 from adapter.liveness import Liveness
 from adapter.responses import Columns
@@ -126,6 +126,8 @@ class Commits:
         """Group -> the watched topics it has commits for; a group is missing until it was read once."""
         self.version = 0
         """Changes whenever `groups` or `topics` do."""
+        self.lost: list[str] = []
+        """The groups that every broker which answered in the last cycle refused."""
 
     # -- which groups there are ------------------------------------------------------------------
 
@@ -158,6 +160,14 @@ class Commits:
 
     def _is_watched(self, group: str) -> bool:
         return group in self._watching.named_groups or self._watching.watches_group(group)
+
+    def find_coordinators(self, node: int) -> None:
+        """Ask a broker who coordinates the groups that are lost."""
+        answer = self._brokers.coordinators(node, self.lost[:GROUPS_PER_REQUEST])
+        self._liveness.note({node: answer})
+        if isinstance(answer, Answer):
+            found = {group: answer.content[group] for group in self.lost if group in answer.content}
+            self.directory = with_coordinators(self.directory, found, ())
 
     # -- what they have committed ----------------------------------------------------------------
 
@@ -250,6 +260,7 @@ class Commits:
         answered = {plan.groups[code]: int(found.node[code]) for code in moved.tolist()}
         told = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
         refused = [group for group in found.refused if found.node[plan.codes[group]] == NOBODY and group not in told]
+        self.lost = refused
         known = self.directory.coordinators
         news = {group: node for group, node in (told | answered).items() if known.get(group) != node}
         if news or any(group in known for group in refused):

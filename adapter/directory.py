@@ -94,7 +94,8 @@ def with_listings(
 ) -> Directory:
     """The directory after a round of ListGroups; `without_offsets`: groups whose coordinator last gave no offsets.
 
-    A coordinator that answers OffsetFetch is believed more than a listing: during a move two brokers list a group.
+    A coordinator that answers OffsetFetch is believed more than a listing, as during a move two brokers list a group;
+    but not where it did not list its groups: another broker may have taken them over.
     A group's absence counts if every broker has listed all its groups, or the one that must be its coordinator:
     `leader_of` gives who leads the group's partition of the offsets topic, NOBODY where that is not known.
     """
@@ -111,7 +112,14 @@ def with_listings(
     groups = (known.groups | found.keys()) - gone
     return Directory(
         groups=groups,
-        coordinators={**found, **{group: node for group, node in known.coordinators.items() if group not in gone}},
+        coordinators={
+            **found,
+            **{
+                group: node
+                for group, node in known.coordinators.items()
+                if group not in gone and (node in listings or group not in found)
+            },
+        },
         listed=frozenset(found),
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
         standings=_standings(known, listings, found.keys() | gone),

@@ -21,6 +21,8 @@ LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
 MOST_ASKED = 3
 """So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
+FIND_SECONDS = 15.0
+"""Between two questions for coordinators."""
 LOOKS_TO_CONFIRM = 2
 """So many brokers, one after the other, have to name the same leaders for a list of groups to count as whole."""
 LOOKS_BEFORE_STALE = 3
@@ -53,7 +55,7 @@ class Looking:
         self._heard = Heard()
         self._rounds: list[Round] = []
         """Those that are yet to be confirmed."""
-        self._newest_round = NEVER
+        self._newest_round = self._asked_who = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
         self._strangers: frozenset[tuple[str, int]] = frozenset()
@@ -83,6 +85,18 @@ class Looking:
             self._read_topology(now, is_second_look=has_looked)
         if self._has_first_lists:
             self._read_topology(now, is_second_look=True)
+        self._find_coordinators(now)
+
+    def _find_coordinators(self, now: float) -> None:
+        """Have the groups found that nobody coordinates: a silent broker may, or one that has just taken over.
+
+        In a cluster without an offsets topic the question would make one.
+        """
+        exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
+        nodes = self._in_turn(self._liveness.present(self.topology.brokers))
+        if self._commits.lost and exists and nodes[0] is not None and now - self._asked_who >= FIND_SECONDS:
+            self._asked_who = now
+            self._commits.find_coordinators(nodes[0])
 
     def _list_groups(self, now: float) -> None:
         """List the groups of all brokers where that is due, else of those whose groups the newest round lacks."""

@@ -86,6 +86,12 @@ def listing_in(response: Any) -> Listing:  # noqa: ANN401
     )
 
 
+@_of_a_known_shape
+def coordinators_in(response: Any) -> dict[str, int]:  # noqa: ANN401
+    """A FindCoordinator response: group -> node; groups with an error are left out."""
+    return {one.key: int(one.node_id) for one in response.coordinators if one.error_code == NO_ERROR}
+
+
 def _can_have_offsets(group: Any) -> bool:  # noqa: ANN401
     """Not the workers of Kafka Connect among themselves: a sink connector's consumers are a group of their own."""
     return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"

@@ -53,6 +53,8 @@ class Kafka:
     coordinators: dict[str, int] = field(default_factory=dict)
     """Group -> node; NOBODY: every broker refuses. Others belong to the leader of their partition of the offsets topic,
     or to the first broker where there is no such topic."""
+    misplaced: dict[str, int] = field(default_factory=dict)
+    """Group -> who coordinates it, as FindCoordinator wrongly says; NOBODY: it does not say."""
     ends: dict[Partition, int] = field(default_factory=dict)
     stable_ends: dict[Partition, int] = field(default_factory=dict)
     """Where they differ from the ends."""
@@ -210,6 +212,12 @@ class FakeBrokers(Brokers):
         nodes = tuple(nodes)
         self._let_pass("ListGroups", nodes)
         return {node: self._asked("ListGroups", node) or self._told(self._listing(node)) for node in nodes}
+
+    def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
+        self._let_pass("FindCoordinator", [node])
+        known = {group: self.kafka.misplaced.get(group, self._coordinator(group)) for group in groups}
+        told = {group: coordinator for group, coordinator in known.items() if coordinator != NOBODY}
+        return self._asked("FindCoordinator", node) or self._told(told)
 
     def _listing(self, node: int) -> Listing:
         if node in self.kafka.loading:

@@ -14,7 +14,7 @@ import pytest
 from adapter.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests import samples
-from tests.fake_brokers import Kafka, Rig
+from tests.fake_brokers import NOBODY, Kafka, Rig
 from tests.samples import wants, without
 from tests.small_cluster import ORDERS_0
 
@@ -171,6 +171,20 @@ def test_a_group_whose_coordinator_became_unreachable_by_a_move_is_not_lost() ->
     assert rig.lag(READ) == 3
 
 
+def test_a_group_that_moves_away_from_an_unreachable_coordinator_is_read_again() -> None:
+    """The old one stays in Metadata: only we cannot reach it."""
+    kafka = cluster([4, 2, 3, 1, 2, 3, 1, 2], READ)
+    rig = rig_of(kafka, 4)
+    assert rig.lag(READ) == 3
+    kafka.silent = {4}
+    rig.run()
+    move(kafka, 0, 2)
+    kafka.ends[ORDERS_0] = 11
+    rig.run(4)
+
+    assert rig.lag(READ) == 4
+
+
 @pytest.mark.parametrize("kind", ["ListGroups", "OffsetFetch", "ListOffsets read_uncommitted"])
 def test_a_partition_that_moves_in_the_middle_of_the_first_cycle_hides_no_group(kind: str) -> None:
     """Its leader of before lists nothing any more, and its leader of now cannot be reached."""
@@ -237,6 +251,46 @@ def test_where_nobody_can_say_who_coordinates_whom_a_silent_broker_matters_to_ev
     assert rig.lag(READ) == 3
     assert UNHEARD_4 in refusal(rig, group="nobody")
     assert UNHEARD_4 in refusal(rig, topic="orders")
+
+
+def test_a_lost_group_is_found_by_asking_any_broker_who_coordinates_it() -> None:
+    """Metadata hides the offsets topic, and two brokers are silent: one of them is named."""
+    kafka = cluster([1] * PARTITIONS, READ, named(1))
+    hide(kafka)
+    kafka.coordinators[READ] = 1
+    rig = rig_of(kafka, 4)
+    kafka.silent, kafka.coordinators[READ] = {3, 4}, 4
+    rig.run(8)
+
+    assert SILENT_4 in refusal(rig, group=READ)
+    assert rig.lag(named(1)) == 3
+    kafka.coordinators[READ] = 2
+    rig.run(4)
+    assert rig.lag(READ) == 3
+
+
+def test_a_group_is_found_although_a_broker_names_the_wrong_coordinator() -> None:
+    kafka = cluster([1] * PARTITIONS, READ)
+    rig = rig_of(kafka, 4)
+    kafka.misplaced[READ] = 3
+    move(kafka, 0, 2)
+    rig.run(4)
+
+    assert rig.lag(READ) == 3
+
+
+def test_nobody_is_asked_for_coordinators_where_no_offsets_topic_is_known() -> None:
+    """The question would make the topic: an adapter writes nothing."""
+    kafka = Kafka(topics={"orders": [1]}, ends={ORDERS_0: 10}, coordinators={"billing": NOBODY})
+    rig = Rig(kafka, samples.settings(rules=[{"group": "billing", "topics": ["orders"]}]))
+    for _ in range(6):
+        rig.run()
+        assert rig.counted()["FindCoordinator"] == 0
+
+    kafka.topics[OFFSETS_TOPIC] = [1]
+    rig.run(6)
+    rig.run()
+    assert "no broker coordinates group billing" in refusal(rig, group="billing")
 
 
 # -- whatever happens ----------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +15,12 @@ from adapter.errors import ValueUnavailable
 from local.broker import Broker, Kafka, joining_broker, kafka
 from local.kafka_admin import admin
 from local.kafka_tools import commit, produce
+from local.processes import wait_until
 from tests.end_to_end.forwarder import Forwarder, forwarder
 from tests.end_to_end.in_process import in_process
 from tests.end_to_end.placing import (
     OFFSETS_PARTITIONS,
+    WAIT_SECONDS,
     group_names,
     leader,
     make_offsets_topic,
@@ -75,6 +78,7 @@ def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joine
         rig.look_round()
         assert rig.lag(joined.group) == 40
         with third_broker(joined, door):
+            door.hold()
             failed = set()
             for _ in range(6):
                 outcome = rig.look_round()
@@ -91,7 +95,6 @@ def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordina
 ) -> None:
     first, _ = joined.cluster.brokers
     with third_broker(joined, door) as third, moved_to(joined.cluster, third, first):
-        door.release()
         names = (f"at-the-third-{number}" for number in range(100))
         theirs, nobody = [name for name in names if offsets_partition(name) == MOVED][:2]
         commit(joined.cluster, theirs, {(TOPIC, 0): 10})
@@ -118,11 +121,13 @@ def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door:
     """Its own answer to FindCoordinator, against the hash and the leaders in Metadata."""
     first, _ = joined.cluster.brokers
     names = [*NAMES, *(f"group-{number}" for number in range(300))]
-    with third_broker(joined, door) as third, moved_to(joined.cluster, third, first):
-        door.release()
-        with admin(joined.cluster.bootstrap_servers) as client:
-            leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
-            told = found_by_kafka(client, names)
+    with (
+        third_broker(joined, door) as third,
+        moved_to(joined.cluster, third, first),
+        admin(joined.cluster.bootstrap_servers) as client,
+    ):
+        leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
+        told = found_by_kafka(client, names)
 
     assert set(leaders) == {1, 2, JOINING}
     assert told == {name: leaders[offsets_partition(name)] for name in names}
@@ -130,12 +135,20 @@ def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door:
 
 @contextlib.contextmanager
 def third_broker(joined: Joined, door: Forwarder) -> Iterator[Broker]:
-    """Known to the other two."""
+    """Known to the other two, and behind the open door."""
     with joining_broker(joined.home, JOINING, door.port) as broker:
         door.lead_to(broker.port)
+        door.release()
         for one in joined.cluster.brokers:
-            one.wait_until_ready({1, 2, JOINING})
+            wait_until(partial(knows_at, one, JOINING, door.port), f"{one.node_id} to know broker 3", WAIT_SECONDS)
         yield broker
+
+
+def knows_at(broker: Broker, node: int, port: int) -> bool:
+    """Whether the broker has heard of the node at this port; it may have been elsewhere before."""
+    with admin(f"127.0.0.1:{broker.port}") as client:
+        known = client.describe_cluster()["brokers"]
+    return any((one["broker_id"], one["port"], one["is_fenced"]) == (node, port, False) for one in known)
 
 
 @contextlib.contextmanager
