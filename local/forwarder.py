@@ -41,6 +41,15 @@ class Forwarder:
     def release(self) -> None:
         self._is_flowing.set()
 
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Shut meanwhile, and open afterwards."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
     def close(self) -> None:
         self._closed.set()
         for each in (self._listener, *self._open):

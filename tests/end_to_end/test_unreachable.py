@@ -77,8 +77,7 @@ def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joine
     with in_process(joined.cluster, call_seconds=1.0) as rig:
         rig.look_round()
         assert rig.lag(joined.group) == 40
-        with third_broker(joined, door):
-            door.hold()
+        with third_broker(joined, door), door.held():
             failed = set()
             for _ in range(6):
                 outcome = rig.look_round()
@@ -98,19 +97,20 @@ def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordina
         names = (f"at-the-third-{number}" for number in range(100))
         theirs, nobody = [name for name in names if offsets_partition(name) == MOVED][:2]
         commit(joined.cluster, theirs, {(TOPIC, 0): 10})
-        door.hold()
         with in_process(joined.cluster, call_seconds=1.0) as rig:
-            for _ in range(3):
-                rig.look_round()
-
-                assert rig.lag(joined.group) == 40
-                assert rig.is_unknown(group=joined.nobody)
-                for asked in ({"group": theirs}, {"group": nobody}, {"topic": TOPIC}):
-                    refused = rig.refusal("lag", **asked)
-                    assert isinstance(refused, ValueUnavailable)
-                    assert f"broker {JOINING} at 127.0.0.1:{door.port} has not listed its groups yet" in str(refused)
-            assert {item.labels["group"] for item in rig.read("lag").values} >= {joined.group}
-            door.release()
+            with door.held():
+                rig.wait_for_lag(40, joined.group)
+                for _ in range(3):
+                    assert rig.lag(joined.group) == 40
+                    assert rig.is_unknown(group=joined.nobody)
+                    for asked in ({"group": theirs}, {"group": nobody}, {"topic": TOPIC}):
+                        refused = rig.refusal("lag", **asked)
+                        assert isinstance(refused, ValueUnavailable)
+                        assert f"broker {JOINING} at 127.0.0.1:{door.port} has not listed its groups yet" in str(
+                            refused
+                        )
+                    assert {item.labels["group"] for item in rig.read("lag").values} >= {joined.group}
+                    rig.look_round()
             rig.wait_for_lag(90, theirs)
 
             rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "the sum over all groups")
