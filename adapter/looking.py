@@ -82,6 +82,8 @@ class Looking:
         if self._is_new_client:
             # The broker that was connected first may be the one that hangs.
             self._read_topology(now)
+        if not self.topology.brokers:
+            return
         self._list_groups(now)
         has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
         if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
