@@ -13,10 +13,10 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from adapter.coordinators import OFFSETS_TOPIC
 from adapter.errors import ValueUnavailable
 from local.broker import Broker, Kafka, joining_broker, kafka
+from local.forwarder import Forwarder, forwarder
 from local.kafka_admin import admin
 from local.kafka_tools import commit, produce
 from local.processes import wait_until
-from tests.end_to_end.forwarder import Forwarder, forwarder
 from tests.end_to_end.in_process import in_process
 from tests.end_to_end.placing import (
     OFFSETS_PARTITIONS,
