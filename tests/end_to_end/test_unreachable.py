@@ -1,16 +1,15 @@
 """A broker that other brokers reach and the adapter does not: it matters to the groups that it alone can know."""
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
-from kafka.protocol.metadata import FindCoordinatorRequest
 
+from adapter.answers import Answer
 from adapter.coordinators import OFFSETS_TOPIC
 from adapter.errors import ValueUnavailable
 from local.broker import Broker, Kafka, joining_broker, kafka
@@ -126,12 +125,15 @@ def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door:
         third_broker(joined, door) as third,
         moved_to(joined.cluster, third, first),
         admin(joined.cluster.bootstrap_servers) as client,
+        in_process(joined.cluster) as rig,
     ):
         leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
-        told = found_by_kafka(client, names)
+        rig.run_once()
+        told = rig.brokers.coordinators(first.node_id, names)
 
+    assert isinstance(told, Answer)
     assert set(leaders) == {1, 2, JOINING}
-    assert told == {name: leaders[offsets_partition(name)] for name in names}
+    assert told.content == {name: leaders[offsets_partition(name)] for name in names}
 
 
 @contextlib.contextmanager
@@ -164,10 +166,3 @@ def moved_to(cluster: Kafka, broker: Broker, back: Broker) -> Iterator[None]:
             yield
         finally:
             move(client, OFFSETS_TOPIC, MOVED, [back.node_id])
-
-
-def found_by_kafka(client: KafkaAdminClient, names: Sequence[str]) -> dict[str, int]:
-    request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(names), min_version=4, max_version=4)
-    manager = client._manager
-    response = manager.call_soon(manager.send, request).value
-    return {one.key: one.node_id for one in response.coordinators if one.error_code == 0}
