@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI, Response
 
-from apiservice.http.server import KEEP_ALIVE_SECONDS
+from apiservice.http.protocol import KEEP_ALIVE_SECONDS
 
 GROUP = "bare.benchmarks.local"
 VERSION = "v1"

@@ -18,17 +18,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from apiservice.http.server import (
-    KEEP_ALIVE_SECONDS,
-    LONGEST_HEAD,
-    MOST_PIPELINED,
-    AddressUnusable,
-    Limits,
-    Listener,
-    allow_open_files,
-    listen,
-    serve_until,
-)
+from apiservice.http.protocol import KEEP_ALIVE_SECONDS, LONGEST_HEAD, MOST_PIPELINED, Limits
+from apiservice.http.server import AddressUnusable, Listener, allow_open_files, listen, serve_until
 from apiservice.tls.certificates import PairFiles, ServingTls
 from tests.authorities import SERVER, Authority, Issued, authentication, client_context
 
@@ -384,7 +375,7 @@ def test_closed_connections_are_freed_at_once(running: Running) -> None:
         for request in requests:
             assert raw(running.plain, request).startswith(b"HTTP/1.1 ")
         end = time.monotonic() + 10
-        while any(type(each).__name__ == "_Protocol" for each in gc.get_objects()):
+        while any(type(each).__name__ == "PeerProtocol" for each in gc.get_objects()):
             assert time.monotonic() < end, "closed connections are still in memory"
             time.sleep(0.05)
     finally:
