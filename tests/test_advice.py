@@ -265,6 +265,20 @@ def test_less_than_a_day_is_not_called_one() -> None:
     assert "messages of the last 6 hours were" in found.words
 
 
+@pytest.mark.parametrize("events", ["rewinds", "skips", "recreations"])
+def test_what_happened_more_than_a_week_ago_is_noted_and_not_watched(events: str) -> None:
+    """In the second hour of eight days; then once more on the last."""
+    of = changed(hours(number=8 * 24), **{events: 0.0})
+    getattr(of, events)[1] = 1
+    old = finding(read(of), events)
+    getattr(of, events)[-20] = 1
+    new = finding(read(of), events)
+
+    assert old is not None
+    assert new is not None
+    assert (old.severity, new.severity) == (Severity.NOTE, Severity.WATCH)
+
+
 def test_a_threshold_of_one_message_is_said_as_one() -> None:
     above = dataclasses.replace(ABOVE, threshold=1)
     (said,) = (

@@ -14,6 +14,8 @@ MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
 """A partition with this many times its fair share is hot."""
 RECENT_HOURS = 24
+WORTH_WATCHING_HOURS = 7 * 24
+"""An event before the last week of the range is only noted."""
 MOST_NAMES = 3
 FEW_MESSAGES = 100
 """Below this, shares of partitions are chance."""
@@ -138,13 +140,19 @@ def idle_members(_: Group, load: Load) -> Finding | None:
     )
 
 
+def _severity_of(hours: Periods, events: str) -> Severity:
+    """What happened once and long ago is history."""
+    recent = last_hours(hours, WORTH_WATCHING_HOURS)
+    return Severity.WATCH if np.nansum(getattr(recent, events)) > 0 else Severity.NOTE
+
+
 def rewinds(group: Group, _: Load) -> Finding | None:
     number = int(np.nansum(group.hours.rewinds))
     if not number:
         return None
     return Finding(
         "rewinds",
-        Severity.WATCH,
+        _severity_of(group.hours, "rewinds"),
         "Commits went backward",
         f"Commits went backward {formatting.plural(number, 'time')}: messages were read again. What was read again is "
         "not counted as consumed.",
@@ -157,7 +165,7 @@ def skips(group: Group, _: Load) -> Finding | None:
         return None
     return Finding(
         "skips",
-        Severity.WATCH,
+        _severity_of(group.hours, "skips"),
         "Messages were skipped",
         f"Commits skipped messages {formatting.plural(number, 'time')}: from before the start of the log, where "
         "messages were deleted unread, or to behind its end. What was skipped is not counted as consumed.",
@@ -171,7 +179,7 @@ def recreations(group: Group, _: Load) -> Finding | None:
     named = ", ".join(topic.name for topic in made[:MOST_NAMES]) + (" and others" if len(made) > MOST_NAMES else "")
     return Finding(
         "recreations",
-        Severity.WATCH,
+        _severity_of(group.hours, "recreations"),
         f"{formatting.plural(len(made), 'topic')} deleted and made again",
         f"Deleted and made again: {named}. What was not read of the old one is lost, and commits made for it mean "
         "nothing to the new one. Differences across the step are not counted.",
