@@ -7,9 +7,11 @@ only be known to one broker, and a broker that leads no partition of that topic 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from uuid import UUID
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from adapter.snapshot import NEVER, Flags, Seconds
 from adapter.topology import NO_LEADER, Topic, Topology
 
 OFFSETS_TOPIC = "__consumer_offsets"
+SHARE_STATE_TOPIC = "__share_group_state"
 CHECKED_GROUPS = 1_000
 """So many groups of each listing show whether a cluster places groups as expected."""
 _NO_PARTITIONS: Seconds = np.empty(0, dtype=np.float64)
@@ -28,6 +31,27 @@ def partition_of(key: str, partitions: int) -> int:
     code = java_hash(key)
     # Java's absolute value of its smallest integer is negative; Kafka takes 0 for it.
     return (0 if code == -(2**31) else abs(code)) % partitions
+
+
+def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -> frozenset[int]:
+    """The brokers that keep what a share group has done of these topics; none where Metadata does not show that.
+
+    Each partition's state belongs to a partition of an internal topic, by the hash of group, topic id and partition.
+    """
+    state = topology.topics.get(SHARE_STATE_TOPIC)
+    if state is None:
+        return frozenset()
+    known = [topic for name in topics if (topic := topology.topics.get(name)) is not None and topic.generation]
+    keys = (
+        f"{group}:{_as_java_prints(UUID(topic.generation))}:{partition}"
+        for topic in known
+        for partition in range(len(topic.leaders))
+    )
+    return frozenset(int(state.leaders[partition_of(key, len(state.leaders))]) for key in keys)
+
+
+def _as_java_prints(topic_id: UUID) -> str:
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def java_hash(text: str) -> int:

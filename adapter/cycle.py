@@ -138,7 +138,7 @@ class Cycle:
         """Read the commits, and send the requests for the log ends that belong to them as they arrive."""
         topology = self._looking.topology
         commits = self._commits.ask(topology.brokers.keys())
-        shares = self._shares.ask(self._commits.directory)
+        shares = self._shares.ask(self._commits.directory, topology)
         self._ends.begin()
         while self._brokers.wait(commits.calls, shares.calls, together=TOGETHER_SECONDS):
             batch = self._ends.rounds

@@ -15,10 +15,12 @@ import numpy as np
 from adapter.answers import Answer, Failure
 from adapter.brokers import Brokers
 from adapter.calls import Calls
+from adapter.coordinators import share_state_keepers
 from adapter.directory import Directory, Kind
 from adapter.liveness import Liveness
 from adapter.rows import Absences, Watching, still_committed
 from adapter.snapshot import NO_COMMIT, NOT_KNOWN, Cause, Causes, Flags, Layout, Observed, Offsets, State, is_offset
+from adapter.topology import Topology
 from adapter.wire import (
     COORDINATOR_ABSENT,
     COORDINATOR_LOADING,
@@ -32,6 +34,8 @@ from adapter.wire import (
 NOT_REPORTED = Cause(State.UNKNOWN, "how far the share group is in the topic is missing in the last answers")
 END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "how far the share group is cannot be read")
+CYCLES_BEFORE_RETRY = 3
+"""The coordinator may have been silent for a reason of its own, and reach the broker that we do not."""
 NOWHERE = slice(0)
 Told = dict[str, GroupShares]
 MOVING = {COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR}
@@ -58,9 +62,16 @@ class ShareRound:
 class ShareReading:
     """A round of DescribeShareGroupOffsets while its answers arrive."""
 
-    def __init__(self, plan: Mapping[int, Sequence[str]], asked: Sequence[int], calls: Calls[Told]) -> None:
-        """`plan`: node -> groups; `asked`: the nodes that a request was sent to."""
+    def __init__(
+        self,
+        plan: Mapping[int, Sequence[str]],
+        asked: Sequence[int],
+        calls: Calls[Told],
+        not_asked: Mapping[str, Cause],
+    ) -> None:
+        """`plan`: node -> groups; `asked`: the nodes that a request was sent to; `not_asked`: group -> why not."""
         self.plan = plan
+        self.not_asked = not_asked
         self.asked = asked
         self.calls = calls
         self.answers: dict[int, Answer[Told] | Failure] = {}
@@ -76,6 +87,8 @@ class Shares:
         self._watching = watching
         self._groups: frozenset[str] = frozenset()
         self._directory = Directory()
+        self._patience: dict[str, int] = {}
+        """Share group -> in how many cycles it is not asked for while a broker that keeps its state is silent."""
         self.topics: dict[str, Absences] = {}
         """Share group -> the watched topics that it has begun; a group is missing until it was read once."""
         self.version = 0
@@ -83,22 +96,40 @@ class Shares:
         self.newest = ShareRound()
         """What the newest cycle was told."""
 
-    def ask(self, directory: Directory) -> ShareReading:
+    def ask(self, directory: Directory, topology: Topology) -> ShareReading:
         """One request to each broker that coordinates share groups and is present; none where there are no such."""
         if directory.standings is not self._directory.standings or directory.groups is not self._directory.groups:
             self._find(directory)
         self._directory = directory
         plan: dict[int, list[str]] = {}
-        for group in sorted(self._groups & directory.coordinators.keys()):
+        not_asked = {group: cause for group in self._groups if (cause := self._why_not_asked(group, topology))}
+        for group in sorted((self._groups & directory.coordinators.keys()) - not_asked.keys()):
             plan.setdefault(directory.coordinators[group], []).append(group)
         asked = self._liveness.present(plan)
-        return ShareReading(plan, asked, self._brokers.shares({node: plan[node] for node in asked}))
+        return ShareReading(plan, asked, self._brokers.shares({node: plan[node] for node in asked}), not_asked)
+
+    def _why_not_asked(self, group: str, topology: Topology) -> Cause | None:
+        """A coordinator asks the brokers that keep the state; where it waited for a silent one, it would do so again,
+        and hold up every other answer on the connection.
+        """
+        if not self._patience.get(group):
+            return None
+        keepers = share_state_keepers(group, self.topics.get(group, ()), topology)
+        failures = (self._liveness.failure(node) for node in sorted(keepers))
+        failure = next((one for one in failures if one is not None), None)
+        if failure is None:
+            return None
+        self._patience[group] -= 1
+        return Cause(State.UNKNOWN, f"{failure.text}, and it keeps the state of share group {group}")
 
     def take(self, reading: ShareReading, batch: int) -> list[str]:
         """Take the answers that have arrived; returns the groups that they report."""
         answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
         reading.answers |= answers
+        for node, answer in answers.items():
+            was_silence = isinstance(answer, Failure) and answer.was_silence
+            self._patience |= dict.fromkeys(reading.plan[node], CYCLES_BEFORE_RETRY if was_silence else 0)
         found = {
             group: ShareAnswer(told.topics, answer.received, self._liveness.is_doubtful(node), batch)
             for node, answer in answers.items()
@@ -118,6 +149,7 @@ class Shares:
             answer = reading.answers.get(node, failure)
             told = {} if isinstance(answer, Failure) else answer.content
             problems |= {group: _cause_of(answer, told.get(group), group, node) for group in groups}
+        problems |= reading.not_asked
         unread = {group: cause for group, cause in problems.items() if group not in reading.found}
         self.newest = ShareRound(reading.found, unread)
         return self.newest
@@ -131,6 +163,7 @@ class Shares:
         told = directory.standings
         found = {group for group, standing in told.items() if standing.kind is Kind.SHARE}
         self._groups = frozenset(found | {group for group in self._groups & directory.groups if group not in told})
+        self._patience = {group: cycles for group, cycles in self._patience.items() if group in self._groups}
         self._know({group: topics for group, topics in self.topics.items() if group in self._groups})
 
     def _remember(self, found: Mapping[str, ShareAnswer]) -> None:

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in, java_hash, partition_of
+from adapter.coordinators import (
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    Heard,
+    Round,
+    heard_in,
+    java_hash,
+    partition_of,
+    share_state_keepers,
+)
 from adapter.directory import Listing
 from adapter.snapshot import NEVER
 from adapter.topology import Topic, Topology
@@ -34,6 +43,23 @@ def test_a_partition_exists_and_the_hash_is_a_polynomial_over_its_letters(one: s
     assert 0 <= partition_of(one, count) < count
     shifted = java_hash(one) * 31 ** (len(other.encode("utf-16-le")) // 2)
     assert (shifted + java_hash(other) - java_hash(one + other)) % 2**32 == 0
+
+
+def test_the_state_of_a_share_group_is_kept_where_kafka_s_own_java_says() -> None:
+    """`SharePartitionKey.asCoordinatorKey` of Kafka 4.3.1 is `shared:ASNFZ4mrze_-3LqYdlQyEA:3`, its hash 1748307869."""
+    assert java_hash("shared:ASNFZ4mrze_-3LqYdlQyEA:3") == 1748307869
+    count = 50
+    topology = Topology(
+        topics={
+            "orders": Topic("01234567-89ab-cdef-fedc-ba9876543210", np.zeros(4, dtype=np.int32)),
+            SHARE_STATE_TOPIC: Topic("b", np.arange(count, dtype=np.int32)),
+        }
+    )
+
+    keepers = share_state_keepers("shared", ["orders", "gone"], topology)
+    assert keepers == {partition_of(f"shared:ASNFZ4mrze_-3LqYdlQyEA:{index}", count) for index in range(4)}
+    assert 1748307869 % count in keepers
+    assert share_state_keepers("shared", ["orders"], Topology()) == frozenset()
 
 
 # -- what a listing proves -----------------------------------------------------------------------

@@ -1,8 +1,12 @@
 """How far share groups are: what their coordinators say, and the rows that come of it."""
 
+from uuid import UUID
+
 import numpy as np
 import pytest
 
+from adapter.answers import Failure
+from adapter.coordinators import SHARE_STATE_TOPIC
 from adapter.directory import Directory, Kind, Phase, Standing
 from adapter.liveness import Liveness
 from adapter.rows import Watching
@@ -128,6 +132,7 @@ class Reads:
         self.brokers = FakeBrokers(self.kafka, self.clock)
         self.liveness = Liveness(self.brokers.probe, self.clock.monotonic)
         self.shares = Shares(self.brokers, self.liveness, Watching(samples.settings(), "main"))
+        self.topology = Topology()
         self.lists(workers=SHARE, helpers=SHARE, billing=Standing(Kind.CLASSIC, Phase.STABLE))
 
     def lists(self, **standings: Standing) -> None:
@@ -137,7 +142,7 @@ class Reads:
     def run(self) -> ShareRound:
         self.brokers.requests.clear()
         self.liveness.begin_cycle()
-        reading = self.shares.ask(self.directory)
+        reading = self.shares.ask(self.directory, self.topology)
         while self.brokers.wait(reading.calls, together=0.0):
             self.shares.take(reading, 0)
         outcome = self.shares.finish(reading)
@@ -252,3 +257,24 @@ def test_a_topic_that_a_group_no_longer_has_is_dropped_after_three_answers() -> 
         remembered.append(set(reads.shares.topics["workers"]))
 
     assert remembered == [{"orders", "refunds"}, {"orders", "refunds"}, {"refunds"}]
+
+
+def test_a_coordinator_that_waited_for_a_silent_keeper_of_state_is_not_asked_again_for_the_group() -> None:
+    reads = Reads()
+    reads.run()
+    reads.topology = samples.topology({"orders": [1], SHARE_STATE_TOPIC: [4]}, {"orders": str(UUID(int=7))})
+    silent = Failure("timed_out", "broker 4 at kafka-4:9092 does not answer")
+    reads.kafka.nodes, reads.kafka.silent = (1, 2, 3, 4), {4}
+    reads.liveness.note({4: silent})
+    assert reads.run().problems == {}, "other brokers may reach it: only we do not"
+
+    reads.kafka.silent = {2, 4}
+    reads.run()
+    reads.kafka.silent = {4}
+    outcome = reads.run()
+    assert ("DescribeShareGroupOffsets", 2) not in reads.brokers.requests
+    assert outcome.problems["workers"].text == f"{silent.text}, and it keeps the state of share group workers"
+    assert outcome.answers.keys() == {"helpers"}
+
+    problems = [reads.run().problems.keys() for _ in range(3)]
+    assert problems == [{"workers"}, {"workers"}, set()], "it may have been silent for a reason of its own"
