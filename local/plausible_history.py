@@ -59,10 +59,14 @@ def write_week(location: Path, seed: int = SEED) -> Written:
     return _summed(written, datetime.fromtimestamp(MONDAY.timestamp() + MINUTES * MINUTE_SECONDS, UTC))
 
 
-def write_large_day(location: Path, partitions: int, interval: int, days: int, seed: int = SEED) -> Written:
-    """Rows as many as partitions x 86,400 / interval a day, in the files of a flush every five minutes."""
+def write_large_day(
+    location: Path, partitions: int, interval: int, days: int, seed: int = SEED, *, is_shuffled: bool = False
+) -> Written:
+    """Rows as many as partitions x 86,400 / interval a day, in the files of a flush every five minutes. `is_shuffled`:
+    by `large_day.shuffled_flushes`."""
     names = FileNames(WRITERS[0])
-    written = [_write(location, names, rows) for rows in large_day.flushes(partitions, interval, days, seed)]
+    flushes = large_day.shuffled_flushes if is_shuffled else large_day.flushes
+    written = [_write(location, names, rows) for rows in flushes(partitions, interval, days, seed)]
     return _summed(written, datetime.fromtimestamp(MONDAY.timestamp() + days * 86_400, UTC))
 
 

@@ -1,6 +1,7 @@
 """A thousand partitions every 15 s: the hourly table against what DuckDB makes of the same samples."""
 
 import math
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -11,7 +12,8 @@ import pyarrow as pa
 from adapter.history import FileNames
 from adapter.history_files import Folder
 from adapter.history_parquet import encoded
-from local.large_day import flushes
+from adapter.history_rows import Rows
+from local.large_day import flushes, shuffled_flushes
 from spark.pipeline.batches import Limits
 from tests.compacting import compacted
 from tests.written_history import Row, keyed
@@ -72,8 +74,8 @@ def asked(question: str, **values: str) -> list[Row]:
         return list(table.to_pylist())
 
 
-def written_hours(root: Path, hours: int) -> int:
-    """As the adapter writes them; gives the number of rows."""
+def written_hours(root: Path, hours: int, flushes: Callable[..., Iterator[Rows]] = flushes) -> int:
+    """As the adapter writes them; returns the number of rows."""
     names = FileNames("adapter-0")
     for rows in islice(flushes(PARTITIONS, INTERVAL, days=1, seed=1), hours * FLUSHES_OF_AN_HOUR):
         Folder(root).write(names.path_for(rows.first_sample), encoded(rows))
@@ -104,6 +106,14 @@ def test_a_day_of_5_76_million_rows_becomes_what_duckdb_makes_of_it_and_its_delt
     assert rows == 5_760_000
     assert differences(tmp_path) == []
     assert bytes_of_deltas(tmp_path) / rows <= 5
+
+
+def test_hours_whose_files_are_in_no_order_become_the_same(tmp_path: Path) -> None:
+    written_hours(tmp_path, 2, shuffled_flushes)
+
+    compacted(tmp_path, NOW, Limits(of_task=1, of_part=100_000))
+
+    assert differences(tmp_path) == []
 
 
 def is_close(one: object, other: object) -> bool:
