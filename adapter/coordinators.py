@@ -21,7 +21,7 @@ from adapter.topology import NO_LEADER, Topic, Topology
 
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
-CHECKED_GROUPS = 1_000
+CHECKED_GROUPS = 100
 """So many groups of each listing show whether a cluster places groups as expected."""
 _NO_PARTITIONS: Seconds = np.empty(0, dtype=np.float64)
 

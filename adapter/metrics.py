@@ -15,6 +15,7 @@ from adapter.choosing import Chosen, Exactly, Requirement, chosen_of, effort_of,
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable, some_of
 from adapter.folding import MetricValue, folded, is_changed_by, oldest_of, worst_of
 from adapter.settings import SERVED_NAMES, MetricKind, NamedMetric, Settings
+from adapter.silence import NO_SILENCE
 from adapter.snapshot import State
 from adapter.store import ClusterView
 from adapter.totals import Totals
@@ -140,9 +141,11 @@ class Metrics:
         view, named = chosen.view, named_groups(asked)
         if named is None and view.silence.in_sums is not None:
             raise ValueUnavailable(_not_all_groups(view, view.silence.in_sums))
+        if not named or view.silence == NO_SILENCE:
+            return
         # A group that is known to have nothing here has been answered for by its coordinator.
         answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
-        for group in sorted((named or frozenset()) - answered):
+        for group in sorted(named - answered):
             why = view.silence.about(group)
             if why is not None and fits("group", group, asked):
                 raise ValueUnavailable(_not_all_groups(view, why))
