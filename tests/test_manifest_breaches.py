@@ -219,7 +219,7 @@ BREACHES = {
     "an application that starts something else": Breach(COMPACT, "spark/__main__.py", "main.py", "mainApplicationFile"),
     "an application that runs twice at once": Breach(COMPACT, "Forbid", "Allow", "concurrencyPolicy must be"),
     "a driver that is root": Breach(REPORT, "runAsUser: 185", "runAsUser: 0", "runAsUser must be"),
-    "applications of two histories": Breach(COMPACT, "s3a://your-bucket", "s3a://another", "must be the same"),
+    "applications of two histories": Breach(COMPACT, "s3://your-bucket", "s3://another", "must be the same"),
     "a driver that a Service chooses": Breach(
         REPORT, "name: kafka-lag-report # not", "name: kafka-lag-adapter # not", "would be chosen by service.yaml"
     ),

@@ -1,0 +1,104 @@
+"""Spark's own standalone cluster: a master and two workers, whose executors have neither our code nor our packages."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pyarrow.parquet as pq
+import pytest
+
+from local.processes import scratch, wait_until
+from local.spark_cluster import SparkCluster, environment, spark_cluster, spark_home
+from tests.random_histories import history, lay
+
+LIMIT_SECONDS = 300
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[SparkCluster]:
+    with scratch("spark-cluster") as home, spark_cluster(home) as running:
+        yield running
+
+
+def of_master(cluster: SparkCluster) -> tuple[list[str], dict[str, str]]:
+    """The command and its environment: Spark reads from PYSPARK_SUBMIT_ARGS what is given to spark-submit."""
+    submit = " ".join([*cluster.arguments()[2:], "pyspark-shell"])
+    return [sys.executable, "-m", "spark"], {"PYSPARK_SUBMIT_ARGS": submit}
+
+
+def submitted(cluster: SparkCluster) -> tuple[list[str], dict[str, str]]:
+    command = [str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), "spark/__main__.py"]
+    return command, {"PYSPARK_DRIVER_PYTHON": sys.executable}
+
+
+def begun(command: Sequence[str], env: dict[str, str]) -> "subprocess.Popen[str]":
+    return subprocess.Popen(command, env={**os.environ, **environment(), **env}, stderr=subprocess.PIPE, text=True)
+
+
+def run(command: Sequence[str], env: dict[str, str]) -> None:
+    process = begun(command, env)
+    try:
+        _, told = process.communicate(timeout=LIMIT_SECONDS)
+    finally:
+        process.kill()
+    assert process.returncode == 0, told
+
+
+def laid(root: Path) -> Path:
+    chance = Random(11)  # noqa: S311 -- a history, no secret
+    lay(root, [part for number in range(6) for part in history(f"c{number}", chance)])
+    return root
+
+
+def tables_of(root: Path) -> dict[str, list[str]]:
+    """The rows below each folder of a table."""
+    found: dict[str, list[str]] = {}
+    for path in sorted(root.rglob("*.parquet")):
+        folder = path.parent.relative_to(root)
+        if folder.parts[0] != "samples" and not folder.parts[0].startswith("."):
+            rows = pq.ParquetFile(path).read().to_pylist()
+            found.setdefault(str(folder), []).extend(map(repr, rows))
+    return {folder: sorted(rows) for folder, rows in found.items()}
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history and its tables, made by `local[2]`."""
+    root = laid(tmp_path_factory.mktemp("here"))
+    run([sys.executable, "-m", "spark", "compact", "--history", str(root), "--master", "local[2]"], {})
+    return root
+
+
+def test_compact_and_report_by_master_and_by_spark_submit_make_the_tables_of_one_machine(
+    cluster: SparkCluster, here: Path, tmp_path: Path
+) -> None:
+    for name, (command, env) in (("master", of_master(cluster)), ("submit", submitted(cluster))):
+        root, output = laid(tmp_path / name), tmp_path / f"{name}-report"
+        master = ["--master", cluster.master] if name == "master" else []
+
+        run([*command, "compact", "--history", str(root), *master], env)
+        run([*command, "report", "--history", str(root), "--output", str(output), *master], env)
+
+        assert tables_of(root) == tables_of(here), name
+        assert (output / "report.json").is_file()
+
+
+def test_a_worker_that_is_killed_in_the_middle_changes_no_table(here: Path, tmp_path: Path) -> None:
+    root = laid(tmp_path / "history")
+    with scratch("spark-cluster") as home, spark_cluster(home) as cluster:
+        command, env = submitted(cluster)
+        process = begun([*command, "compact", "--history", str(root)], env)
+        try:
+            wait_until(
+                lambda: cluster.cores_in_use() == 2 or process.poll() is not None, "both executors", LIMIT_SECONDS
+            )
+            cluster.workers[0].stop(grace_seconds=0)
+            _, told = process.communicate(timeout=LIMIT_SECONDS)
+        finally:
+            process.kill()
+
+    assert process.returncode == 0, told
+    assert tables_of(root) == tables_of(here)
