@@ -1,4 +1,3 @@
-import gc
 import pickle
 import re
 from pathlib import Path
@@ -154,31 +153,6 @@ def test_a_store_that_does_not_answer_is_given_up(store: FakeStore, monkeypatch:
     store.is_silent = True
 
     assert trouble(BucketFiles(BUCKET), Unreachable).startswith(f"{LOCATION}: ")
-
-
-def test_spark_reads_copies_until_the_next_table_is_published(store: FakeStore, files: BucketFiles) -> None:
-    store.objects.update({"history/_carry/hour/part-0.parquet": b"12", "history/_carry/hour/_record.json": b"{}"})
-    folder, file = files.uri("_carry/hour"), files.uri("there/already")
-    copy = Path(folder.removeprefix("file://"))
-
-    assert (copy / "part-0.parquet").read_bytes() == b"12"
-    assert Path(file.removeprefix("file://")).read_bytes() == b"1"
-    assert files.local_path(File("there/already", 1)) == Path(file.removeprefix("file://"))
-
-    files.write(".run/deltas/_record.json", "{}")
-    files.publish(".run/deltas", "deltas/hour")
-    assert not copy.exists()
-
-
-def test_copies_do_not_outlive_the_run(store: FakeStore) -> None:
-    files = BucketFiles(BUCKET)
-    store.objects["history/one"] = b"1"
-    copy = Path(files.uri("one").removeprefix("file://"))
-    assert copy.is_file()
-
-    del files
-    gc.collect()
-    assert not copy.parent.exists()
 
 
 @pytest.mark.parametrize(

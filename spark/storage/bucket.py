@@ -8,11 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
-import shutil
-import tempfile
-import weakref
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
@@ -51,7 +47,6 @@ class BucketFiles:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
         self._opened: fs.FileSystem | None = None
-        self._copies: Path | None = None
 
     def __reduce__(self) -> tuple[type[BucketFiles], tuple[Bucket]]:
         return BucketFiles, (self._bucket,)
@@ -114,7 +109,6 @@ class BucketFiles:
             self._delete(f"{target}/{old}", self._store.delete_file)
         for name in in_order(new):
             self._copy(f"{staged}/{name}", f"{target}/{name}")
-        self._forget_copies()
 
     def replace(self, staged: str, target: str) -> None:
         self._copy(staged, target)
@@ -138,23 +132,6 @@ class BucketFiles:
 
     def shown(self, path: str = "") -> str:
         return f"{self._bucket}/{path}" if path else str(self._bucket)
-
-    def local_path(self, file: File) -> Path | None:
-        return self._copied(file.path)
-
-    def uri(self, path: str = "") -> str:
-        """A copy on this machine, which stays until the next table is published."""
-        with self._translated():
-            is_file = self._store.get_file_info(self._at(path)).is_file
-        for each in [path] if is_file else [file.path for file in self._below(path)]:
-            self._copied(each)
-        return f"file://{self._copy_at(path)}"
-
-    def adopt(self, path: str) -> None:
-        folder = self._copy_at(path)
-        for file in folder.rglob("*"):
-            if file.is_file():
-                self._put(f"{path}/{file.relative_to(folder)}", pa.py_buffer(file.read_bytes()))
 
     @property
     def _store(self) -> fs.FileSystem:
@@ -207,24 +184,6 @@ class BucketFiles:
     def _delete(self, path: str, by: Callable[[str], None]) -> None:
         with contextlib.suppress(FileNotFoundError), self._translated(path):
             by(self._at(path))
-
-    def _copied(self, path: str) -> Path:
-        copy = self._copy_at(path)
-        if not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            copy.write_bytes(self._content(path))
-        return copy
-
-    def _copy_at(self, path: str) -> Path:
-        if self._copies is None:
-            self._copies = Path(tempfile.mkdtemp(prefix="kafka-lag-report-"))
-            weakref.finalize(self, shutil.rmtree, self._copies, ignore_errors=True)
-        return self._copies / path
-
-    def _forget_copies(self) -> None:
-        if self._copies is not None:
-            for each in self._copies.iterdir():
-                shutil.rmtree(each, ignore_errors=True)
 
     def _at(self, path: str) -> str:
         return f"{self._bucket.root}/{path}" if path else self._bucket.root

@@ -120,15 +120,6 @@ class LocalFiles:
     def opened(self, file: File) -> BinaryIO:
         return (self.root / file.path).open("rb")
 
-    def local_path(self, file: File) -> Path | None:
-        return self.root / file.path
-
-    def uri(self, path: str = "") -> str:
-        return f"file://{self.root / path}"  # Hadoop takes a path as it is written, without escapes
-
-    def adopt(self, path: str) -> None:
-        """Nothing: Spark wrote it here."""
-
     def shown(self, path: str = "") -> str:
         return str(self.root / path)
 

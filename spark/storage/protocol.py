@@ -11,7 +11,6 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
 import pyarrow as pa
@@ -95,15 +94,6 @@ class Files(Protocol):
 
     def shown(self, path: str = "") -> str:
         """The path as messages show it."""
-
-    def local_path(self, file: File) -> Path | None:
-        """Where this process can open the file by itself. Goes with the tables that Spark reads and writes."""
-
-    def uri(self, path: str = "") -> str:
-        """What Spark itself reads and writes. Goes with the tables that Spark reads and writes."""
-
-    def adopt(self, path: str) -> None:
-        """Stages what Spark wrote below `uri(path)`. Goes with the tables that Spark reads and writes."""
 
 
 Item = TypeVar("Item")
