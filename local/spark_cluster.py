@@ -44,7 +44,6 @@ class SparkCluster:
             *("--py-files", str(self.code)),
             *("--archives", f"{packages()}#{PACKAGES}"),
             *("--conf", f"spark.executorEnv.PYTHONPATH={PACKAGES}"),
-            *("--conf", f"spark.pyspark.python={python()}"),
         ]
 
     def state(self) -> dict[str, Any]:
@@ -72,8 +71,14 @@ def spark_home() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """For everything of Spark's that is started here."""
-    return {"SPARK_HOME": str(spark_home()), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "256m"}
+    """For everything of Spark's that is started here; executors have another Python than the driver."""
+    return {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python(),
+    }
 
 
 @contextlib.contextmanager
@@ -113,7 +118,8 @@ def _part(home: Path, name: str, main_class: str, arguments: list[str]) -> Proce
 def main() -> int:
     try:
         with exit_on_sigterm(), scratch("spark-cluster") as home, spark_cluster(home) as cluster:
-            submit = [str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), "spark/__main__.py"]
+            variables = [f"{name}={value}" for name, value in environment().items() if name.startswith("PYSPARK")]
+            submit = [*variables, str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), "spark/__main__.py"]
             print(f"a cluster of {WORKERS} workers, until Ctrl-C: {cluster.master}\n\n{' '.join(submit)} compact …")
             cluster.workers[0].wait()
     except RigError as error:

@@ -31,7 +31,7 @@ def of_master(cluster: SparkCluster) -> tuple[list[str], dict[str, str]]:
 
 def submitted(cluster: SparkCluster) -> tuple[list[str], dict[str, str]]:
     command = [str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), "spark/__main__.py"]
-    return command, {"PYSPARK_DRIVER_PYTHON": sys.executable}
+    return command, {}
 
 
 def begun(command: Sequence[str], env: dict[str, str]) -> "subprocess.Popen[str]":
@@ -72,18 +72,19 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_compact_and_report_by_master_and_by_spark_submit_make_the_tables_of_one_machine(
-    cluster: SparkCluster, here: Path, tmp_path: Path
+@pytest.mark.parametrize("way", ["--master", "spark-submit"])
+def test_compact_and_report_make_the_tables_of_one_machine(
+    way: str, cluster: SparkCluster, here: Path, tmp_path: Path
 ) -> None:
-    for name, (command, env) in (("master", of_master(cluster)), ("submit", submitted(cluster))):
-        root, output = laid(tmp_path / name), tmp_path / f"{name}-report"
-        master = ["--master", cluster.master] if name == "master" else []
+    command, env = submitted(cluster) if way == "spark-submit" else of_master(cluster)
+    master = [] if way == "spark-submit" else ["--master", cluster.master]
+    root, output = laid(tmp_path / "history"), tmp_path / "report"
 
-        run([*command, "compact", "--history", str(root), *master], env)
-        run([*command, "report", "--history", str(root), "--output", str(output), *master], env)
+    run([*command, "compact", "--history", str(root), *master], env)
+    assert tables_of(root) == tables_of(here)
 
-        assert tables_of(root) == tables_of(here), name
-        assert (output / "report.json").is_file()
+    run([*command, "report", "--history", str(root), "--output", str(output), *master], env)
+    assert (output / "report.json").is_file()
 
 
 def test_a_worker_that_is_killed_in_the_middle_changes_no_table(here: Path, tmp_path: Path) -> None:
