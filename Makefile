@@ -49,7 +49,8 @@ $(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@echo "installing the Python packages of requirements/dev.txt into $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
-	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --require-hashes -r requirements/dev.txt
+	@# Compiled once here: where Python may not write bytecode, every process would compile its imports anew.
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --compile-bytecode --require-hashes -r requirements/dev.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
