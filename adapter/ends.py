@@ -58,6 +58,8 @@ class _Round:
     asked: Sequence[int]
     """The numbers of the plan's questions that were sent."""
     calls: Calls[Columns]
+    doubtful: frozenset[int]
+    """The nodes that had been silent until a moment before. Other brokers may delay the reading of their answers."""
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +125,8 @@ class Ends:
     def _sent(self, level: Isolation, plan: OffsetPlan) -> _Round:
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
-        return _Round(level, plan, asked, self._brokers.offsets([plan.questions[number] for number in asked]))
+        calls = self._brokers.offsets([plan.questions[number] for number in asked])
+        return _Round(level, plan, asked, calls, frozenset(filter(self._liveness.is_doubtful, present)))
 
     def collect(self, layout: Layout, topology: Topology, causes: Causes) -> list[dict[Isolation, EndTable]]:
         """Wait for all answers; the tables of each round, as places of this layout."""
@@ -172,7 +175,7 @@ class Ends:
                 continue
             table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} left the partition out of its answer"))
             table.received[own] = answer.received
-            table.is_doubtful[own] = self._liveness.is_doubtful(node)
+            table.is_doubtful[own] = node in one.doubtful
             self._fill(table, plan, number, answer.content, causes)
         return table
 

@@ -65,9 +65,15 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
 
 
 def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
-    """Rows whose log end lies before the one that was known, as after an election, or where a topic was made again."""
+    """Rows whose log end lies before the one that was known, as after an election, or where a topic was made again.
+
+    A new log may have grown beyond the old end by then. So a commit that has moved back to before the log start counts
+    as well.
+    """
     is_told = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
-    is_less: Flags = is_told & (observed.log_end < before.log_end)
+    is_committed = (observed.commit_cause == 0) & (observed.committed != NO_COMMIT)
+    is_older = is_committed & (observed.committed < np.minimum(before.committed, before.log_start))
+    is_less: Flags = (is_told & (observed.log_end < before.log_end)) | is_older
     return is_less
 
 

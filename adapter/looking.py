@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from adapter.answers import Answer
 from adapter.brokers import Brokers
@@ -15,7 +15,7 @@ from adapter.liveness import Liveness
 from adapter.rows import Watching
 from adapter.silence import Limits, Silence, nothing_heard, silence_of
 from adapter.snapshot import NEVER
-from adapter.topology import Topology, updated, wants_another_look, without_epochs
+from adapter.topology import ANSWERS_BEFORE_DELETED, Topology, updated, wants_another_look, without_epochs
 
 LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
@@ -58,7 +58,8 @@ class Looking:
         self._newest_round = self._asked_who = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
-        self._strangers: frozenset[tuple[str, int]] = frozenset()
+        self._strangers: Mapping[tuple[str, int], int] = {}
+        """Partitions with commits that Metadata does not have -> in how many cycles running."""
         self._looked_at: tuple[object, ...] = ()
         self._watched_of: Topology | None = None
         self._watched: frozenset[str] = frozenset()
@@ -143,19 +144,23 @@ class Looking:
         self._rounds = [listed for listed in rounds if listed.looks < enough]
 
     def look_again_for_strangers(self, commits: CommitRound) -> None:
-        """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle."""
+        """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle.
+
+        A broker that is cut off may not have heard of them, so others are asked in the next cycles.
+        """
         looked_at = (self.topology, *(part.columns.shape for part in commits.parts))
         if self._looked_at == looked_at:
             return
-        strangers = frozenset(
-            (topic, partition)
+        self._strangers = {
+            (topic, partition): self._strangers.get((topic, partition), 0) + 1
             for part in commits.parts
             for topic, partition in part.learnt.largest.items()
             if self._is_strange(topic, partition)
-        )
-        if strangers - self._strangers:
+        }
+        if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._strangers.values()):
             self._read_topology(self._monotonic(), is_second_look=True)
-        self._strangers, self._looked_at = strangers, looked_at
+        else:
+            self._looked_at = looked_at
 
     def _is_strange(self, topic: str, partition: int) -> bool:
         known = self.topology.topics.get(topic)

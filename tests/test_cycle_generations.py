@@ -1,5 +1,7 @@
 """Topics that are made again under their name, and brokers that tell of a topic as it was: never too low a lag."""
 
+import pytest
+
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests import samples
 from tests.fake_brokers import Kafka, Rig
@@ -34,6 +36,18 @@ def test_a_log_start_of_the_topic_before_hides_no_message_of_the_new_one() -> No
     assert seen[2:] == [7, 7], seen
 
 
+def test_a_log_start_of_the_topic_before_hides_no_message_of_a_new_one_that_is_longer() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.generations["orders"], kafka.starts["orders", 0] = "id-1", 1_000
+    rig = Rig(kafka)
+    rig.run(2)
+
+    made_again(kafka, 2, end=2_500, commits={0: 100})
+    rig.run()
+
+    assert rig.lag() == 2_400
+
+
 def test_an_end_that_goes_backward_is_a_reason_to_look() -> None:
     kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
     kafka.generations["orders"] = "id-1"
@@ -58,6 +72,32 @@ def test_a_broker_that_has_not_heard_of_new_partitions_takes_none_away() -> None
     rig.run(4)
 
     assert len(rig.view.layout) == 2, "partitions are never taken away from a topic"
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_a_partition_with_a_commit_counts_though_one_broker_has_not_heard_of_it(node: int) -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 0}}, generations={"orders": "id-1"})
+    kafka.ends = {("orders", 0): 5}
+    rig = Rig(kafka)
+    rig.run(5)
+
+    kafka.topics["orders"], kafka.ends["orders", 1], kafka.commits["billing"]["orders", 1] = [1, 1], 70, 0
+    kafka.behind = {node: {"orders": 1}}
+    rig.run(2)
+
+    assert rig.lag() == 75
+
+
+def test_metadata_is_not_asked_for_ever_for_a_partition_that_does_not_exist() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 0, ("orders", 1): 0}})
+    rig = Rig(kafka, samples.settings(collection={"interval": "5s"}))
+    rig.run(5)
+    asked = []
+    for _ in range(4):
+        rig.run()
+        asked.append(rig.counted()["Metadata"])
+
+    assert sum(asked) <= 1
 
 
 def test_a_topic_whose_commits_come_back_counts_at_once() -> None:

@@ -146,6 +146,22 @@ def test_steps_backward_of_a_broker_that_was_silent_are_not_believed_for_five_se
     assert rig.lag() == 9 + 19 + 4
 
 
+def test_an_end_of_a_broker_that_was_silent_is_not_believed_though_others_delay_the_cycle() -> None:
+    topics, commits = {"orders": [2], "bills": [3]}, {"billing": {ORDERS_0: 0}, "etl": {("bills", 0): 0}}
+    cluster = Kafka(topics, commits, {"billing": 1, "etl": 3}, ends={ORDERS_0: 100})
+    rig = running(cluster)
+    cluster.silent = {2}
+    rig.run(2)
+
+    cluster.silent, cluster.ends[ORDERS_0] = set(), 50
+    cluster.delays = {("OffsetFetch", 3): (2.9, 0.0), **{("Metadata", node): (2.5, 0.0) for node in (1, 2, 3)}}
+    # A second look at Metadata comes before the answers are read.
+    cluster.topics["new"], cluster.commits["etl"]["new", 0] = [3], 0
+    rig.run()
+
+    assert rig.lag() == 100
+
+
 OLD = {ORDERS_0: 1, ORDERS_1: 1}
 """Commits of before: smaller ones, and none for partition 2."""
 
