@@ -205,7 +205,7 @@ class Cycle:
         return Outcome(read, len(rows.layout), tuple(self._liveness.failures), gaps)
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
-        never = [group for group in layout.groups if group not in self._commits.topics]
+        never = [group for group in self._commits.groups if group not in self._commits.topics]
         unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
         return unread | self._overdue(layout, problems) | self._shares.unread()
 

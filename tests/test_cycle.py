@@ -94,6 +94,15 @@ def test_no_bootstrap_server_is_told_and_what_was_known_stands_until_it_is_too_o
     assert refusal(rig) == f"lag of group billing is 70 s old, limit 60 s: orders/0: {cluster.unreachable}"
 
 
+def test_a_group_that_a_rule_names_is_refused_until_a_broker_was_reached() -> None:
+    cluster = kafka()
+    rig = Rig(cluster, given())
+    cluster.unreachable = "bootstrap server kafka:9092 refuses the connection"
+    rig.run()
+
+    assert refusal(rig) == f"not all groups of cluster main are known: {cluster.unreachable}"
+
+
 # -- requests ----------------------------------------------------------------------------------------------
 
 
