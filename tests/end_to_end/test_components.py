@@ -107,7 +107,7 @@ def test_kube_apiserver_takes_the_application_that_the_operator_makes_of_the_tem
         ("mountPath:", "mountpath:", "volumeMounts[0].mountpath"),
         ("instances: 2", "instances: two", "spec.template.executor.instances in body must be of type integer"),
         ("type: Python", "type: python", "spec.template.type: Unsupported value"),
-        ("'8'", "8", "spark.sql.shuffle.partitions in body must be of type string"),
+        ("'4'", "4", "spark.sql.shuffle.partitions in body must be of type string"),
         ("schedule:", "# schedule:", "spec.schedule: Required value"),
     ],
 )
