@@ -21,6 +21,9 @@ LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
 MOST_ASKED = 3
 """So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
+SETTLING_SECONDS = 1.0
+"""A broker that has just taken over groups lists none of them, without an error, until its followers have confirmed
+what it read: about 0.3 s. An adapter that has just started would take them for absent."""
 FIND_SECONDS = 15.0
 """Between two questions for coordinators."""
 LOOKS_TO_CONFIRM = 2
@@ -58,6 +61,7 @@ class Looking:
         self._newest_round = self._asked_who = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
+        self._is_settled = False
         self._strangers: Mapping[tuple[str, int], int] = {}
         """Partitions with commits that Metadata does not have -> in how many cycles running."""
         self._looked_at: tuple[object, ...] = ()
@@ -85,6 +89,7 @@ class Looking:
             self._read_topology(now)
         if not self.topology.brokers:
             return
+        self._settle()
         self._list_groups(now)
         has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
         if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
@@ -92,6 +97,12 @@ class Looking:
         if self._has_first_lists:
             self._read_topology(now, is_second_look=True)
         self._find_coordinators(now)
+
+    def _settle(self) -> None:
+        """Wait once, between the first look at Metadata and the first listings: who led before it knows its groups."""
+        if not self._is_settled:
+            self._is_settled = True
+            self._brokers.rest(SETTLING_SECONDS)
 
     def _find_coordinators(self, now: float) -> None:
         """Have the groups found that nobody coordinates: a silent broker may, or one that has just taken over.

@@ -374,3 +374,15 @@ def test_whatever_moves_or_falls_silent_no_group_is_absent_or_missing_in_a_sum()
                 assert told >= set(world.old_groups(seconds=120)), (seed, cycle)
 
     assert answered > WORLDS * CYCLES / 20, (answered, refused)
+
+
+def test_a_start_while_a_coordinator_takes_over_hides_no_group() -> None:
+    """Until its followers have confirmed what it read, it lists none of its groups, without an error."""
+    offsets = {OFFSETS_TOPIC: [1, 2, 3, 1, 2]}
+    cluster = Kafka({"orders": [1], **offsets}, {"billing": {("orders", 0): 0}}, ends={("orders", 0): 5})
+    cluster.unlisted = {"billing"}
+    rig = Rig(cluster)
+    rig.brokers.before["rest"] = cluster.unlisted.clear
+    rig.run()
+
+    assert rig.lag() == 5
