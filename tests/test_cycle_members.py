@@ -145,6 +145,29 @@ def test_commits_that_expire_are_no_movement() -> None:
     assert lags(rig, 4) == [0] * 4
 
 
+def test_the_same_commits_after_a_while_without_them_are_no_movement() -> None:
+    rig = running(kafka())
+    rig.kafka.moving = {"billing"}
+    commits = rig.kafka.commits["billing"]
+    old = commits.pop(REFUNDS)
+    assert lags(rig, 5) == [0] * 5
+    commits[REFUNDS] = old
+
+    assert lags(rig, 5) == [0] * 5
+
+
+def test_another_commit_after_a_while_without_one_is_movement() -> None:
+    rig = running(kafka())
+    rig.kafka.moving = {"billing"}
+    commits = rig.kafka.commits["billing"]
+    old = commits.pop(REFUNDS)
+    rig.run(5)
+    commits[REFUNDS] = old + 1
+    rig.run()
+
+    assert rig.lag() == 999
+
+
 def test_what_is_produced_into_a_topic_that_a_share_group_left_is_no_movement() -> None:
     cluster = kafka()
     cluster.kinds["billing"], cluster.commits["billing"] = Kind.SHARE, {}
