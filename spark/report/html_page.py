@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
+from importlib import resources
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -193,4 +193,5 @@ def _more(number: int) -> str:
 
 @cache
 def _style() -> str:
-    return Path(__file__).with_suffix(".css").with_name("report.css").read_text(encoding="utf-8")
+    # Not by its path: spark-submit --py-files imports this package from a zip file.
+    return resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
