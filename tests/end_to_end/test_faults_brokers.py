@@ -71,6 +71,7 @@ def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster:
                 truth.produce(scene.near, 3, through=other)
                 running.wait_for_lag(93, scene.untouched, seconds=MAX_AGE)
                 running.wait_for_refusal("frozen-led/0", scene.reader, seconds=MAX_AGE + 4)
+                wait_until(lambda: bool(watcher.refusals[scene.reader]), "the watcher's own refusal", MAX_AGE)
                 assert f"broker {victim.node_id} at" in " ".join(watcher.refusals[scene.reader])
                 running.wait_for_lag(93, scene.kept, seconds=RECOVERY_SECONDS)
                 truth.commit(scene.kept, 60, through=other)
