@@ -19,12 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from adapter import settings_file
-from adapter.collector import Collectors
+from adapter.collector.threads import Collectors
 from adapter.errors import AdapterError, SettingsInvalid
-from adapter.metrics import Metrics
-from adapter.settings import Settings
-from adapter.store import Store
+from adapter.metrics.query import Metrics
+from adapter.metrics.store import Store
+from adapter.settings import file as settings_file
+from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.app import create_app, create_metrics_app
 from apiservice.auth.callers import ClusterCallers
@@ -36,7 +36,7 @@ from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, s
 from apiservice.tls.issuing import service_names
 
 if TYPE_CHECKING:
-    from adapter.history import History
+    from adapter.history.writer import History
 
 logger = logging.getLogger(__name__)
 
@@ -216,8 +216,8 @@ def _history(settings: Settings, telemetry: Telemetry) -> "History | None":
     """Only here is pyarrow loaded: without a history nobody pays for it."""
     if settings.history.location is None:
         return None
-    from adapter.history import History, writer_name  # noqa: PLC0415 - see above
-    from adapter.history_files import files_at  # noqa: PLC0415 - see above
+    from adapter.history.files import files_at  # noqa: PLC0415 - see above
+    from adapter.history.writer import History, writer_name  # noqa: PLC0415 - see above
 
     files = files_at(settings.history.location)
     return History(settings.history, files, HistoryTelemetry(telemetry.registry), time, writer_name())

@@ -5,9 +5,9 @@ import time
 from itertools import islice
 from pathlib import Path
 
-from adapter.history import FileNames
-from adapter.history_files import Folder
-from adapter.history_parquet import encoded
+from adapter.history.files import Folder
+from adapter.history.parquet import encoded
+from adapter.history.writer import FileNames
 from benchmarks.cycle_cost import WARM_UP
 from benchmarks.effort import Effort
 from benchmarks.rig import say

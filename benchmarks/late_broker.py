@@ -5,12 +5,12 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from adapter.choosing import Exactly
-from adapter.collector import Collectors
+from adapter.collector.threads import Collectors
 from adapter.errors import AdapterError
-from adapter.metrics import Metrics
-from adapter.settings import Settings
-from adapter.store import Store
+from adapter.metrics.query import Metrics
+from adapter.metrics.selection import Exactly
+from adapter.metrics.store import Store
+from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 from benchmarks.effort import Effort
 from benchmarks.rig import say

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from adapter import settings_file
-from adapter.settings import Settings
+from adapter.settings import file as settings_file
+from adapter.settings.models import Settings
 from apiservice import __main__ as command
 from apiservice import serving
 from apiservice.http.server import Listener, Work, serve

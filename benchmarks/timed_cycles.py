@@ -18,12 +18,12 @@ from pathlib import Path
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
-from adapter.collector import Collector
-from adapter.history import History
-from adapter.history_files import files_at
-from adapter.settings import History as HistorySettings
-from adapter.settings import Settings
-from adapter.store import Store
+from adapter.collector.threads import Collector
+from adapter.history.files import files_at
+from adapter.history.writer import History
+from adapter.metrics.store import Store
+from adapter.settings.models import History as HistorySettings
+from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.kafka_admin import admin
 from local.processes import RigError, start

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.history_rows import ISOLATIONS, STATES, Rows
-from adapter.history_rows import Numbers as Column
+from adapter.history.rows import ISOLATIONS, STATES, Rows
+from adapter.history.rows import Numbers as Column
 from local.plausible_world import MONDAY, Numbers, Rates
 
 PARTITIONS_OF_A_TOPIC = 10

@@ -10,8 +10,8 @@ from pathlib import PurePosixPath
 import yaml
 
 from adapter.errors import SettingsInvalid
-from adapter.settings import SERVED_NAMES
-from adapter.settings_file import parse
+from adapter.settings.file import parse
+from adapter.settings.models import SERVED_NAMES
 from apiservice.api_group import GROUP, VERSION
 from apiservice.tls.issuing import SECRET_NAME
 from local.shipped import KUSTOMIZATION, NAME, Rule, Shipped, at

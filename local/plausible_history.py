@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
-from adapter.history import FileNames
-from adapter.history_files import Folder
-from adapter.history_parquet import encoded
-from adapter.history_rows import ISOLATIONS, NULL, STATES, Rows
-from adapter.snapshot import State
+from adapter.history.files import Folder
+from adapter.history.parquet import encoded
+from adapter.history.rows import ISOLATIONS, NULL, STATES, Rows
+from adapter.history.writer import FileNames
+from adapter.lag.snapshot import State
 from local import large_day
 from local.plausible_world import MINUTE_SECONDS, MINUTES, MONDAY, NEW, OLD, Numbers, Read, at, week
 

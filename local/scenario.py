@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 from kubernetes.utils.quantity import parse_quantity
 
-from adapter.settings import MetricKind
+from adapter.settings.models import MetricKind
 from local.adapter import EXTERNAL_METRICS, items
 from local.broker import Kafka
 from local.control_plane import ControlPlane, Manifest

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.directory import Kind
-from adapter.folding import MetricValue
-from adapter.looking import LOOK_SECONDS
+from adapter.cluster.groups import Kind
+from adapter.collector.inventory import LOOK_SECONDS
+from adapter.metrics.aggregation import MetricValue
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka, Partition, Rig
 

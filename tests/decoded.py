@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.responses import Columns, commits_in, offsets_in
+from adapter.protocol.offset_responses import Columns, commits_in, offsets_in
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A Kafka cluster as literal data behind the interface of `adapter.brokers.Brokers`, and a cycle that reads it.
+"""A Kafka cluster as literal data behind the interface of `adapter.kafka.client.Brokers`, and a cycle that reads it.
 
 Brokers can be silent (a deadline passes), refuse the connection, or still be loading their groups. Every request is
 remembered as `(kind, node)`.
@@ -13,27 +13,23 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from adapter.answers import Answer, ClusterUnreachable, Failure
-from adapter.brokers import CALL_SECONDS, Brokers, Probe
-from adapter.calls import Calls
-from adapter.choosing import Requirement
-from adapter.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.cycle import Cycle, Outcome
-from adapter.directory import Description, Kind, Listing, Phase, Standing
-from adapter.metrics import Metrics, Reading
-from adapter.questions import EARLIEST, CommitQuestion, OffsetQuestion
-from adapter.responses import Columns
-from adapter.rows import Watching
-from adapter.sampling import Sample
-from adapter.settings import Settings
-from adapter.store import ClusterView, Store
-from adapter.topology import Topic, Topology
-from adapter.wire import (
-    COORDINATOR_LOADING,
-    NOT_COORDINATOR,
-    GroupShares,
-    SharedPartitions,
-)
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.cluster.groups import Description, Kind, Listing, Phase, Standing
+from adapter.cluster.topics import Topic, Topology
+from adapter.collector.cycle import Cycle, Outcome
+from adapter.history.sample import Sample
+from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
+from adapter.kafka.calls import Calls
+from adapter.kafka.client import CALL_SECONDS, Brokers, Probe
+from adapter.lag.rules import Watching
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import ClusterView, Store
+from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
+from adapter.protocol.group_responses import GroupShares, SharedPartitions
+from adapter.protocol.offset_responses import Columns
+from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
+from adapter.settings.models import Settings
 from tests import responses, samples
 from tests.samples import SteppedClock
 

@@ -11,10 +11,10 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
-from adapter.choosing import Requirement
 from adapter.errors import MetricUnknown
-from adapter.folding import MetricValue
-from adapter.metrics import Reading
+from adapter.metrics.aggregation import MetricValue
+from adapter.metrics.query import Reading
+from adapter.metrics.selection import Requirement
 from apiservice.app import ApiServer, create_app
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.http.health import Readiness

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from adapter.retention import LEDGER, Ledger
-from adapter.sampling import NOT_ASKED, Sample
-from adapter.snapshot import Cause, Layout, State, nothing_observed
+from adapter.history.retention import LEDGER, Ledger
+from adapter.history.sample import NOT_ASKED, Sample
+from adapter.lag.layout import Layout
+from adapter.lag.snapshot import Cause, State, nothing_observed
 from tests import samples
 
 SAMPLED = 1_795_003_000.0

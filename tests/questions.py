@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from adapter.folding import MetricValue
+from adapter.metrics.aggregation import MetricValue
 from tests.samples import Answers, Key, Row, row, view
 
 BILLING: dict[Key, Row] = {

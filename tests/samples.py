@@ -9,31 +9,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
-from adapter.choosing import Requirement
+from adapter.cluster.topics import Topic, Topology
+from adapter.cluster.unlisted_groups import NO_SILENCE, nothing_heard
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
 from adapter.errors import SettingsInvalid
-from adapter.lag import Treatment, values_of
-from adapter.metrics import Metrics, Reading
-from adapter.rows import Watching, treatment_of
-from adapter.settings import MetricKind, Settings
-from adapter.settings_file import parse
-from adapter.silence import NO_SILENCE, nothing_heard
-from adapter.snapshot import (
-    NEVER,
-    NO_CAUSE,
-    NO_COMMIT,
-    NOT_KNOWN,
-    Cause,
-    Causes,
-    Layout,
-    Observed,
-    Snapshot,
-    State,
-    empty_snapshot,
-    layout_of,
-    nothing_observed,
-)
-from adapter.store import ClusterView
-from adapter.topology import Topic, Topology
+from adapter.lag.layout import Layout, layout_of
+from adapter.lag.rules import Watching, treatment_of
+from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, empty_snapshot, nothing_observed
+from adapter.lag.values import Treatment, values_of
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import ClusterView
+from adapter.settings.file import parse
+from adapter.settings.models import MetricKind, Settings
 
 NOW = 1000.0
 EPOCH = 1_795_000_000.0

@@ -12,13 +12,14 @@ from functools import partial
 from typing import Self
 from unittest import mock
 
-from adapter import collector as collector_module
-from adapter.brokers import CALL_SECONDS, Brokers
-from adapter.collector import Collectors
+from adapter.clock import Clock
+from adapter.collector import threads as collector_module
+from adapter.collector.threads import Collectors
 from adapter.errors import AdapterError, ValueUnavailable
-from adapter.metrics import Clock, Metrics
-from adapter.settings import Settings
-from adapter.store import Store
+from adapter.kafka.client import CALL_SECONDS, Brokers
+from adapter.metrics.query import Metrics
+from adapter.metrics.store import Store
+from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 from tests.samples import wants
 

@@ -3,7 +3,7 @@
 import pytest
 
 from adapter.errors import ValueUnavailable
-from adapter.settings import Settings
+from adapter.settings.models import Settings
 from tests import samples
 from tests.fake_brokers import Kafka, Rig
 from tests.samples import wants

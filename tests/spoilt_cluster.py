@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from adapter.metrics import Clock
-from adapter.settings import Settings
-from adapter.settings_file import parse
+from adapter.clock import Clock
+from adapter.settings.file import parse
+from adapter.settings.models import Settings
 from tests.fake_brokers import Kafka
 from tests.served import Served, hurried, served
 from tests.wire_fake import WireFake, wire_fake

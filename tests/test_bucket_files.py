@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import fs
 
-from adapter import buckets
+from adapter.history import buckets
 from adapter.location import Bucket
 from spark.errors import Unreachable, Unusable, is_of_system
 from spark.storage import bucket as module

@@ -3,9 +3,9 @@
 import time
 from threading import Condition, Thread
 
-from adapter.answers import Answer, Failure
-from adapter.brokers import Brokers
-from adapter.calls import Calls
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.calls import Calls
+from adapter.kafka.client import Brokers
 from tests import samples
 
 TOGETHER = 0.05

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from adapter import collector as collector_module
-from adapter.answers import Answer, Failure
-from adapter.collector import Collector, Collectors
-from adapter.settings import Cluster, Settings
-from adapter.silence import NO_SILENCE
-from adapter.store import Store
+from adapter.cluster.topics import Topology
+from adapter.cluster.unlisted_groups import NO_SILENCE
+from adapter.collector import threads as collector_module
+from adapter.collector.threads import Collector, Collectors
+from adapter.kafka.answers import Answer, Failure
+from adapter.metrics.store import Store
+from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
-from adapter.topology import Topology
 from tests import samples
 from tests.fake_brokers import FakeBrokers, Kafka
 from tests.samples import SteppedClock
@@ -134,11 +134,11 @@ def test_a_round_that_fails_in_a_way_nobody_thought_of_is_logged_and_the_next_on
 
 def test_failures_are_counted_by_cause_and_told_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
     watched.kafka.refusing = {2}
-    caplog.set_level(logging.INFO, "adapter.collector")
+    caplog.set_level(logging.INFO, "adapter.collector.threads")
     collect(watched, lambda: watched.store.version >= 2)
 
     assert (watched.shown("broker_errors_total", "refused") or 0) >= 2
-    lines = [record.getMessage() for record in caplog.records if record.name == "adapter.collector"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "adapter.collector.threads"]
     assert lines == [
         "cluster main: 1 of 2 partitions of groups read, partial: broker 2 at kafka-2:9092 refuses the connection"
     ]

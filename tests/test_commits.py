@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from adapter.answers import Failure
-from adapter.commits import CommitRound, Commits
-from adapter.directory import Directory
-from adapter.liveness import Liveness
-from adapter.settings import Settings
-from adapter.snapshot import State
+from adapter.cluster.groups import Directory
+from adapter.collector.commits import CommitRound, Commits
+from adapter.kafka.answers import Failure
+from adapter.kafka.liveness import Liveness
+from adapter.lag.snapshot import State
+from adapter.settings.models import Settings
 from tests import samples
 from tests.fake_brokers import NOBODY, FakeBrokers, Kafka
 from tests.samples import SteppedClock

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from adapter.history_contract import Type
+from adapter.history.contract import Type
 from spark.cli import app
 from spark.errors import Unusable
 from spark.pipeline.batches import DEFAULT_LIMITS, Limits

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from adapter import buckets
+from adapter.history import buckets
 from spark.cli import app
 from spark.pipeline.compact import Outcome, compact
 from spark.report.build import report, requested

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.coordinators import (
+from adapter.cluster.coordinators import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
     Heard,
@@ -15,9 +15,9 @@ from adapter.coordinators import (
     partition_of,
     share_state_keepers,
 )
-from adapter.directory import Listing
-from adapter.snapshot import NEVER
-from adapter.topology import Topic, Topology
+from adapter.cluster.groups import Listing
+from adapter.cluster.topics import Topic, Topology
+from adapter.columns import NEVER
 
 # From `String.hashCode` and `org.apache.kafka.common.utils.Utils.abs` of kafka-clients 4.3.1 on Java 17.
 BY_JAVA = {

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from adapter.directory import Kind
+from adapter.cluster.groups import Kind
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka, Rig

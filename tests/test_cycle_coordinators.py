@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from adapter.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests import samples
 from tests.fake_brokers import NOBODY, Kafka, Rig

@@ -2,10 +2,10 @@
 
 import pytest
 
-from adapter.directory import Kind
+from adapter.cluster.groups import Kind
 from adapter.errors import NothingChosen, ValueUnavailable
-from adapter.settings import Settings
-from adapter.snapshot import State
+from adapter.lag.snapshot import State
+from adapter.settings.models import Settings
 from tests import samples
 from tests.fake_brokers import Kafka, Rig
 from tests.samples import wants

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.cycle import TOGETHER_SECONDS
-from adapter.directory import Kind
+from adapter.cluster.groups import Kind
+from adapter.collector.cycle import TOGETHER_SECONDS
 from adapter.errors import NothingChosen, ValueUnavailable
-from adapter.lag import MOST_SECONDS_APART, TOO_FAR_APART
-from adapter.snapshot import State
+from adapter.lag.snapshot import State
+from adapter.lag.states import MOST_SECONDS_APART, TOO_FAR_APART
 from tests import samples
 from tests.fake_brokers import NOBODY, Exchange, Kafka, Rig
 from tests.samples import NOW

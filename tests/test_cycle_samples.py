@@ -1,7 +1,8 @@
 """What a cycle hands over to be kept: its observations as they were, whatever is served in their place."""
 
-from adapter.sampling import NOT_ASKED, Sample
-from adapter.snapshot import NEVER, State
+from adapter.columns import NEVER
+from adapter.history.sample import NOT_ASKED, Sample
+from adapter.lag.snapshot import State
 from tests import samples
 from tests.fake_brokers import Rig
 from tests.samples import EPOCH, NOW

@@ -2,9 +2,9 @@
 
 import pytest
 
-from adapter.directory import Kind
+from adapter.cluster.groups import Kind
 from adapter.errors import NothingChosen
-from adapter.settings import Settings
+from adapter.settings.models import Settings
 from tests import samples
 from tests.fake_brokers import Kafka
 from tests.samples import wants

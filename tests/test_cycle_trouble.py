@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.snapshot import State
+from adapter.lag.snapshot import State
 from tests import samples
 from tests.fake_brokers import Kafka, Rig
 from tests.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, SILENT_2, kafka, refusal, running

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.directory import Directory, Kind, Listing, Phase, Standing, asked_at, with_coordinators, with_listings
+from adapter.cluster.groups import Directory, Kind, Listing, Phase, Standing, asked_at, with_coordinators, with_listings
 
 BROKERS = (1, 2, 3)
 EMPTY = Listing(frozenset(), loading=False)

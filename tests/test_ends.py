@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from adapter.ends import Ends, EndTable
-from adapter.liveness import Liveness
-from adapter.settings import Isolation
-from adapter.snapshot import NEVER, NOT_KNOWN, Causes, Flags, Layout, State, layout_of
-from adapter.topology import Topology
+from adapter.cluster.topics import Topology
+from adapter.collector.log_offsets import Ends, EndTable
+from adapter.columns import NEVER, NOT_KNOWN, Flags
+from adapter.kafka.liveness import Liveness
+from adapter.lag.layout import Layout, layout_of
+from adapter.lag.snapshot import Causes, State
+from adapter.settings.models import Isolation
 from tests import samples
 from tests.fake_brokers import FakeBrokers, Kafka
 from tests.samples import SteppedClock

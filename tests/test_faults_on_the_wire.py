@@ -5,10 +5,10 @@ import struct
 
 import pytest
 
-from adapter.answers import Answer, Failure
-from adapter.brokers import Brokers
-from adapter.frames import RawResponse
-from adapter.kafka_connections import LARGEST_FRAME_BYTES
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.client import Brokers
+from adapter.kafka.connections import LARGEST_FRAME_BYTES
+from adapter.protocol.offset_requests import RawResponse
 from tests import samples
 from tests.served import Watcher
 from tests.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting

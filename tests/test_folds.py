@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adapter.errors import NothingChosen, ValueUnavailable
-from adapter.snapshot import State
+from adapter.lag.snapshot import State
 from tests import samples
 from tests.questions import answers, items
 from tests.samples import NEVER_READ, NOW, Key, Row, row

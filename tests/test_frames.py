@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
 
-from adapter import frames
-from adapter.frames import RawRequest
-from adapter.responses import commits_in, offsets_in
-from adapter.wire import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from adapter.protocol import offset_requests
+from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from adapter.protocol.offset_requests import RawRequest
+from adapter.protocol.offset_responses import commits_in, offsets_in
 from tests import responses
 from tests.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
@@ -80,7 +80,7 @@ def test_a_request_for_commits_is_the_library_s_to_the_byte(groups: list[str]) -
         groups=[part(group_id=name, topics=None) for name in groups], require_stable=False, version=8
     )
 
-    assert framed(frames.offset_fetch(groups)) == framed(expected)
+    assert framed(offset_requests.offset_fetch(groups)) == framed(expected)
 
 
 @given(st.dictionaries(names, partitions, max_size=5), st.sampled_from([-1, -2]), st.booleans())
@@ -103,7 +103,7 @@ def test_a_request_for_offsets_is_the_library_s_to_the_byte(
         version=7,
     )
 
-    assert framed(frames.list_offsets(topics, timestamp, committed_only=committed_only)) == framed(expected)
+    assert framed(offset_requests.list_offsets(topics, timestamp, committed_only=committed_only)) == framed(expected)
 
 
 @given(commit_responses)
@@ -159,7 +159,7 @@ def test_arbitrary_bytes_are_an_answer_or_malformed(body: bytes) -> None:
 
 @pytest.mark.parametrize("count", [2**28, 2**31 - 1])
 def test_a_count_larger_than_the_response_asks_for_no_memory(count: int) -> None:
-    body = struct.pack(">i", 0) + frames._varint(count) + b"\0" * 100
+    body = struct.pack(">i", 0) + offset_requests._varint(count) + b"\0" * 100
 
     with pytest.raises(MalformedResponse):
         commits_in_bytes(body)

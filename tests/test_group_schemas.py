@@ -1,8 +1,7 @@
 """Our own forms of requests that the library does not have: bytes as brokers write them, made by hand."""
 
-from adapter import wire
-from adapter.directory import Description, Kind
-from adapter.kafka_messages import (
+from adapter.cluster.groups import Description, Kind
+from adapter.kafka.describe_messages import (
     ConsumerGroupDescribeRequest,
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
@@ -11,6 +10,7 @@ from adapter.kafka_messages import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from adapter.protocol import group_responses
 
 NO_TAGS = b"\0"
 NULL = b"\0"
@@ -48,7 +48,7 @@ def share_group(*partitions: bytes) -> bytes:
 
 def test_newer_brokers_count_what_a_share_group_has_not_done() -> None:
     body = response(share_group(share_partition(0, 10, 7), share_partition(1, -1, -1)))
-    told = wire.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=1))
+    told = group_responses.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=1))
 
     orders = told["workers"].topics["orders"]
     assert (orders.partition.tolist(), orders.start.tolist(), orders.lag.tolist()) == ([0, 1], [10, -1], [7, -1])
@@ -56,7 +56,7 @@ def test_newer_brokers_count_what_a_share_group_has_not_done() -> None:
 
 def test_older_brokers_do_not() -> None:
     body = response(share_group(share_partition(0, 10)))
-    told = wire.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=0))
+    told = group_responses.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=0))
 
     orders = told["workers"].topics["orders"]
     assert (orders.partition.tolist(), orders.start.tolist(), orders.lag.tolist()) == ([0], [10], [-1])
@@ -74,7 +74,7 @@ def test_a_share_group_is_described_with_what_its_members_subscribe_to() -> None
     member += several(text("orders"), text("refunds")) + assigned + NO_TAGS
     body = response(described_group("workers", "Stable", text("simple"), several(member)))
 
-    told = wire.descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
+    told = group_responses.descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
     assert told == {"workers": Description(1, True, frozenset({"orders", "refunds"}))}
 
 
@@ -97,7 +97,7 @@ def test_a_streams_group_is_described_with_what_its_topology_reads() -> None:
     member += endpoint + several(tag) + several(position) + several(position) + tasks + tasks + b"\0" + NO_TAGS
     body = response(described_group("app", "Stable", topology, several(member)))
 
-    told = wire.descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
+    told = group_responses.descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
     assert told == {"app": Description(1, True, frozenset({"orders", "by-key"}))}
 
 
@@ -105,7 +105,9 @@ def test_a_streams_group_without_a_topology_is_described_without_topics() -> Non
     unknown, unresolved = b"\xff", b"\1" + number(1, 4) + NULL + NO_TAGS
     groups = (described_group(name, "Stable", told, several()) for name, told in (("a", unknown), ("b", unresolved)))
 
-    told = wire.descriptions_in(StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS)
+    told = group_responses.descriptions_in(
+        StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS
+    )
     assert told == {"a": Description(0, True), "b": Description(0, True)}
 
 

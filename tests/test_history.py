@@ -7,11 +7,11 @@ import threading
 import pyarrow as pa
 import pytest
 
-from adapter import history as module
-from adapter.history import FileNames, History, stamp_text, writer_name
-from adapter.history_rows import Rows
-from adapter.history_trouble import HistoryUnwritable
-from adapter.snapshot import NO_LAYOUT
+from adapter.history import writer as module
+from adapter.history.errors import HistoryUnwritable
+from adapter.history.rows import Rows
+from adapter.history.writer import FileNames, History, stamp_text, writer_name
+from adapter.lag.layout import NO_LAYOUT
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.processes import wait_until
 from tests import samples

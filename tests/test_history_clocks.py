@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.history import History
-from adapter.history_trouble import HistoryUnwritable
-from adapter.retention import LEDGER
+from adapter.history.errors import HistoryUnwritable
+from adapter.history.retention import LEDGER
+from adapter.history.writer import History
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from tests import samples
 from tests.histories import FakeFiles, read_back, sample

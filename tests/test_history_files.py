@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from adapter import buckets
-from adapter import history_files as module
-from adapter.history_files import BucketFolder, Folder, files_at
-from adapter.history_parquet import encoded
-from adapter.history_rows import rows_of
-from adapter.history_trouble import HistoryUnwritable
+from adapter.history import buckets
+from adapter.history import files as module
+from adapter.history.errors import HistoryUnwritable
+from adapter.history.files import BucketFolder, Folder, files_at
+from adapter.history.parquet import encoded
+from adapter.history.rows import rows_of
 from adapter.location import Bucket
 from tests.fake_store import FakeStore
 from tests.histories import sample
@@ -231,7 +231,7 @@ def test_a_writer_that_is_killed_leaves_only_what_readers_do_not_see(tmp_path: P
     script = (
         "import os, sys, signal, pyarrow as pa\n"
         "from pathlib import Path\n"
-        "from adapter.history_files import Folder\n"
+        "from adapter.history.files import Folder\n"
         "os.fsync = lambda descriptor: os.kill(os.getpid(), signal.SIGKILL)\n"
         "Path(sys.argv[1], sys.argv[2]).parent.mkdir(parents=True)\n"
         "Folder(Path(sys.argv[1])).write(sys.argv[2], pa.py_buffer(b'PAR1' * 1000))\n"

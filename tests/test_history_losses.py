@@ -7,8 +7,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.history_buffer import Buffer
-from adapter.history_trouble import HistoryUnwritable
+from adapter.history.buffer import Buffer
+from adapter.history.errors import HistoryUnwritable
 from tests.histories import SAMPLED, read_back, sample
 from tests.test_history import FULL, Rig
 

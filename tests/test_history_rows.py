@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from adapter.history_contract import SAMPLES, VERSION_KEY
-from adapter.history_parquet import ROW_GROUP, SCHEMA, encoded
-from adapter.history_rows import STATES, by_hour, rows_of
-from adapter.sampling import Sample
-from adapter.snapshot import NEVER, NO_LAYOUT, State, layout_of
+from adapter.columns import NEVER
+from adapter.history.contract import SAMPLES, VERSION_KEY
+from adapter.history.parquet import ROW_GROUP, SCHEMA, encoded
+from adapter.history.rows import STATES, by_hour, rows_of
+from adapter.history.sample import Sample
+from adapter.lag.layout import NO_LAYOUT, layout_of
+from adapter.lag.snapshot import State
 from tests import samples
 from tests.histories import SAMPLED, TO_EPOCH, observing, read_back, sample
 
@@ -84,8 +86,8 @@ def test_no_other_library_is_loaded_to_write_a_file() -> None:
     """pyarrow is eager for pandas, whose import takes longer than the end of the process may."""
     code = (
         "import sys\n"
-        "from adapter.history_parquet import encoded\n"
-        "from adapter.history_rows import rows_of\n"
+        "from adapter.history.parquet import encoded\n"
+        "from adapter.history.rows import rows_of\n"
         "from tests.histories import sample\n"
         "assert encoded(rows_of([sample(), sample(at=1_795_003_010.0)])).size\n"
         "sys.exit('pandas' in sys.modules)\n"

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.settings_file import parse
+from adapter.settings.file import parse
 from apiservice.metrics_api.label_selector import parse as parse_selector
 from spark.advice.hpa import advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value, quoted

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.lag import Treatment, settled, values_of, without_steps_backward
-from adapter.snapshot import NEVER, NO_CAUSE, NO_COMMIT, NOT_KNOWN, Cause, Observed, Snapshot, State, empty_snapshot
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
+from adapter.lag.snapshot import NO_CAUSE, Cause, Observed, Snapshot, State, empty_snapshot
+from adapter.lag.states import settled, without_steps_backward
+from adapter.lag.values import Treatment, values_of
 from tests import samples
 from tests.samples import NEVER_READ, NOW, Row, row
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from adapter.history import FileNames
-from adapter.history_files import Folder
-from adapter.history_parquet import encoded
-from adapter.history_rows import Rows
+from adapter.history.files import Folder
+from adapter.history.parquet import encoded
+from adapter.history.rows import Rows
+from adapter.history.writer import FileNames
 from local.large_day import flushes, shuffled_flushes
 from spark.pipeline.batches import Limits
 from tests.compacting import compacted

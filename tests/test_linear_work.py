@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.answers import ClusterUnreachable, Failure
-from adapter.directory import Directory, Kind, with_coordinators
+from adapter.cluster.groups import Directory, Kind, with_coordinators
 from adapter.errors import AdapterError
-from adapter.responses import Reader
-from adapter.rows import still_committed, treatment_of
-from adapter.settings import Settings
+from adapter.kafka.answers import ClusterUnreachable, Failure
+from adapter.lag.rules import still_committed, treatment_of
+from adapter.protocol.reader import Reader
+from adapter.settings.models import Settings
 from tests import samples
 from tests.counting import Name, is_linear, work
 from tests.fake_brokers import NOBODY, Kafka, Rig

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 
 from adapter.errors import ValueUnavailable
-from adapter.folding import MetricValue
-from adapter.store import ClusterView, silent_view
+from adapter.metrics.aggregation import MetricValue
+from adapter.metrics.store import ClusterView, silent_view
 from tests import samples
 from tests.questions import BILLING, SHIPPING, SILENCE, answers, items
 from tests.samples import NEVER_READ, Answers, row, view, wants, without

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from adapter.answers import Answer, Failure
-from adapter.liveness import DISTRUST_SECONDS, Liveness
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.liveness import DISTRUST_SECONDS, Liveness
 from tests.samples import NOW, SteppedClock
 
 SILENCE = Failure("timed_out", "broker 2 at kafka-2:9092 does not answer")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.settings import Settings
+from adapter.settings.models import Settings
 from tests.served import Served, hurried, served
 from tests.spoilt_cluster import CALL_SECONDS, fake, nothing_unforeseen, settings
 from tests.wire_fake import LIST_OFFSETS, OFFSET_FETCH, Spoilt, WireFake

@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 import pytest
 
-from adapter.directory import Directory, Kind, Phase, Standing
-from adapter.liveness import Liveness
-from adapter.members import GROUPS_PER_REQUEST, Members
+from adapter.cluster.groups import Directory, Kind, Phase, Standing
+from adapter.collector.members import GROUPS_PER_REQUEST, Members
+from adapter.kafka.liveness import Liveness
 from tests.fake_brokers import FakeBrokers, Kafka
 from tests.samples import NOW, SteppedClock
 

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-from adapter import frames
-from adapter.metadata import Descriptions, topology_in
-from adapter.topology import Topic, Topology
-from adapter.wire import TOPIC_NOT_AUTHORIZED, MalformedResponse
+from adapter.cluster.topics import Topic, Topology
+from adapter.protocol import offset_requests
+from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
+from adapter.protocol.metadata_response import Descriptions, topology_in
 
-VERSION = frames.METADATA_VERSION
+VERSION = offset_requests.METADATA_VERSION
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
 _Broker = MetadataResponse.MetadataResponseBroker
@@ -142,7 +142,7 @@ def test_a_request_is_the_library_s_to_the_byte(topics: list[str] | None) -> Non
     expected = MetadataRequest(
         topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False, version=VERSION
     )
-    request = frames.metadata(topics)
+    request = offset_requests.metadata(topics)
     for one in (request, expected):
         one.with_header(correlation_id=7, client_id="someone")
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from adapter.choosing import Requirement
+from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
-from adapter.metrics import Metrics
-from adapter.silence import NO_SILENCE
-from adapter.snapshot import State
-from adapter.store import Store, silent_view
+from adapter.lag.snapshot import State
+from adapter.metrics.query import Metrics
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import Store, silent_view
 from tests import samples
 from tests.questions import BILLING, SHIPPING, SILENCE, TO_FOLD, answers, items
 from tests.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, SteppedClock, row, view, wants, without

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeGroupsResponse, ListGroupsResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from adapter import wire
-from adapter.directory import Kind
-from adapter.frames import METADATA_VERSION
-from adapter.metadata import topology_in
-from adapter.responses import Columns, commits_in, offsets_in
-from adapter.snapshot import LARGEST_OFFSET, is_offset
-from adapter.wire import MalformedResponse
+from adapter.cluster.groups import Kind
+from adapter.columns import LARGEST_OFFSET, is_offset
+from adapter.protocol import group_responses
+from adapter.protocol.codes import MalformedResponse
+from adapter.protocol.metadata_response import topology_in
+from adapter.protocol.offset_requests import METADATA_VERSION
+from adapter.protocol.offset_responses import Columns, commits_in, offsets_in
 from tests.test_frames import commit_responses, offset_responses
 
 _Topic = MetadataResponse.MetadataResponseTopic
@@ -170,7 +170,7 @@ def test_changed_metadata(how: Changes) -> None:
 
 @given(changes)
 def test_changed_listings(how: Changes) -> None:
-    found = value_or_malformed(by_library(LISTING, wire.listing_in), changed(bytes(LISTING.encode()), how))
+    found = value_or_malformed(by_library(LISTING, group_responses.listing_in), changed(bytes(LISTING.encode()), how))
 
     assert found is None or all(isinstance(group, str) for group in found.groups)
 
@@ -178,7 +178,7 @@ def test_changed_listings(how: Changes) -> None:
 @given(changes)
 def test_changed_descriptions(how: Changes) -> None:
     value_or_malformed(
-        by_library(DESCRIPTION, lambda one: wire.descriptions_in(one, Kind.CLASSIC)),
+        by_library(DESCRIPTION, lambda one: group_responses.descriptions_in(one, Kind.CLASSIC)),
         changed(bytes(DESCRIPTION.encode()), how),
     )
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import compute as pc
 from pyarrow import dataset
 
-from adapter.history_contract import SAMPLES
+from adapter.history.contract import SAMPLES
 from local import large_day, plausible_world, report_demo
 from local.plausible_history import SEED, WRITERS, write_large_day, write_week
 from local.plausible_world import at, moment

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from adapter.history_contract import SAMPLES
+from adapter.history.contract import SAMPLES
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import File
 from spark.tables.sample_files import Skipped, Sound, examined, writer_of

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adapter.residue import RESIDUE_SECONDS
-from adapter.settings import Settings
+from adapter.lag.transaction_markers import RESIDUE_SECONDS
+from adapter.settings.models import Settings
 from tests import samples
 from tests.fake_brokers import Kafka, Rig
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adapter.rows import Absences, Watching, isolation_of, still_committed, treatment_of
-from adapter.settings import Isolation
+from adapter.lag.rules import Absences, Watching, isolation_of, still_committed, treatment_of
+from adapter.settings.models import Isolation
 from tests import samples
 
 RULES = [

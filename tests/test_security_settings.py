@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from adapter.answers import ClusterUnreachable
-from adapter.brokers import Brokers
+from adapter.kafka.answers import ClusterUnreachable
+from adapter.kafka.client import Brokers
 from tests import samples
 from tests.authorities import Authority
 from tests.samples import settings_problems

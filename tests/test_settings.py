@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from adapter.location import FORMS
-from adapter.settings import Protocol
+from adapter.settings.models import Protocol
 from tests import samples
 from tests.samples import settings_problems
 

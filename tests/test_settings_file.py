@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from adapter.errors import SettingsInvalid
-from adapter.settings import Isolation, MetricKind
-from adapter.settings_file import from_bootstrap_servers, load
+from adapter.settings.file import from_bootstrap_servers, load
+from adapter.settings.models import Isolation, MetricKind
 
 WHOLE_FILE = """
 clusters:

@@ -5,15 +5,24 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from adapter.answers import Failure
-from adapter.coordinators import SHARE_STATE_TOPIC
-from adapter.directory import Directory, Kind, Phase, Standing
-from adapter.liveness import Liveness
-from adapter.rows import Watching
-from adapter.shares import END_NOT_KNOWN, NOT_REPORTED, UNREADABLE, ShareAnswer, ShareRound, Shares, with_shares
-from adapter.snapshot import Cause, Causes, Observed, State, layout_of, nothing_observed
-from adapter.topology import Topic, Topology
-from adapter.wire import SharedPartitions
+from adapter.cluster.coordinators import SHARE_STATE_TOPIC
+from adapter.cluster.groups import Directory, Kind, Phase, Standing
+from adapter.cluster.topics import Topic, Topology
+from adapter.collector.share_groups import (
+    END_NOT_KNOWN,
+    NOT_REPORTED,
+    UNREADABLE,
+    ShareAnswer,
+    ShareRound,
+    Shares,
+    with_shares,
+)
+from adapter.kafka.answers import Failure
+from adapter.kafka.liveness import Liveness
+from adapter.lag.layout import layout_of
+from adapter.lag.rules import Watching
+from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
+from adapter.protocol.group_responses import SharedPartitions
 from tests import samples
 from tests.fake_brokers import FakeBrokers, Kafka
 from tests.samples import SteppedClock

@@ -5,7 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.snapshot import NEVER, NO_CAUSE, Cause, Causes, Layout, State, layout_of, moved_to
+from adapter.columns import NEVER
+from adapter.lag.layout import Layout, layout_of
+from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, State, moved_to
 from tests import samples
 from tests.samples import row
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from kafka.protocol.metadata import MetadataResponse
 
-from adapter import frames
-from adapter.frames import RawRequest
-from adapter.metadata import topology_in
-from adapter.wire import NOT_COORDINATOR
+from adapter.protocol import offset_requests
+from adapter.protocol.codes import NOT_COORDINATOR
+from adapter.protocol.metadata_response import topology_in
+from adapter.protocol.offset_requests import RawRequest
 from benchmarks.stored_answers import NOT_LEADER, StoredAnswers, stored
 from benchmarks.stored_cluster import (
     FIRST_OFFSET,
@@ -40,7 +40,7 @@ def sent(request: RawRequest, correlation_id: int = 1) -> bytes:
 
 
 def commits(node: int, groups: list[str]) -> dict[str, GroupCommits]:
-    return commits_in_bytes(answers(node).answer(sent(frames.offset_fetch(groups)))[HEAD:])
+    return commits_in_bytes(answers(node).answer(sent(offset_requests.offset_fetch(groups)))[HEAD:])
 
 
 def test_a_node_gives_the_commits_of_the_groups_it_coordinates_and_refuses_the_others() -> None:
@@ -54,7 +54,7 @@ def test_a_node_gives_the_commits_of_the_groups_it_coordinates_and_refuses_the_o
 
 
 def test_a_node_gives_the_ends_of_the_partitions_it_leads_and_refuses_the_others() -> None:
-    asked = frames.list_offsets({"shop-topic-000": [0, 1, 2, 3]}, -1, committed_only=False)
+    asked = offset_requests.list_offsets({"shop-topic-000": [0, 1, 2, 3]}, -1, committed_only=False)
     (offsets,) = offsets_in_bytes(answers(1).answer(sent(asked))[HEAD:]).values()
 
     leads = [CLUSTER.leader("shop-topic-000", index) == 1 for index in range(4)]
@@ -73,8 +73,8 @@ def test_a_node_refuses_groups_or_topics_after_a_few_answers_to_the_same_request
     index = next(index for index in range(3) if CLUSTER.leader("billing-topic-000", index) == 1)
 
     def errors() -> tuple[int, int]:
-        commits = node.answer(sent(frames.offset_fetch(["billing"])))
-        asked = frames.list_offsets({"billing-topic-000": [index]}, -1, committed_only=False)
+        commits = node.answer(sent(offset_requests.offset_fetch(["billing"])))
+        asked = offset_requests.list_offsets({"billing-topic-000": [index]}, -1, committed_only=False)
         (ends,) = offsets_in_bytes(node.answer(sent(asked))[HEAD:]).values()
         return commits_in_bytes(commits[HEAD:])["billing"].error, int(ends.error[0])
 
@@ -94,7 +94,7 @@ def test_the_same_question_is_answered_with_newer_numbers_and_its_own_correlatio
 ) -> None:
     node, now = answers(2), 1.0
     monkeypatch.setattr("time.monotonic", lambda: now)
-    asked = frames.offset_fetch(["shop"])
+    asked = offset_requests.offset_fetch(["shop"])
     first = node.answer(sent(asked, correlation_id=5))
     now = 3.0
     second = node.answer(sent(asked, correlation_id=6))
@@ -105,14 +105,14 @@ def test_the_same_question_is_answered_with_newer_numbers_and_its_own_correlatio
 
 
 def test_log_starts_stand_still() -> None:
-    asked = frames.list_offsets({"shop-topic-000": [1, 3]}, -2, committed_only=False)
+    asked = offset_requests.list_offsets({"shop-topic-000": [1, 3]}, -2, committed_only=False)
     found = [offsets_in_bytes(answers(n).answer(sent(asked))[HEAD:])["shop-topic-000"] for n in (1, 2)]
 
     assert sorted(each.offset.tolist() for each in found) == [[-1, -1], [0, 0]]
 
 
 def test_metadata_names_every_leader() -> None:
-    topology = topology_in(answers(1).answer(sent(frames.metadata(None)))[HEAD:])
+    topology = topology_in(answers(1).answer(sent(offset_requests.metadata(None)))[HEAD:])
 
     assert topology.brokers == {1: "127.0.0.1:9001", 2: "127.0.0.1:9002"}
     assert {name: len(topic.leaders) for name, topic in topology.topics.items()} == {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from adapter.takeovers import TAKEOVER_SECONDS, Takeovers
+from adapter.collector.takeovers import TAKEOVER_SECONDS, Takeovers
 
 GROUPS = ("audit", "billing", "etl")
 CODES = {group: code for code, group in enumerate(GROUPS)}

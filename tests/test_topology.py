@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adapter.topology import Topic, Topology, updated, wants_another_look, without_epochs
+from adapter.cluster.topics import Topic, Topology, updated, wants_another_look, without_epochs
 from tests import samples
 
 BOTH = samples.topology({"orders": [1, 2], "refunds": [1]})

@@ -6,8 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from adapter.directory import Description, Kind, Phase, Standing
-from adapter.wire import MalformedResponse, descriptions_in, listing_in, shares_in
+from adapter.cluster.groups import Description, Kind, Phase, Standing
+from adapter.protocol.codes import MalformedResponse
+from adapter.protocol.group_responses import descriptions_in, listing_in, shares_in
 
 
 def subscription(*topics: str) -> bytes:

@@ -19,8 +19,8 @@ from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
 from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
 
-from adapter.questions import EARLIEST
-from adapter.wire import COORDINATOR_LOADING, NO_ERROR, NOT_COORDINATOR
+from adapter.protocol.codes import COORDINATOR_LOADING, NO_ERROR, NOT_COORDINATOR
+from adapter.protocol.prepared_requests import EARLIEST
 from tests.fake_brokers import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, Kafka
 
 LIST_OFFSETS, METADATA, OFFSET_FETCH, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 16, 18

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Type
+from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Type
 
 START = datetime(2026, 11, 20, 6, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from json.encoder import encode_basestring
 
-from adapter.folding import MetricValue
+from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import GROUP, VERSION
 from apiservice.http.replies import encoded
 

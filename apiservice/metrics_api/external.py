@@ -12,8 +12,8 @@ from typing import NamedTuple, Protocol
 from cachetools import LRUCache
 from fastapi import Response
 
-from adapter.choosing import Requirement
-from adapter.metrics import Reading
+from adapter.metrics.query import Reading
+from adapter.metrics.selection import Requirement
 from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
 from apiservice.http.negotiation import accept_and_agent, accepts_json, is_for_people
@@ -35,7 +35,7 @@ _MOST_AT_ONCE = 1000
 
 
 class MetricSource(Protocol):
-    """Where the numbers come from: `adapter.metrics.Metrics`."""
+    """Where the numbers come from: `adapter.metrics.query.Metrics`."""
 
     @property
     def names(self) -> tuple[str, ...]: ...

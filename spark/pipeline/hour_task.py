@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
-from adapter.history_contract import SAMPLES
+from adapter.history.contract import SAMPLES
 from spark.engine.tasks import attempt
 from spark.errors import SampleFilesDamaged
 from spark.rules.deltas import Hour, carried_of, deltas_of, hour_of, last_known_of

@@ -10,8 +10,8 @@ from datetime import timedelta
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.arrow_arrays import empty_table, flags_of
-from adapter.history_contract import Column
+from adapter.history.arrow import empty_table, flags_of
+from adapter.history.contract import Column
 from spark.errors import Unusable
 from spark.report.wanted import Wanted
 from spark.storage.protocol import Files, each_of

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history_contract import Type
+from adapter.history.contract import Type
 from spark.errors import Unusable
 from spark.rules.lag_statistics import statistics_of
 from spark.rules.topic_samples import COLUMNS, Names, Topics

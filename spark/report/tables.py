@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from adapter.arrow_arrays import empty_table
-from adapter.history_contract import Column
+from adapter.history.arrow import empty_table
+from adapter.history.contract import Column
 from spark.engine.tasks import run
 from spark.figures.model import NUMBERS
 from spark.report.rows_task import Reading, rows_in

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from adapter.history_contract import Column
+from adapter.history.contract import Column
 from spark.tables.columns import Rows, Values
 
 TEXT_BYTES = 8

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.history_contract import Column
+from adapter.history.contract import Column
 from spark.rules.totals import counts, greatest, least, seconds_of, sums
 from spark.tables.columns import UNKNOWN, Ints, Rows, Values, aligned_texts, begins_of, joined, none_of, numbered
 from spark.tables.contract import DAILY, HOUR_MICROS, HOURLY, NAMES

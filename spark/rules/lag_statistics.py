@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import pyarrow as pa
 
-from adapter.arrow_arrays import array_of
+from adapter.history.arrow import array_of
 from spark.rules.commit_jumps import CommitJumps
 from spark.rules.episodes import Episodes
 from spark.rules.lag_figures import LagFigures

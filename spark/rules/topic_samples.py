@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from adapter.arrow_arrays import array_of
+from adapter.history.arrow import array_of
 from spark.tables.columns import Flags, Ints, Rows, Values, begins_of
 from spark.tables.contract import HOUR_MICROS, NAMES, TOTALS
 

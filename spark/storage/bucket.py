@@ -14,8 +14,8 @@ from typing import BinaryIO
 import pyarrow as pa
 from pyarrow import fs
 
-from adapter.buckets import opened
-from adapter.history_trouble import HistoryUnwritable, translated
+from adapter.history.buckets import opened
+from adapter.history.errors import HistoryUnwritable, translated
 from adapter.location import Bucket
 from spark.errors import Unreachable, Unusable
 from spark.storage.protocol import FOOTER_BYTES, File, in_order, is_below_hidden, is_hidden

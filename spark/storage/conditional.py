@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from obstore.store import AzureStore, GCSStore, S3Store
 from pyarrow import fs
 
-from adapter.buckets import CONNECT_SECONDS, REQUEST_SECONDS, azure_keys, s3_endpoint
+from adapter.history.buckets import CONNECT_SECONDS, REQUEST_SECONDS, azure_keys, s3_endpoint
 from adapter.location import Bucket
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from adapter.arrow_arrays import array_of, flags_of
-from adapter.history_contract import Column, Type
+from adapter.history.arrow import array_of, flags_of
+from adapter.history.contract import Column, Type
 
 Values = NDArray[Any]
 Ints = NDArray[np.int64]

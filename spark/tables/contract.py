@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from adapter.history_contract import SAMPLES, Column, Type
+from adapter.history.contract import SAMPLES, Column, Type
 
 DELTAS = (
     *SAMPLES,

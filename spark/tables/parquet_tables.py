@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history_contract import Column, Type
+from adapter.history.contract import Column, Type
 from spark.errors import TableUnreadable, is_of_system
 from spark.storage.protocol import Files
 from spark.tables.columns import Rows, none_of, rows_of, table_of

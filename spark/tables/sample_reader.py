@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history_contract import SAMPLES, Column, Type
+from adapter.history.contract import SAMPLES, Column, Type
 from spark.errors import SampleFilesDamaged, is_of_system
 from spark.storage.protocol import Files, each_of
 from spark.tables.columns import Flags, Ints, Rows, joined, none_of, numbered, rows_of

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from adapter.history_contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
+from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 
 ARROW_TYPES = {
     Type.TIME: (pa.timestamp("us", tz="UTC"),),

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from adapter.brokers import Brokers
-from adapter.cycle import Cycle, Outcome
+from adapter.collector.cycle import Cycle, Outcome
 from adapter.errors import AdapterError, NothingChosen
-from adapter.metrics import Metrics, Reading
-from adapter.rows import Watching
-from adapter.settings import Settings
-from adapter.settings_file import parse
-from adapter.store import Store
+from adapter.kafka.client import Brokers
+from adapter.lag.rules import Watching
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.store import Store
+from adapter.settings.file import parse
+from adapter.settings.models import Settings
 from local.broker import Kafka
 from local.processes import wait_until
 from tests.samples import SHORT_NAMES, wants

@@ -7,7 +7,7 @@ from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import CoordinatorLoadInProgressError
 
-from adapter.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from local.broker import Broker, Kafka
 from local.kafka_admin import admin
 from local.kafka_tools import commit

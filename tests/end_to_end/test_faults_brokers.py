@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from adapter import members
+from adapter.collector import members
 from adapter.errors import ValueUnavailable
-from adapter.settings_file import parse
+from adapter.settings.file import parse
 from local.broker import Broker, Kafka, kafka
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import wait_until

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from kafka import TopicPartition
 
-from adapter.coordinators import OFFSETS_TOPIC
+from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.errors import NothingChosen, ValueUnavailable
 from local.broker import Kafka
 from local.kafka_admin import admin

@@ -6,9 +6,9 @@ from pathlib import Path
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from adapter.answers import Answer
-from adapter.directory import Description, Kind, Listing, Phase, Standing
+from adapter.cluster.groups import Description, Kind, Listing, Phase, Standing
 from adapter.errors import NothingChosen
+from adapter.kafka.answers import Answer
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, described, produce
 from local.processes import wait_until

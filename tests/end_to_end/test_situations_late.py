@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapter.lag import MOST_SECONDS_APART
-from adapter.settings_file import parse
+from adapter.lag.states import MOST_SECONDS_APART
+from adapter.settings.file import parse
 from local.late_broker import FAR_TOPIC, PARTITIONS, TOPIC, LateBroker, late_broker
 from local.level_group import LevelGroup, level_group
 from tests.end_to_end.changes import quota

@@ -2,7 +2,7 @@
 
 import time
 
-from adapter.cycle import Outcome
+from adapter.collector.cycle import Outcome
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import wait_until

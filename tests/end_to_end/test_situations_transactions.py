@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
-from adapter.residue import RESIDUE_SECONDS
+from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from local.broker import Kafka
 from local.kafka_tools import commit, create_topic, produce
 from local.processes import wait_until

@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 from kafka.errors import KafkaError
 
-from adapter.answers import Answer
-from adapter.coordinators import OFFSETS_TOPIC
+from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.errors import ValueUnavailable
+from adapter.kafka.answers import Answer
 from local.broker import Broker, Kafka, joining_broker, kafka
 from local.forwarder import Forwarder, forwarder
 from local.kafka_admin import admin

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from adapter.brokers import CALL_SECONDS
+from adapter.kafka.client import CALL_SECONDS
 from local.broker import Broker, Kafka
 from local.kafka_tools import commit, produce
 

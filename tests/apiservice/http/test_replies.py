@@ -8,7 +8,7 @@ from fastapi import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adapter.folding import MetricValue
+from adapter.metrics.aggregation import MetricValue
 from apiservice.http.replies import encoded, json_reply, pretty, text_reply
 from apiservice.metrics_api.encoding import external_metric_values, quantity, utc_time, warning_header
 from tests.fakes import Event

@@ -3,7 +3,7 @@
 import pytest
 
 from adapter.errors import NothingChosen, ValueUnavailable
-from adapter.folding import MetricValue
+from adapter.metrics.aggregation import MetricValue
 from apiservice.app import create_metrics_app
 from apiservice.http.health import Readiness
 from tests.fakes import LAG, LAG_OF_ORDERS, MEASURED_AT, NAMESPACE, FakeMetrics, House, ask

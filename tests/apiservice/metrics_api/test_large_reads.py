@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from adapter.choosing import chosen_of, effort_of
 from adapter.errors import NothingChosen, ValueUnavailable
-from adapter.metrics import Metrics
+from adapter.metrics.query import Metrics
+from adapter.metrics.selection import chosen_of, effort_of
 from apiservice.metrics_api.label_selector import parse
 from tests.fakes import GATE_SECONDS, LAG, LAG_OF_ORDERS, NAMESPACE, Answer, FakeMetrics, House
 from tests.questions import BILLING, SHIPPING

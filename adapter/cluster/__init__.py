@@ -1,0 +1,1 @@
+"""What a Kafka cluster holds: topics, consumer groups and who coordinates them."""

@@ -1,0 +1,176 @@
+"""Which broker coordinates a group, worked out as Kafka does, and so which groups a silent broker may know.
+
+A group belongs to the partition of `__consumer_offsets` that the hash of its name selects, and the leader of that
+partition coordinates it: classic, consumer, streams and share groups alike. So a group that no broker has listed can
+only be known to one broker, and a broker that leads no partition of that topic knows none.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from uuid import UUID
+
+import numpy as np
+
+from adapter.cluster.groups import Listing
+from adapter.cluster.topics import NO_LEADER, Topic, Topology
+from adapter.columns import NEVER, Flags, Seconds
+
+OFFSETS_TOPIC = "__consumer_offsets"
+SHARE_STATE_TOPIC = "__share_group_state"
+CHECKED_GROUPS = 100
+"""So many groups of each listing show whether a cluster places groups as expected."""
+_NO_PARTITIONS: Seconds = np.empty(0, dtype=np.float64)
+
+
+def partition_of(key: str, partitions: int) -> int:
+    """The partition of an internal topic that a key belongs to, as all Kafka coordinators choose it."""
+    code = java_hash(key)
+    # Java's absolute value of its smallest integer is negative; Kafka takes 0 for it.
+    return (0 if code == -(2**31) else abs(code)) % partitions
+
+
+def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -> frozenset[int]:
+    """The brokers that keep what a share group has done of these topics; none where Metadata does not show that.
+
+    Each partition's state belongs to a partition of an internal topic, by the hash of group, topic id and partition.
+    """
+    state = topology.topics.get(SHARE_STATE_TOPIC)
+    if state is None:
+        return frozenset()
+    known = [topic for name in topics if (topic := topology.topics.get(name)) is not None and topic.generation]
+    keys = (
+        f"{group}:{_as_java_prints(UUID(topic.generation))}:{partition}"
+        for topic in known
+        for partition in range(len(topic.leaders))
+    )
+    return frozenset(int(state.leaders[partition_of(key, len(state.leaders))]) for key in keys)
+
+
+def _as_java_prints(topic_id: UUID) -> str:
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java, which counts UTF-16 code units."""
+    units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
+    code = 0
+    for unit in units.tolist():
+        code = (31 * code + unit) & 0xFFFF_FFFF
+    return code - 2**32 if code >> 31 else code
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Heard:
+    """When all the groups of a broker, and of a partition of the offsets topic, were last listed. Monotonic seconds."""
+
+    brokers: Mapping[int, float] = field(default_factory=dict)
+    """Node -> time; brokers that have never listed all their groups are missing."""
+    generation: str | None = None
+    """Of the offsets topic."""
+    partitions: Seconds = field(default_factory=lambda: _NO_PARTITIONS)
+    """By partition, as listed by the broker that led it all the while; NEVER where it was not listed yet."""
+    disagreeing: frozenset[int] = frozenset()
+    """Brokers whose newest listing has groups that, by their names, belong to other brokers."""
+
+    def offsets_topic(self, topology: Topology) -> Topic | None:
+        """The topic, if it shows which broker coordinates which group; None: any broker may coordinate any group."""
+        topic = topology.topics.get(OFFSETS_TOPIC)
+        is_known = topic is not None and not self.disagreeing and len(topic.leaders) == len(self.partitions)
+        return topic if is_known else None
+
+    def leader_of(self, topology: Topology) -> Callable[[str], int]:
+        """Group -> the only broker that can coordinate it; NO_LEADER where that is not known."""
+        topic = self.offsets_topic(topology)
+        if topic is None:
+            return lambda _: NO_LEADER
+        return lambda group: int(topic.leaders[partition_of(group, len(topic.leaders))])
+
+    def not_listed_since(self, at: float, topology: Topology) -> frozenset[int]:
+        """The brokers that may know groups which have not been listed since then, or never."""
+        topic = self.offsets_topic(topology)
+        if topic is None:
+            return frozenset(node for node in topology.brokers if _is_before(self.brokers.get(node, NEVER), at))
+        is_missing = (self.partitions < at) | (self.partitions == NEVER)
+        return frozenset(topic.leaders[is_missing].tolist()) - {NO_LEADER}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Round:
+    """What brokers have listed, and the looks at Metadata that say whose groups that is."""
+
+    at: float
+    listings: Mapping[int, Listing]
+    before: Topology
+    """What Metadata said before the round."""
+    is_full: bool
+    """Every broker was asked."""
+    looks: int = 0
+    """How many answers with Metadata have come since, each from another broker than the one before."""
+
+    @property
+    def whole(self) -> set[int]:
+        """The brokers that have listed all their groups."""
+        return {node for node, listing in self.listings.items() if not listing.loading}
+
+    def seen_again(self) -> Round:
+        """After another look at Metadata."""
+        return replace(self, looks=self.looks + 1)
+
+
+def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
+    """What is known after a round of listings; `topology`: what Metadata says after it.
+
+    A broker's list has all the groups of a partition only if it led the partition before and after, in the same epoch.
+    """
+    topic, earlier = topology.topics.get(OFFSETS_TOPIC), listed.before.topics.get(OFFSETS_TOPIC)
+    whole = listed.whole
+    misplaced = {node for node, one in listed.listings.items() if _is_misplaced(node, one.groups, (earlier, topic))}
+    partitions = _partitions(known, topic)
+    if topic is not None and earlier is not None:
+        partitions[_led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))] = listed.at
+    brokers = {**known.brokers, **dict.fromkeys(whole, listed.at)}
+    return Heard(
+        {node: at for node, at in brokers.items() if node in topology.brokers},
+        topic.generation if topic is not None else None,
+        partitions,
+        ((known.disagreeing - listed.listings.keys()) | misplaced) & topology.brokers.keys(),
+    )
+
+
+def _is_before(then: float, at: float) -> bool:
+    return then < at or then == NEVER
+
+
+def _partitions(known: Heard, topic: Topic | None) -> Seconds:
+    """What is known of the topic's partitions before the round."""
+    at = np.full(0 if topic is None else len(topic.leaders), NEVER)
+    if topic is not None and topic.generation == known.generation:
+        both = min(len(at), len(known.partitions))
+        at[:both] = known.partitions[:both]
+    return at
+
+
+def _led_throughout(before: Topic, after: Topic) -> Flags:
+    is_same: Flags = np.zeros(len(after.leaders), dtype=bool)
+    both = min(len(before.leaders), len(after.leaders))
+    if before.generation == after.generation:
+        is_same[:both] = before.leaders[:both] == after.leaders[:both]
+        if before.epochs is not None and after.epochs is not None:
+            is_same[:both] &= before.epochs[:both] == after.epochs[:both]
+    return is_same
+
+
+def _is_misplaced(node: int, groups: Collection[str], topics: Collection[Topic | None]) -> bool:
+    """Whether a listing has groups of partitions that the broker led in none of the looks at Metadata.
+
+    That is so for a moment while partitions move, and for good after their number was changed under running brokers.
+    """
+    placed = [topic.leaders for topic in topics if topic is not None]
+    return bool(placed) and any(
+        all(leaders[partition_of(group, len(leaders))] != node for leaders in placed)
+        for group in islice(groups, CHECKED_GROUPS)
+    )

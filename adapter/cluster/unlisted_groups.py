@@ -1,0 +1,89 @@
+"""Where groups may exist that nobody has listed: what a question may not take for "there is no such group"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, partition_of
+from adapter.cluster.topics import NO_LEADER, Topic, Topology
+from adapter.columns import NEVER
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Which groups may exist though they are not known, and why."""
+
+    anywhere: str | None = None
+    """Any group may."""
+    partitions: int = 0
+    """Of the offsets topic."""
+    of_partition: Mapping[int, str] = field(default_factory=dict)
+    """Partition of the offsets topic -> why a group that belongs to it may."""
+    in_sums: str | None = None
+    """Why groups may be missing in what is said of all groups."""
+
+    def about(self, group: str) -> str | None:
+        """Why a group that is not known may exist; None: it does not."""
+        if self.anywhere is not None or not self.of_partition:
+            return self.anywhere
+        return self.of_partition.get(partition_of(group, self.partitions))
+
+
+NO_SILENCE = Silence()
+
+
+def nothing_heard(reason: str) -> Silence:
+    """Of a cluster that has not answered."""
+    return Silence(anywhere=reason, in_sums=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How old a list of groups may be. Monotonic seconds."""
+
+    now: float
+    newest: float
+    """When the newest round of listings began: an older list may lack groups that a broker knows by now."""
+    oldest: float
+    """A sum does without groups that are not in lists this old, and no older."""
+
+
+def silence_of(heard: Heard, topology: Topology, limits: Limits, why: Callable[[int], str | None]) -> Silence:
+    """`why`: the reason that a broker gives no answers at present; None: it answers."""
+    topic = heard.offsets_topic(topology)
+    unheard = list(_brokers(heard, topology) if topic is None else _partitions(heard, topic, topology))
+    doubts = [one for one in unheard if one.at < limits.newest or one.node == NO_LEADER or why(one.node) is not None]
+    in_sums = next((_text(one, limits, why) for one in doubts if one.at < limits.oldest), None)
+    if topic is None:
+        return Silence(anywhere=next((_text(one, limits, why) for one in doubts), None), in_sums=in_sums)
+    of_partition = {one.partition: _text(one, limits, why) for one in doubts}
+    return Silence(partitions=len(topic.leaders), of_partition=of_partition, in_sums=in_sums)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Who can list some groups, and when that was done last."""
+
+    node: int
+    at: float
+    address: str
+    partition: int = -1
+
+
+def _brokers(heard: Heard, topology: Topology) -> Iterator[_Source]:
+    for node, address in sorted(topology.brokers.items()):
+        yield _Source(node, heard.brokers.get(node, NEVER), address)
+
+
+def _partitions(heard: Heard, topic: Topic, topology: Topology) -> Iterator[_Source]:
+    for partition, (node, at) in enumerate(zip(topic.leaders.tolist(), heard.partitions.tolist(), strict=True)):
+        yield _Source(node, at, topology.brokers.get(node, "an unknown address"), partition)
+
+
+def _text(source: _Source, limits: Limits, why: Callable[[int], str | None]) -> str:
+    if source.node == NO_LEADER:
+        return f"partition {source.partition} of {OFFSETS_TOPIC} has no leader"
+    since = "yet" if source.at == NEVER else f"for {limits.now - source.at:.0f} s"
+    reason = why(source.node) or "it is still loading them"
+    return f"broker {source.node} at {source.address} has not listed its groups {since}: {reason}"

@@ -1,0 +1,1 @@
+"""Collects one cluster's offsets in cycles: which rows there are, their commits and their log ends."""

@@ -1,0 +1,118 @@
+"""Whom to ask for whose commits, and what is learnt of the shape of an answer: both stand while nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from adapter.cluster.groups import NOBODY, Directory, asked_at
+from adapter.collector.row_mapping import NOWHERE, Wiring, codes_in, wired_commits
+from adapter.columns import Codes, Flags
+from adapter.lag.layout import Layout
+from adapter.lag.rules import Watching
+from adapter.protocol.offset_responses import Shape
+from adapter.protocol.prepared_requests import CommitQuestion
+
+GROUPS_PER_REQUEST = 2_000
+"""One request per broker up to some thousand groups, and a response of some MB: far below the largest frame."""
+
+
+@dataclass(slots=True)
+class Learnt:
+    """What was found out about the shape of a question's responses; stands while the shape does."""
+
+    shape: Shape
+    code: Codes
+    """Group of the response -> index into the round's groups, or NOWHERE."""
+    topics: Sequence[Sequence[str]]
+    """Group of the response -> the watched topics that it has commits for."""
+    has_commits: Flags
+    """Group of the response -> whether it has commits for any topic at all."""
+    largest: Mapping[str, int]
+    """Watched topic -> the largest partition with a commit."""
+    remembered_at: int | None = None
+    """The version of `Commits` in which all of it was in `Commits.topics`."""
+    _wired: tuple[Layout, Wiring] | None = None
+
+    def wiring(self, layout: Layout) -> Wiring:
+        """Where the rows belong; the same object while the layout stands."""
+        if self._wired is None or self._wired[0] is not layout:
+            self._wired = (layout, wired_commits(self.shape, layout))
+        return self._wired[1]
+
+
+@dataclass(slots=True)
+class CommitPlan:
+    """Which broker to ask for which groups; kept until groups, coordinators or brokers change."""
+
+    groups: tuple[str, ...]
+    coordinators: Mapping[str, int]
+    brokers: frozenset[int]
+    questions: Sequence[CommitQuestion]
+    asked: Sequence[Codes]
+    """Of each question, as indexes into `groups`."""
+    codes: Mapping[str, int]
+    """Group -> its index in `groups`."""
+    coordinator: Codes
+    """Of each group, as far as it is known; NOBODY otherwise."""
+    learnt: list[Learnt | None] = field(default_factory=list)
+
+    def stands(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
+        return groups is self.groups and directory.coordinators is self.coordinators and brokers == self.brokers
+
+
+class CommitPlans:
+    """The newest plan of one cluster. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._plan: CommitPlan | None = None
+        self._codes: dict[str, int] = {}
+        self._groups: tuple[str, ...] = ()
+
+    def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
+        """The plan, made anew if something has changed; `groups`: every watched one, the same object if unchanged."""
+        if groups is not self._groups:
+            self._groups, self._codes = groups, {group: code for code, group in enumerate(groups)}
+        if self._plan is None or not self._plan.stands(groups, directory, brokers):
+            self._plan = self._planned(directory, brokers, self._plan)
+        return self._plan
+
+    def _planned(self, directory: Directory, brokers: frozenset[int], before: CommitPlan | None) -> CommitPlan:
+        old = {(one.node, tuple(one.groups)): one for one in before.questions} if before else {}
+        chunks = [
+            (node, tuple(groups[begin : begin + GROUPS_PER_REQUEST]))
+            for node, groups in asked_at(directory, self._groups, sorted(brokers)).items()
+            for begin in range(0, len(groups), GROUPS_PER_REQUEST)
+        ]
+        return CommitPlan(
+            self._groups,
+            directory.coordinators,
+            brokers,
+            questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
+            asked=[np.array([self._codes[group] for group in groups], dtype=np.int32) for _, groups in chunks],
+            codes=self._codes,
+            coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in self._groups], dtype=np.int32),
+            learnt=[None] * len(chunks),
+        )
+
+
+def learnt_of(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> Learnt:
+    """What there is to learn of the shape of a response to the plan's question of that number."""
+    code = codes_in(shape, plan.codes)
+    code[~np.isin(code, plan.asked[number])] = NOWHERE
+    topics: list[list[str]] = [[] for _ in shape.groups]
+    largest: dict[str, int] = {}
+    begins = np.cumsum(shape.sizes) - shape.sizes
+    is_watched: dict[str, bool] = {}
+    for block, (group, topic) in enumerate(zip(shape.group.tolist(), shape.topics, strict=True)):
+        if topic not in is_watched:
+            is_watched[topic] = watching.watches_topic(topic)
+        if is_watched[topic] or topic in watching.given_topics(shape.groups[group]):
+            topics[group].append(topic)
+        if is_watched[topic] and shape.sizes[block]:
+            rows = shape.partition[begins[block] : begins[block] + shape.sizes[block]]
+            largest[topic] = max(largest.get(topic, 0), int(rows.max()))
+    has_commits = np.isin(np.arange(len(shape.groups)), shape.group)
+    return Learnt(shape, code, [tuple(dict.fromkeys(names)) for names in topics], has_commits, largest)

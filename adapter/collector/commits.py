@@ -1,0 +1,335 @@
+"""What the groups have committed, cycle by cycle: whom to ask, what to believe, who and what is gone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
+from adapter.collector.commit_plans import GROUPS_PER_REQUEST, CommitPlan, CommitPlans, Learnt, learnt_of
+from adapter.collector.row_mapping import NOWHERE
+from adapter.collector.takeovers import Takeovers
+from adapter.columns import Codes, Flags
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.calls import Calls
+from adapter.kafka.client import Brokers
+from adapter.kafka.liveness import Liveness
+from adapter.lag.rules import Absences, Watching, still_committed
+from adapter.lag.snapshot import Cause, State
+from adapter.protocol.codes import (
+    COORDINATOR_ABSENT,
+    COORDINATOR_LOADING,
+    GROUP_NOT_AUTHORIZED,
+    NO_ERROR,
+    NOT_COORDINATOR,
+)
+from adapter.protocol.offset_responses import Columns
+
+HEADLESS_CYCLES = 3
+"""So many cycles running a cluster without any offsets has nobody who coordinates a group: then it has no commits."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What one response said."""
+
+    node: int
+    columns: Columns
+    learnt: Learnt
+    is_accepted: Flags
+    """Group of the response -> whether this is the answer that counts for it."""
+    received: float
+    is_doubtful: Flags
+    """Group of the response -> whether the broker was silent a moment ago, or has just taken the group over."""
+    batch: int = 0
+    """The first round of log ends that was asked for after it."""
+
+    @property
+    def codes(self) -> Codes:
+        """The groups that it counts for, as indexes into the round's groups."""
+        return self.learnt.code[self.is_accepted]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CommitRound:
+    """One cycle's commits: every watched group is in a part, without offsets, or has a problem."""
+
+    groups: tuple[str, ...]
+    """Every watched group, sorted."""
+    parts: Sequence[Part]
+    headless: Mapping[str, float]
+    """Groups without any offsets, which no broker coordinates -> when that was heard."""
+    problems: Mapping[str, Cause]
+    unreported: Collection[tuple[str, str]]
+    """Groups and topics that have been committed, and are missing in the last answers."""
+
+
+@dataclass(slots=True)
+class _Found:
+    """What the answers of a round have given so far."""
+
+    node: Codes
+    """Of each group: who answered for it; NOBODY while nobody has."""
+    was_silent: Flags
+    """Of each group: whether that broker was silent a moment ago."""
+    refused: dict[str, float] = field(default_factory=dict)
+    """Group -> when the first broker said that it does not coordinate it."""
+    refusing: dict[str, int] = field(default_factory=dict)
+    """Group -> the node that told what is wrong with it."""
+    problems: dict[str, Cause] = field(default_factory=dict)
+
+    def named(self, groups: Sequence[str]) -> set[str]:
+        return {groups[code] for code in np.flatnonzero(self.node != NOBODY).tolist()}
+
+
+class CommitReading:
+    """A round of OffsetFetch while its answers arrive."""
+
+    def __init__(self, plan: CommitPlan, asked: Sequence[int], calls: Calls[Columns]) -> None:
+        """`asked`: the numbers of the plan's questions that were sent."""
+        groups = len(plan.groups)
+        self.plan = plan
+        self.asked = asked
+        self.calls = calls
+        self.found = _Found(np.full(groups, NOBODY, dtype=np.int32), np.zeros(groups, dtype=bool))
+        self.parts: list[Part] = []
+        self.failures: dict[int, Failure] = {}
+        """Number of the question -> why it was not answered."""
+        self.unreported: dict[str, set[str]] = {}
+        """Group -> the topics that have been committed, and are missing in the last answers."""
+
+    def withdraw(self, codes: Codes) -> None:
+        """A better broker has reported these groups."""
+        for part in self.parts:
+            part.is_accepted[np.isin(part.learnt.code, codes)] = False
+        for code in codes.tolist():
+            self.unreported.pop(self.plan.groups[code], None)
+
+
+class Commits:
+    """The groups of one cluster. Used by one thread."""
+
+    def __init__(self, brokers: Brokers, liveness: Liveness, watching: Watching) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self._watching = watching
+        self._headless: dict[str, int] = {}
+        self._plans = CommitPlans()
+        self._takeovers = Takeovers()
+        self._incomplete: set[str] = set()
+        """Groups with topics that are missing in the last answers."""
+        self.directory = Directory()
+        self.groups: tuple[str, ...] = tuple(sorted(watching.named_groups))
+        """Every watched group, sorted; the same object while nothing changes."""
+        self.topics: dict[str, Absences] = {}
+        """Group -> the watched topics it has commits for; a group is missing until it was read once."""
+        self.version = 0
+        """Changes whenever `groups` or `topics` do."""
+        self.lost: list[str] = []
+        """The groups that every broker which answered in the last cycle refused."""
+
+    # -- which groups there are ------------------------------------------------------------------
+
+    def list_groups(
+        self, nodes: Iterable[int], brokers: Collection[int], leader_of: Callable[[str], int] = lambda _: NOBODY
+    ) -> dict[int, Listing]:
+        """A round of ListGroups; returns what was listed, also of groups that are not watched."""
+        answers = self._brokers.groups(nodes)
+        self._liveness.note(answers)
+        everything = {node: answer.content for node, answer in answers.items() if isinstance(answer, Answer)}
+        listings = {node: listing.only(self._is_watched) for node, listing in everything.items()}
+        without_offsets = {group for group, topics in self.topics.items() if topics.keys() <= _absent(topics)}
+        self._follow(with_listings(self.directory, listings, brokers, without_offsets, leader_of))
+        return everything
+
+    def _follow(self, directory: Directory) -> None:
+        """Go by the directory; what has not changed stays the same object."""
+        before, self.directory = self.directory, directory
+        if directory.coordinators == before.coordinators:
+            self.directory = replace(directory, coordinators=before.coordinators)
+        for group in before.groups - directory.groups:
+            self.topics.pop(group, None)
+            self._incomplete.discard(group)
+            self.version += 1
+        groups = tuple(sorted(directory.groups | self._watching.named_groups))
+        if groups != self.groups:
+            self.groups = groups
+            self.version += 1
+            self._watching.forget_others(groups)
+
+    def _is_watched(self, group: str) -> bool:
+        return group in self._watching.named_groups or self._watching.watches_group(group)
+
+    def find_coordinators(self, node: int) -> None:
+        """Ask a broker who coordinates the groups that are lost."""
+        answer = self._brokers.coordinators(node, self.lost[:GROUPS_PER_REQUEST])
+        self._liveness.note({node: answer})
+        if isinstance(answer, Answer):
+            found = {group: answer.content[group] for group in self.lost if group in answer.content}
+            self.directory = with_coordinators(self.directory, found, ())
+
+    # -- what they have committed ----------------------------------------------------------------
+
+    def ask(self, brokers: Collection[int]) -> CommitReading:
+        """Send OffsetFetch to every broker that is present, for all its groups."""
+        plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
+        present = set(self._liveness.present(question.node for question in plan.questions))
+        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
+        self._takeovers.follow(plan.groups, plan.codes)
+        return CommitReading(plan, asked, self._brokers.commits([plan.questions[number] for number in asked]))
+
+    def take(self, reading: CommitReading, batch: int) -> list[str]:
+        """Take the answers that have arrived; returns the groups whose commits they report."""
+        answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
+        for number, answer in answers.items():
+            self._liveness.note({reading.plan.questions[number].node: answer})
+        reading.failures |= {number: answer for number, answer in answers.items() if isinstance(answer, Failure)}
+        responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
+        parts = [
+            self._part(reading, number, responses[number], batch)
+            for number in sorted(responses, key=lambda number: self._was_silent(reading.plan, number))
+        ]
+        self._remember(reading, parts)
+        reading.parts += parts
+        return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
+
+    def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
+        """What all answers together say; every one has been taken."""
+        plan, found = reading.plan, reading.found
+        answered = set(reading.asked) - reading.failures.keys()
+        for number in sorted(set(range(len(plan.questions))) - answered):
+            question = plan.questions[number]
+            failure = reading.failures.get(number) or self._liveness.failure(question.node)
+            text = failure.text if failure else f"broker {question.node} is not asked"
+            found.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
+        self._learn_coordinators(plan, found)
+        self._takeovers.note_lost(_lost(reading))
+        headless: dict[str, float] = {}
+        if not (has_offsets_topic or self.directory.coordinators):
+            headless = self._headless_answers(found.refused, found.problems.keys() | found.named(plan.groups))
+        lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in found.refused}
+        settled = headless.keys() | found.named(plan.groups) if lost or found.problems else frozenset[str]()
+        problems = {group: cause for group, cause in (lost | found.problems).items() if group not in settled}
+        for group in headless:
+            self._remember_group(group, ())
+            reading.unreported[group] = set(self.topics[group])
+        unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
+        return CommitRound(plan.groups, reading.parts, headless, problems, unreported)
+
+    def _was_silent(self, plan: CommitPlan, number: int) -> bool:
+        return self._liveness.is_doubtful(plan.questions[number].node)
+
+    def _part(self, reading: CommitReading, number: int, answer: Answer[Columns], batch: int) -> Part:
+        """The part of a response that counts; what it refuses goes to `reading.found`."""
+        plan, found = reading.plan, reading.found
+        question, columns = plan.questions[number], answer.content
+        learnt = plan.learnt[number]
+        if learnt is None or learnt.shape is not columns.shape:
+            learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
+        was_silent = self._was_silent(plan, number)
+        is_told = learnt.code != NOWHERE
+        is_accepted = is_told & (columns.group_error == NO_ERROR)
+        is_first = found.node[learnt.code] == NOBODY
+        # If two brokers report a group, the one that was not silent a moment ago is right.
+        is_better = ~is_first & found.was_silent[learnt.code] & (not was_silent)
+        is_accepted &= is_first | is_better
+        if is_better.any():
+            reading.withdraw(learnt.code[is_accepted & is_better])
+        accepted = learnt.code[is_accepted]
+        found.node[accepted], found.was_silent[accepted] = question.node, was_silent
+        is_doubtful = np.full(len(is_accepted), was_silent)
+        is_doubtful[is_accepted] |= self._takeovers.note_answer(accepted, question.node, answer.received)
+        for place in np.flatnonzero(is_told & (columns.group_error != NO_ERROR)).tolist():
+            group, error = columns.shape.groups[place], int(columns.group_error[place])
+            if error in {NOT_COORDINATOR, COORDINATOR_ABSENT}:
+                found.refused[group] = min(answer.received, found.refused.get(group, answer.received))
+            else:
+                found.problems[group] = _cause_of(error, group, question.node)
+                found.refusing[group] = question.node
+        if np.count_nonzero(is_told) != len(plan.asked[number]):
+            for code in np.setdiff1d(plan.asked[number], learnt.code[is_told]).tolist():
+                group = plan.groups[code]
+                cause = Cause(State.ERROR, f"broker {question.node} left group {group} out of its answer")
+                found.problems[group] = cause
+        return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
+
+    def _learn_coordinators(self, plan: CommitPlan, found: _Found) -> None:
+        """Who answered for a group is its coordinator, as is who told what is wrong with it."""
+        moved = np.flatnonzero((found.node != NOBODY) & (found.node != plan.coordinator))
+        answered = {plan.groups[code]: int(found.node[code]) for code in moved.tolist()}
+        told = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
+        refused = [group for group in found.refused if found.node[plan.codes[group]] == NOBODY and group not in told]
+        self.lost = refused
+        known = self.directory.coordinators
+        news = {group: node for group, node in (told | answered).items() if known.get(group) != node}
+        if news or any(group in known for group in refused):
+            self.directory = with_coordinators(self.directory, news, refused)
+
+    def _headless_answers(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
+        """Groups given by name that nobody coordinates or lists, in a cluster that has no offsets topic yet.
+
+        In one that has it, a group's part of it is offline or moving, and what is committed there is not known.
+        """
+        headless = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
+        self._headless = {group: self._headless.get(group, 0) + 1 for group in headless}
+        proven = (group for group, cycles in self._headless.items() if cycles >= HEADLESS_CYCLES)
+        return {group: refused[group] for group in proven}
+
+    def _remember(self, reading: CommitReading, parts: Sequence[Part]) -> None:
+        """Note what the groups have commits for, and which topics are missing in the last answers."""
+        unlisted: set[str] = set()
+        for part in parts:
+            learnt = part.learnt
+            is_plain = not part.is_doubtful.any() and bool(part.is_accepted.all())
+            if is_plain and learnt.remembered_at == self.version:
+                continue
+            for place in np.flatnonzero(part.is_accepted).tolist():
+                group, seen = learnt.shape.groups[place], frozenset(learnt.topics[place])
+                if learnt.has_commits[place] and group not in self.directory.groups:
+                    unlisted.add(group)
+                # Whom one doubts may have forgotten a topic; a new one is no step backward.
+                forgotten = self.topics.get(group, ()) if part.is_doubtful[place] else ()
+                self._remember_group(group, seen, forgotten)
+                known = self.topics[group]
+                if any(known.values()) or len(known) > len(seen):
+                    reading.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
+            # A group with missing topics is looked at again in each cycle, as they are counted.
+            is_complete = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
+            learnt.remembered_at = self.version if is_complete else None
+        if unlisted:
+            # A group with commits exists, listed or not. If its commits expire before it is listed, it must be removed.
+            self.directory = replace(self.directory, groups=self.directory.groups | unlisted)
+
+    def _remember_group(self, group: str, seen: Collection[str], forgotten: Collection[str] = ()) -> None:
+        known = self.topics.get(group)
+        found = still_committed(known or {}, seen, forgotten, can_vanish=group in self.directory.listed)
+        if known is None or found is not known:
+            self.topics[group] = found
+            self.version += 1
+        if any(found.values()):
+            self._incomplete.add(group)
+        else:
+            self._incomplete.discard(group)
+
+
+def _lost(reading: CommitReading) -> set[str]:
+    """The groups that nobody reported, for another reason than silence."""
+    found, questions = reading.found, reading.plan.questions
+    ended = (number for number, failure in reading.failures.items() if not failure.was_silence)
+    lost = {group for number in ended for group in questions[number].groups}
+    lost |= found.refused.keys() | found.refusing.keys()
+    return lost - found.named(reading.plan.groups) if lost else lost
+
+
+def _absent(topics: Absences) -> set[str]:
+    return {topic for topic, cycles in topics.items() if cycles}
+
+
+def _cause_of(error: int, group: str, node: int) -> Cause:
+    if error == COORDINATOR_LOADING:
+        return Cause(State.UNKNOWN, f"broker {node} is still loading its groups")
+    if error == GROUP_NOT_AUTHORIZED:
+        return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
+    return Cause(State.ERROR, f"broker {node} gives error {error} for group {group}")

@@ -1,0 +1,120 @@
+"""The rows that are kept from cycle to cycle: which there are, how rules treat them, and the last good values."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+import numpy as np
+
+from adapter.cluster.groups import Directory, Phase
+from adapter.cluster.topics import Topology
+from adapter.collector.commits import Commits
+from adapter.collector.share_groups import Shares, with_share_starts
+from adapter.columns import Flags
+from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
+from adapter.lag.movement import no_movement
+from adapter.lag.rules import Watching, isolation_of, treatment_of, updated_treatment
+from adapter.lag.snapshot import Observed, empty_snapshot, moved_to
+from adapter.lag.transaction_markers import followed, no_residue
+from adapter.settings.models import Isolation
+
+
+class StandingRows:
+    """One cluster's rows. Used by one thread."""
+
+    def __init__(self, watching: Watching, residue_after: float) -> None:
+        self._watching = watching
+        self._residue_after = residue_after
+        self._residue = no_residue(NO_LAYOUT)
+        self._wanted: tuple[object, ...] = ()
+        self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
+        self._treated_for: Mapping[str, frozenset[str]] | None = None
+        self._movement = no_movement(NO_LAYOUT)
+        self._groups_read: frozenset[str] = frozenset()
+        self._groups_read_before = self._groups_read
+        self.snapshot = empty_snapshot()
+        self._described = treatment_of(NO_LAYOUT, watching, {})
+        self.treatment = self._described
+        self.is_committed_only = self._isolation_column(NO_LAYOUT)
+        """Whether the log end of a row is that of read_committed."""
+
+    @property
+    def layout(self) -> Layout:
+        """The same object while the rows do not change."""
+        return self.snapshot.layout
+
+    def lay_out(
+        self, commits: Commits, shares: Shares, topology: Topology, topics_read: Mapping[str, frozenset[str]]
+    ) -> Layout:
+        """The rows of this cycle; `topics_read` is `members_read` of `treatment_of`."""
+        known, versions = self._laid_out_for, (commits.version, shares.version)
+        if known is None or known[0] != versions or known[1] is not topology:
+            self._laid_out_for = (versions, topology)
+            self._lay_out_anew(commits, shares, topology)
+            self._groups_read = frozenset(commits.topics).union(shares.topics)
+        if self._treated_for is not topics_read:
+            self._treated_for = topics_read
+            self._described = treatment_of(self.layout, self._watching, topics_read)
+        return self.layout
+
+    def _lay_out_anew(self, commits: Commits, shares: Shares, topology: Topology) -> None:
+        wanted = {
+            group: frozenset(commits.topics.get(group, ())).union(
+                shares.topics.get(group, ()), self._watching.given_topics(group)
+            )
+            for group in commits.groups
+        }
+        topics = frozenset().union(*wanted.values())
+        known = ((topic, topology.topics.get(topic)) for topic in sorted(topics))
+        shape = tuple((topic, found.generation, len(found.leaders)) for topic, found in known if found is not None)
+        if (wanted, shape) != self._wanted:
+            self._wanted = (wanted, shape)
+            layout = layout_of(wanted, topology)
+            self.snapshot = moved_to(self.snapshot, layout)
+            self._movement = self._movement.in_layout(layout, self._groups_read_before)
+            self._treated_for = None
+            self.is_committed_only = self._isolation_column(layout)
+
+    def treat(
+        self, observed: Observed, shares: Shares, described_at: Mapping[str, float], in_doubt: Collection[str]
+    ) -> None:
+        """Decide which rows count in this cycle; `described_at` and `in_doubt` are those of `updated_treatment`."""
+        progress = with_share_starts(observed.committed, self.layout, shares.newest)
+        self._movement = self._movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
+        self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
+        # Only now: rows are laid out several times in a cycle, as commits arrive.
+        self._groups_read_before = self._groups_read
+
+    def _isolation_column(self, layout: Layout) -> Flags:
+        levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]
+        by_group = np.array([level is Isolation.READ_COMMITTED for level in levels], dtype=bool)
+        found: Flags = by_group[layout.group]
+        return found
+
+    def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
+        """Per isolation level in use the places of the layout's table that rows of these groups want; None: of all."""
+        is_chosen = np.full(len(self.layout), groups is None)
+        for group in groups or ():
+            is_chosen[self.layout.spans[group]] = True
+        rows = {
+            Isolation.READ_UNCOMMITTED: is_chosen & ~self.is_committed_only,
+            Isolation.READ_COMMITTED: is_chosen & self.is_committed_only,
+        }
+        needed = {}
+        for level, wanted in rows.items():
+            if wanted.any():
+                needed[level] = np.zeros(self.layout.table_size, dtype=bool)
+                needed[level][self.layout.place[wanted]] = True
+        return needed
+
+    def residue(self, directory: Directory, now: float) -> Flags | None:
+        """Rows with nothing left but the marker of a transaction; None if no rule sets read_committed."""
+        if not self.is_committed_only.any():
+            return None
+        standings = directory.standings
+        phases = [standings[group].phase if group in standings else None for group in self.layout.groups]
+        is_stable = np.array([phase is Phase.STABLE for phase in phases], dtype=bool)[self.layout.group]
+        self._residue = followed(
+            self._residue, self.snapshot, self.is_committed_only, is_stable, now, self._residue_after
+        )
+        return self._residue.is_found

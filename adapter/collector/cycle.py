@@ -1,0 +1,251 @@
+"""One cluster's cycle: gather commits, then log ends; decide every row's state; put the new view into the store.
+
+Commits come first and ends after, so that lag can only be overstated by what was produced in between, never negative.
+The ends of a group's partitions are asked for as soon as its commits are in, whatever other brokers do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from adapter.clock import Clock
+from adapter.cluster.unlisted_groups import Silence
+from adapter.collector.commits import CommitRound, Commits
+from adapter.collector.current_rows import StandingRows
+from adapter.collector.inventory import Looking
+from adapter.collector.log_offsets import Ends
+from adapter.collector.members import Members
+from adapter.collector.observed import batches_of, with_commits, with_ends
+from adapter.collector.share_groups import ShareRound, Shares, with_shares
+from adapter.columns import Codes
+from adapter.history.sample import NOT_ASKED, Keep, Sample
+from adapter.kafka.answers import ClusterUnreachable, Failure
+from adapter.kafka.client import Brokers
+from adapter.kafka.liveness import Liveness
+from adapter.lag.layout import Layout
+from adapter.lag.rules import Watching
+from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
+from adapter.lag.states import has_gone_backward, settled, without_drift, without_steps_backward
+from adapter.lag.transaction_markers import RESIDUE_SECONDS
+from adapter.lag.values import states_of, values_of
+from adapter.metrics.store import ClusterView, Store
+
+TOGETHER_SECONDS = 0.2
+"""So long the first commits wait for those of other coordinators, so that one request per leader serves them all."""
+UNANSWERED_CYCLES = 3
+"""After so many cycles without any answer the client begins anew: every broker may have a new address."""
+NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a cycle went, for the log and the metrics."""
+
+    read: int
+    """Rows read in this cycle."""
+    rows: int
+    failures: tuple[Failure, ...]
+    gaps: tuple[float, ...] = ()
+    """Seconds from each response with commits to the last request for the log ends that belong to it."""
+
+    @property
+    def word(self) -> str:
+        if (self.rows and not self.read) or (self.failures and not self.rows):
+            return "failed"
+        return "partial" if self.failures or self.read < self.rows else "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """When the cycle began, on both clocks."""
+
+    monotonic: float
+    at: float
+    """Seconds since the epoch."""
+
+
+class Cycle:
+    """The rounds of one cluster, one after another. Used by one thread."""
+
+    def __init__(
+        self,
+        cluster: str,
+        interval: float,
+        watching: Watching,
+        brokers: Brokers,
+        store: Store,
+        clock: Clock,
+        *,
+        keep: Keep | None = None,
+        residue_after: float = RESIDUE_SECONDS,
+    ) -> None:
+        self._cluster = cluster
+        self._interval = interval
+        self._watching = watching
+        self._brokers = brokers
+        self._store = store
+        self._clock = clock
+        self._keep = keep
+        self._began = Began(clock.monotonic(), clock.time())
+        self._unanswered = 0
+        self._unanswered_since: dict[str, float] = {}
+        self._liveness = Liveness(brokers.probe, clock.monotonic)
+        self._commits = Commits(brokers, self._liveness, watching)
+        self._shares = Shares(brokers, self._liveness, watching)
+        self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
+        self._members = Members(brokers, self._liveness, clock.monotonic, interval)
+        self._looking = Looking(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
+        self._rows = StandingRows(watching, residue_after)
+
+    def run_once(self) -> Outcome:
+        """Read, decide, store. Broker failures are part of the outcome, never raised."""
+        self._began = Began(self._clock.monotonic(), self._clock.time())
+        # Where a broker fails, leaders and coordinators move: Metadata tells before the next regular look.
+        is_in_trouble = bool(self._liveness.failures) or self._liveness.is_somebody_absent
+        self._liveness.begin_cycle()
+        try:
+            self._connect()
+        except ClusterUnreachable as error:
+            self._liveness.failures.extend(error.failures)
+            return self._unreachable(str(error))
+        looking = self._looking
+        looking.look_round(has_news=is_in_trouble or self._ends.have_moved)
+        commits, shares = self._read_pairs()
+        looking.look_again_for_strangers(commits)
+        layout = self._lay_out()
+        self._ends.ask(layout, looking.topology, self._ends.not_asked(layout, self._rows.needed()))
+        observed = self._observe(layout, commits, shares)
+        self._members.describe_if_due(self._commits.directory, looking.topology.brokers.keys())
+        self._lay_out()
+        self._begin_anew_if_nobody_answers()
+        return self._apply(observed, looking.silence(), commits.problems, self._gaps(commits, shares))
+
+    # -- gather ----------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        if not self._brokers.is_connected:
+            self._brokers.connect()
+            self._looking.begin_with_new_client()
+
+    def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
+        """Read the commits, and send the requests for the log ends that belong to them as they arrive."""
+        topology = self._looking.topology
+        commits = self._commits.ask(topology.brokers.keys())
+        shares = self._shares.ask(self._commits.directory, topology)
+        self._ends.begin()
+        while self._brokers.wait(commits.calls, shares.calls, together=TOGETHER_SECONDS):
+            batch = self._ends.rounds
+            groups = [*self._commits.take(commits, batch), *self._shares.take(shares, batch)]
+            if groups:
+                layout = self._lay_out()
+                # The first round asks for everything: it is the same in every cycle, and shows what is produced to
+                # groups that cannot be read.
+                self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
+        has_offsets_topic = self._looking.has_offsets_topic
+        return self._commits.finish(commits, has_offsets_topic=has_offsets_topic), self._shares.finish(shares)
+
+    def _lay_out(self) -> Layout:
+        return self._rows.lay_out(self._commits, self._shares, self._looking.topology, self._members.topics_read)
+
+    def _gaps(self, commits: CommitRound, shares: ShareRound) -> tuple[float, ...]:
+        arrivals = [(part.batch, part.received) for part in commits.parts if part.is_accepted.any()]
+        arrivals += sorted({(answer.batch, answer.received) for answer in shares.answers.values()})
+        pairs = ((self._ends.sent(batch), received) for batch, received in arrivals)
+        return tuple(sent - received for sent, received in pairs if sent is not None)
+
+    def _observe(self, layout: Layout, commits: CommitRound, shares: ShareRound) -> Observed:
+        causes, topology = Causes(), self._looking.topology
+        observed = nothing_observed(layout)
+        is_doubtful = with_commits(observed, layout, commits, causes)
+        tables, batches = self._ends.collect(layout, topology, causes), batches_of(layout, commits, shares)
+        is_end_doubtful, end_sent = with_ends(observed, layout, tables, batches, self._rows.is_committed_only, causes)
+        is_doubtful |= is_end_doubtful
+        is_doubtful |= with_shares(observed, layout, self._shares.topics, shares, causes)
+        self._ends.doubt(np.unique(layout.place[has_gone_backward(observed, self._rows.snapshot)]))
+        if len(layout):
+            everything = np.ones(layout.table_size, dtype=bool)
+            observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]
+        observed = without_drift(replace(observed, causes=causes.table()), end_sent)
+        return without_steps_backward(observed, self._rows.snapshot, is_doubtful)
+
+    # -- decide and apply ------------------------------------------------------------------------
+
+    def _apply(
+        self, observed: Observed, silence: Silence, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
+    ) -> Outcome:
+        rows, directory = self._rows, self._commits.directory
+        rows.snapshot = settled(observed, rows.snapshot)
+        in_doubt = self._members.in_doubt()
+        rows.treat(observed, self._shares, self._members.described_at, in_doubt)
+        residue = rows.residue(directory, self._clock.monotonic())
+        view = ClusterView(
+            cluster=self._cluster,
+            snapshot=rows.snapshot,
+            treatment=rows.treatment,
+            values=values_of(rows.snapshot, rows.treatment, residue),
+            silence=silence,
+            unread=self._unread(rows.layout, problems),
+            missing=self._looking.missing_topics(),
+            unseen=self._looking.unseen_topics(),
+            in_doubt=in_doubt,
+            assumed=self._watching.named_groups - directory.groups,
+            topics=self._looking.watched_topics,
+        )
+        self._store.replace(view)
+        if self._keep is not None:
+            self._keep(self._sample(observed))
+        read = int((rows.snapshot.cause == 0).sum())
+        return Outcome(read, len(rows.layout), tuple(self._liveness.failures), gaps)
+
+    def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
+        never = [group for group in self._commits.groups if group not in self._commits.topics]
+        unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
+        return unread | self._overdue(layout, problems) | self._shares.unread()
+
+    def _overdue(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
+        """The groups without rows, which no row's age speaks for, that have not been read for too long."""
+        now = self._clock.monotonic()
+        rowless = [group for group in problems if layout.spans[group].start == layout.spans[group].stop]
+        self._unanswered_since = {group: self._unanswered_since.get(group, now) for group in rowless}
+        is_overdue = (group for group, since in self._unanswered_since.items() if now - since > self._watching.max_age)
+        return {group: problems[group].text for group in is_overdue}
+
+    def _sample(self, observed: Observed) -> Sample:
+        rows, layout = self._rows, self._rows.layout
+        return Sample(
+            cluster=self._cluster,
+            sampled_at=self._began.at,
+            to_epoch=self._began.at - self._began.monotonic,
+            layout=layout,
+            observed=observed,
+            state=states_of(rows.snapshot, rows.treatment),
+            interval_seconds=self._interval,
+            members=self._members_of(layout),
+            is_committed_only=rows.is_committed_only,
+        )
+
+    def _members_of(self, layout: Layout) -> Codes:
+        by_group = [self._members.counts.get(group, NOT_ASKED) for group in layout.groups]
+        found: Codes = np.array(by_group, dtype=np.int32)[layout.group]
+        return found
+
+    # -- trouble ---------------------------------------------------------------------------------
+
+    def _begin_anew_if_nobody_answers(self) -> None:
+        is_silence = self._liveness.answers == 0 and (self._liveness.failures or self._liveness.is_somebody_absent)
+        self._unanswered = self._unanswered + 1 if is_silence else 0
+        if self._unanswered >= UNANSWERED_CYCLES:
+            self._brokers.close()
+            self._liveness.forget_probes()
+
+    def _unreachable(self, reason: str) -> Outcome:
+        """Nothing can be asked: rows keep what was last known, and say why it is not newer."""
+        causes, layout = Causes(), self._rows.layout
+        observed = nothing_observed(layout)
+        observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
+        observed = replace(observed, causes=causes.table())
+        problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
+        return self._apply(observed, self._looking.silence(unreachable=reason), problems)

@@ -1,0 +1,281 @@
+"""What there is in one cluster: brokers, topics and groups, looked at now and then, and what of it is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
+from adapter.cluster.groups import NOBODY
+from adapter.cluster.topics import ANSWERS_BEFORE_DELETED, Topology, updated, wants_another_look, without_epochs
+from adapter.cluster.unlisted_groups import Limits, Silence, nothing_heard, silence_of
+from adapter.collector.commits import CommitRound, Commits
+from adapter.collector.log_offsets import may_not_describe_topic
+from adapter.columns import NEVER
+from adapter.errors import some_of
+from adapter.kafka.answers import Answer
+from adapter.kafka.client import Brokers
+from adapter.kafka.liveness import Liveness
+from adapter.lag.rules import Watching
+
+LOOK_SECONDS = 30.0
+"""How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+MOST_ASKED = 3
+"""So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
+SETTLING_SECONDS = 1.0
+"""A broker that has just taken over groups lists none of them, without an error, until its followers have confirmed
+what it read: about 0.3 s. An adapter that has just started would take them for absent."""
+FIND_SECONDS = 15.0
+"""Between two questions for coordinators."""
+LOOKS_TO_CONFIRM = 2
+"""So many brokers, one after the other, have to name the same leaders for a list of groups to count as whole."""
+LOOKS_BEFORE_STALE = 3
+"""After so many looks without a broker's list of groups, sums may lack groups; `maxAge` counts where it is longer."""
+MISSING_SECONDS = 15.0
+"""How often, while a topic is missing that is given by name; in every second cycle at most."""
+
+
+class Looking:
+    """One cluster's Metadata and group listings. Used by one thread."""
+
+    def __init__(
+        self,
+        brokers: Brokers,
+        liveness: Liveness,
+        watching: Watching,
+        commits: Commits,
+        monotonic: Callable[[], float],
+        interval: float,
+    ) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self._watching = watching
+        self._commits = commits
+        self._monotonic = monotonic
+        self._interval = interval
+        self.topology = Topology()
+        """Replaced when something changed, never changed."""
+        self._topology_read = self._groups_listed = float("-inf")
+        self._heard = Heard()
+        self._rounds: list[Round] = []
+        """Those that are yet to be confirmed."""
+        self._newest_round = self._asked_who = NEVER
+        self._metadata_from = NOBODY
+        self._is_new_client = True
+        self._is_settled = False
+        self._strangers: Mapping[tuple[str, int], int] = {}
+        """Partitions with commits that Metadata does not have -> in how many cycles running."""
+        self._looked_at: tuple[object, ...] = ()
+        self._watched_of: Topology | None = None
+        self._watched: frozenset[str] = frozenset()
+
+    # -- gather ----------------------------------------------------------------------------------
+
+    def begin_with_new_client(self) -> None:
+        """What was known may be of other brokers: the next look asks whoever is connected."""
+        self._is_new_client = True
+        self.topology = without_epochs(self.topology)
+
+    def look_round(self, *, has_news: bool) -> None:
+        """Metadata and ListGroups, where they are due or `has_news` says that Metadata has changed.
+
+        Listings come first: Metadata says afterwards whose groups they have.
+        """
+        now = self._monotonic()
+        has_looked = self._is_new_client
+        if has_looked:
+            self._read_topology(now)
+        if self._is_new_client:
+            # The broker that was connected first may be the one that hangs.
+            self._read_topology(now)
+        if not self.topology.brokers:
+            return
+        self._settle()
+        self._list_groups(now)
+        has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
+        if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
+            self._read_topology(now, is_second_look=has_looked)
+        if self._has_first_lists:
+            self._read_topology(now, is_second_look=True)
+        self._find_coordinators(now)
+
+    def _settle(self) -> None:
+        """Wait once, between the first look at Metadata and the first listings: who led before it knows its groups."""
+        if not self._is_settled:
+            self._is_settled = True
+            self._brokers.rest(SETTLING_SECONDS)
+
+    def _find_coordinators(self, now: float) -> None:
+        """Have the groups found that nobody coordinates: a silent broker may, or one that has just taken over.
+
+        In a cluster without an offsets topic the question would make one.
+        """
+        exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
+        nodes = self._in_turn(self._liveness.present(self.topology.brokers))
+        if self._commits.lost and exists and nodes[0] is not None and now - self._asked_who >= FIND_SECONDS:
+            self._asked_who = now
+            self._commits.find_coordinators(nodes[0])
+
+    def _list_groups(self, now: float) -> None:
+        """List the groups of all brokers where that is due, else of those whose groups the newest round lacks."""
+        is_full = self._is_due(self._groups_listed, now)
+        if is_full:
+            self._groups_listed = now
+        nodes = self._liveness.present(self.topology.brokers if is_full else self._not_listed)
+        if nodes:
+            leader_of = self._heard.leader_of(self.topology)
+            listings = self._commits.list_groups(nodes, self.topology.brokers.keys(), leader_of)
+            # Who has only just come back may list what it coordinated before it fell silent.
+            believed = {node: one for node, one in listings.items() if not self._liveness.is_doubtful(node)}
+            self._rounds.append(Round(now, believed, self.topology, is_full))
+
+    @property
+    def _not_listed(self) -> frozenset[int]:
+        """The brokers whose groups are not in the newest round, nor in one that is yet to be confirmed."""
+        return self._heard.not_listed_since(self._newest_round, self.topology).difference(
+            *(listed.whole for listed in self._rounds)
+        )
+
+    @property
+    def _has_first_lists(self) -> bool:
+        """Whether a round that is yet to be confirmed has groups of which nothing was known before."""
+        unheard = self._heard.not_listed_since(NEVER, self.topology)
+        return any(not listed.whole.isdisjoint(unheard) for listed in self._rounds)
+
+    def _confirm_rounds(self) -> None:
+        """Take over the rounds of listings after which several brokers have told who leads what.
+
+        One alone may be cut off, and name a leader of before.
+        """
+        enough = min(LOOKS_TO_CONFIRM, len(self.topology.brokers))
+        rounds = [listed.seen_again() for listed in self._rounds]
+        for listed in rounds:
+            if listed.looks >= enough:
+                self._heard = heard_in(self._heard, listed, self.topology)
+                self._newest_round = max(self._newest_round, listed.at if listed.is_full else NEVER)
+        self._rounds = [listed for listed in rounds if listed.looks < enough]
+
+    def look_again_for_strangers(self, commits: CommitRound) -> None:
+        """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle.
+
+        A broker that is cut off may not have heard of them, so others are asked in the next cycles.
+        """
+        looked_at = (self.topology, *(part.columns.shape for part in commits.parts))
+        if self._looked_at == looked_at:
+            return
+        self._strangers = {
+            (topic, partition): self._strangers.get((topic, partition), 0) + 1
+            for part in commits.parts
+            for topic, partition in part.learnt.largest.items()
+            if self._is_strange(topic, partition)
+        }
+        if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._strangers.values()):
+            self._read_topology(self._monotonic(), is_second_look=True)
+        else:
+            self._looked_at = looked_at
+
+    def _is_strange(self, topic: str, partition: int) -> bool:
+        known = self.topology.topics.get(topic)
+        return known is None or partition >= len(known.leaders)
+
+    def _misses_a_topic(self, now: float) -> bool:
+        """Whether somebody may be waiting for a topic to be made, and it is time to look for it."""
+        is_time = now - self._topology_read >= max(MISSING_SECONDS, 1.5 * self._interval)
+        return is_time and bool(self.missing_topics())
+
+    def _is_due(self, last: float, now: float) -> bool:
+        return now - last >= LOOK_SECONDS - self._interval / 2
+
+    def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
+        """From another broker each time: one that was cut off may not know what the others do.
+
+        Where the first few do not answer, the next cycle asks others: the offsets do not wait for all of them.
+        """
+        nodes = self._in_turn(self._liveness.present(self.topology.brokers))[:MOST_ASKED]
+        answers = self._brokers.topology(nodes, self._asked_by_name())
+        self._liveness.note({node: answer for node, answer in answers.items() if node is not None})
+        for node, answer in answers.items():
+            self._metadata_from = self._metadata_from if node is None else node
+            if isinstance(answer, Answer):
+                expected = self._expected_topics()
+                self.topology = updated(self.topology, answer.content, expected, counts=not is_second_look)
+                self._topology_read = now
+                self._is_new_client = False
+                self._liveness.forget_others(self.topology.brokers.keys())
+                self._confirm_rounds()
+                return
+            if node is None:
+                self._liveness.failures.append(answer)
+
+    def _in_turn(self, nodes: Sequence[int]) -> list[int | None]:
+        """The next broker each time; before them any that is connected, where all that are known may be replaced.
+
+        Those that have only just come back come last.
+        """
+        is_doubtful, last = self._liveness.is_doubtful, self._metadata_from
+        in_turn = sorted(nodes, key=lambda node: (is_doubtful(node), node <= last, node))
+        return [None, *in_turn] if self._is_new_client or not nodes else [*in_turn]
+
+    def _expected_topics(self) -> frozenset[str]:
+        named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
+        return frozenset().union(*named)
+
+    def _asked_by_name(self) -> frozenset[str]:
+        """Topics of which we have to know whether they are missing or hidden from us."""
+        expected = self._expected_topics()
+        return expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
+
+    # -- decide ----------------------------------------------------------------------------------
+
+    @property
+    def has_offsets_topic(self) -> bool:
+        return OFFSETS_TOPIC in self.topology.topics or OFFSETS_TOPIC in self.topology.hidden
+
+    @property
+    def watched_topics(self) -> frozenset[str]:
+        """Every watched topic that exists; the same object while Metadata stands."""
+        if self._watched_of is not self.topology:
+            self._watched_of = self.topology
+            self._watched = frozenset(filter(self._watching.watches_topic, self.topology.topics))
+        return self._watched
+
+    def missing_topics(self) -> dict[str, tuple[str, ...]]:
+        """Group -> the topics given for it by name that do not exist; groups that lack none are left out."""
+        missing = {
+            group: tuple(sorted(filter(self.topology.is_deleted, self._required_topics(group))))
+            for group in self._watching.named_groups
+        }
+        return {group: topics for group, topics in missing.items() if topics}
+
+    def unseen_topics(self) -> dict[str, dict[str, str]]:
+        """Group -> the topics given for it by name that are neither there nor known to be missing, and why."""
+        unseen = {
+            group: {topic: why for topic in sorted(self._required_topics(group)) if (why := self._why_unseen(topic))}
+            for group in self._watching.named_groups
+        }
+        return {group: topics for group, topics in unseen.items() if topics}
+
+    def _why_unseen(self, topic: str) -> str | None:
+        if topic in self.topology.hidden:
+            return may_not_describe_topic(topic)
+        is_known = topic in self.topology.topics or self.topology.is_deleted(topic)
+        return None if is_known else f"topic {topic} has not been seen yet"
+
+    def _required_topics(self, group: str) -> frozenset[str]:
+        return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
+
+    def silence(self, unreachable: str | None = None) -> Silence:
+        """Which groups may exist that nobody has listed; `unreachable`: why no broker at all can be asked."""
+        topology, now = self.topology, self._monotonic()
+        if not topology.brokers:
+            told = unreachable or some_of([failure.text for failure in self._liveness.failures])
+            return nothing_heard(told or "no broker has described the cluster yet")
+        patience = max(self._watching.max_age, LOOKS_BEFORE_STALE * max(LOOK_SECONDS, self._interval))
+        limits = Limits(now, newest=self._newest_round, oldest=now - patience)
+        return silence_of(
+            self._heard, topology, limits, self._why_silent if unreachable is None else lambda _: unreachable
+        )
+
+    def _why_silent(self, node: int) -> str | None:
+        failure = self._liveness.failure(node)
+        told = (one.text for one in self._liveness.failures if one.text.startswith(f"broker {node} "))
+        return failure.text if failure else next(told, None)

@@ -1,0 +1,311 @@
+"""Log ends and starts, cycle by cycle: one ListOffsets per leader and isolation level, into a table of partitions.
+
+The table has every partition once, however many groups read it; its places are those of the layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.cluster.topics import NO_LEADER, Topology
+from adapter.collector.offset_plans import OffsetPlan, Plans
+from adapter.collector.row_mapping import Indexes
+from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Offsets, Seconds, is_offset
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.calls import Calls
+from adapter.kafka.client import Brokers
+from adapter.kafka.liveness import Liveness
+from adapter.lag.layout import Layout
+from adapter.lag.snapshot import Cause, Causes, State
+from adapter.protocol.codes import NO_ERROR
+from adapter.protocol.offset_responses import Columns
+from adapter.protocol.prepared_requests import EARLIEST, LATEST
+from adapter.settings.models import Isolation
+
+START_SECONDS = 60.0
+"""A log start is read at least this often: retention moves it in steps of minutes."""
+FIRST_PATIENCE = START_SECONDS / 6
+"""So long a start that could not be read is left alone at first, and twice as long each time: others are due anyway."""
+NOT_CAUGHT_UP = 78
+"""A new leader does not know yet how far its followers are; seen for seconds where leadership moves again and again."""
+MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
+"""Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has news."""
+TOPIC_NOT_AUTHORIZED = 29
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndTable:
+    """The log ends of one round at one isolation level, per place of the layout's partition table."""
+
+    is_asked: Flags
+    log_end: Offsets
+    sent: Seconds
+    """When the leader was asked."""
+    received: Seconds
+    cause: Codes
+    is_doubtful: Flags
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Round:
+    """Requests for log ends that were sent together."""
+
+    level: Isolation
+    plan: OffsetPlan
+    asked: Sequence[int]
+    """The numbers of the plan's questions that were sent."""
+    calls: Calls[Columns]
+    doubtful: frozenset[int]
+    """The nodes that had been silent until a moment before. Other brokers may delay the reading of their answers."""
+
+
+@dataclass(slots=True, eq=False)
+class _Starts:
+    """What is known of a layout's starts, and when those that are not known may be asked for again."""
+
+    layout: Layout
+    leaders: Codes
+    known: Offsets
+    not_before: Seconds
+    patience: Seconds
+
+
+class Ends:
+    """The ends and starts of one cluster's partitions. Used by one thread."""
+
+    def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self._monotonic = monotonic
+        self._slack = interval / 2
+        self._plans = Plans()
+        self._starts: _Starts | None = None
+        self._starts_read = NEVER
+        self._rounds: list[list[_Round]] = []
+        self.have_moved = False
+        """Whether the last answers say that Metadata has news."""
+
+    # -- ends ------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Begin a cycle: no end has been asked for."""
+        self._plans.forget_rounds(max(self.rounds, 1))
+        self.have_moved = False
+        self._rounds = []
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds of requests were sent in this cycle."""
+        return len(self._rounds)
+
+    def ask(self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags]) -> None:
+        """Ask the leaders for ends without waiting; `needed`: per isolation level the places of the layout's table."""
+        if not needed:
+            return
+        leaders = self._plans.leaders(layout, topology)
+        number = self.rounds
+        plans = {
+            level: self._plans.plan((LATEST, level, number), layout, leaders, wanted)
+            for level, wanted in needed.items()
+        }
+        self._rounds.append([self._sent(level, plan) for level, plan in plans.items()])
+
+    def not_asked(self, layout: Layout, needed: Mapping[Isolation, Flags]) -> dict[Isolation, Flags]:
+        """What is needed of a layout and was not asked for in this cycle."""
+        left = {level: wanted.copy() for level, wanted in needed.items()}
+        for one in chain.from_iterable(self._rounds):
+            if one.level in left:
+                here, there = _same_places(layout, one.plan.layout)
+                left[one.level][here] &= ~one.plan.wanted[there]
+        return {level: wanted for level, wanted in left.items() if wanted.any()}
+
+    def _sent(self, level: Isolation, plan: OffsetPlan) -> _Round:
+        present = set(self._liveness.present(question.node for question in plan.questions))
+        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
+        calls = self._brokers.offsets([plan.questions[number] for number in asked])
+        return _Round(level, plan, asked, calls, frozenset(filter(self._liveness.is_doubtful, present)))
+
+    def collect(self, layout: Layout, topology: Topology, causes: Causes) -> list[dict[Isolation, EndTable]]:
+        """Wait for all answers; the tables of each round, as places of this layout."""
+        starts = self._starts = _moved(self._starts, layout, self._plans.leaders(layout, topology))
+        found = []
+        for sent_together in self._rounds:
+            tables = {
+                one.level: _moved_table(self._read(one, causes), one.plan.layout, layout) for one in sent_together
+            }
+            found.append(tables)
+            for table in tables.values():
+                is_told = table.is_asked & (table.cause == 0) & (table.log_end != NOT_KNOWN)
+                self.doubt(np.flatnonzero(is_told & (table.log_end < starts.known)))
+        return found
+
+    def sent(self, number: int) -> float | None:
+        """When the last request of that round was passed to its connection; None: none was."""
+        if number >= len(self._rounds):
+            return None
+        return max((at for one in self._rounds[number] for at in one.calls.sent.values()), default=None)
+
+    def doubt(self, places: Indexes) -> None:
+        """Their ends lie before what was known: it may be another log, whose start and topic have to be read anew."""
+        starts = self._starts
+        if len(places) and starts is not None:
+            self.have_moved = True
+            starts.known = starts.known.copy()
+            starts.known[places], starts.not_before[places] = NOT_KNOWN, NEVER
+
+    def _read(self, one: _Round, causes: Causes) -> EndTable:
+        plan = one.plan
+        table = _empty_table(plan.wanted)
+        is_leaderless = plan.wanted & (plan.leaders == NO_LEADER)
+        if is_leaderless.any():
+            self.have_moved = True
+            table.cause[is_leaderless] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
+        answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
+        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
+        for place, number in enumerate(one.asked):
+            table.sent[plan.places[number]] = one.calls.sent.get(place, NEVER)
+        for number, question in enumerate(plan.questions):
+            node, own = question.node, plan.places[number]
+            answer = answers.get(number) or self._liveness.failure(node) or Failure("other", "it is not asked")
+            if isinstance(answer, Failure):
+                table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
+                continue
+            table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} left the partition out of its answer"))
+            table.received[own] = answer.received
+            table.is_doubtful[own] = node in one.doubtful
+            self._fill(table, plan, number, answer.content, causes)
+        return table
+
+    def _fill(self, table: EndTable, plan: OffsetPlan, number: int, columns: Columns, causes: Causes) -> None:
+        wiring = plan.wiring(number, columns.shape)
+        places, offset, error = wiring.target, columns.offset[wiring.wire], columns.error[wiring.wire]
+        table.log_end[places] = offset
+        table.cause[places] = 0
+        absurd = places[(error == NO_ERROR) & ~is_offset(offset)]
+        if len(absurd):
+            table.cause[absurd] = causes.code(Cause(State.ERROR, "its leader gives a log end that is none"))
+        failed = np.flatnonzero(error != NO_ERROR)
+        if len(failed):
+            self.have_moved |= bool(np.isin(error[failed], MOVED_ERRORS).any())
+            topics = columns.shape.topics
+            block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[wiring.wire[failed]]
+            _fill_failed(table, places[failed], error[failed], block, topics, causes)
+
+    # -- starts ----------------------------------------------------------------------------------
+
+    def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
+        """The newest known start of every place; a new partition's is read at once, all others when they are due."""
+        leaders = self._plans.leaders(layout, topology)
+        starts = self._starts = _moved(self._starts, layout, leaders)
+        now = self._monotonic()
+        is_due = now - self._starts_read >= START_SECONDS - self._slack
+        asked = wanted if is_due else wanted & (starts.known == NOT_KNOWN) & (starts.not_before <= now)
+        if asked.any():
+            level = Isolation.READ_UNCOMMITTED
+            if is_due:
+                self._starts_read = now
+            # Those that are asked for out of turn are others each time: no plan of theirs is kept.
+            plans = self._plans if is_due else Plans()
+            self._read_starts(starts, plans.plan((EARLIEST, level, 0), layout, leaders, asked), now)
+        return starts.known
+
+    def _read_starts(self, starts: _Starts, plan: OffsetPlan, now: float) -> None:
+        # What was handed out before is not changed.
+        starts.known = starts.known.copy()
+        one = self._sent(Isolation.READ_UNCOMMITTED, plan)
+        answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
+        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
+        for number, answer in answers.items():
+            if isinstance(answer, Answer):
+                wiring, columns = plan.wiring(number, answer.content.shape), answer.content
+                offset, error = columns.offset[wiring.wire], columns.error[wiring.wire]
+                is_good = (error == NO_ERROR) & is_offset(offset)
+                starts.known[wiring.target[is_good]] = offset[is_good]
+                own = plan.places[number]
+                failed = own[starts.known[own] == NOT_KNOWN]
+                starts.not_before[failed] = now + starts.patience[failed] - self._slack
+                starts.patience[failed] = np.minimum(2 * starts.patience[failed], START_SECONDS)
+
+
+def _empty_table(is_asked: Flags) -> EndTable:
+    size = len(is_asked)
+    return EndTable(
+        is_asked=is_asked,
+        log_end=np.full(size, NOT_KNOWN, dtype=np.int64),
+        sent=np.full(size, NEVER),
+        received=np.full(size, NEVER),
+        cause=np.zeros(size, dtype=np.int32),
+        is_doubtful=np.zeros(size, dtype=bool),
+    )
+
+
+def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
+    """The same ends in another layout."""
+    if before is layout:
+        return table
+    moved = _empty_table(np.zeros(layout.table_size, dtype=bool))
+    here, there = _same_places(layout, before)
+    for name in (field.name for field in fields(EndTable)):
+        getattr(moved, name)[here] = getattr(table, name)[there]
+    return moved
+
+
+def _same_places(layout: Layout, before: Layout) -> tuple[Indexes, Indexes]:
+    """The places of partitions that are in both layouts, in each; a topic made again is another one."""
+    if before is layout:
+        every = np.arange(layout.table_size, dtype=np.intp)
+        return every, every
+    here, there = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
+    for topic, base in layout.bases.items():
+        old = before.bases.get(topic)
+        if old is not None and before.generations[topic] == layout.generations[topic]:
+            count = min(old.stop - old.start, base.stop - base.start)
+            here.append(np.arange(base.start, base.start + count, dtype=np.intp))
+            there.append(np.arange(old.start, old.start + count, dtype=np.intp))
+    return np.concatenate(here), np.concatenate(there)
+
+
+def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
+    """The same starts in another layout; new partitions and new generations of a topic begin with nothing known."""
+    if before is not None and before.layout is layout and before.leaders is leaders:
+        return before
+    size = layout.table_size
+    starts = _Starts(layout, leaders, np.full(size, NOT_KNOWN), np.full(size, NEVER), np.full(size, FIRST_PATIENCE))
+    if before is None:
+        return starts
+    here, there = _same_places(layout, before.layout)
+    starts.known[here] = before.known[there]
+    # Another leader may know what the last one could not tell.
+    is_same = leaders[here] == before.leaders[there]
+    starts.not_before[here] = np.where(is_same, before.not_before[there], NEVER)
+    starts.patience[here] = np.where(is_same, before.patience[there], FIRST_PATIENCE)
+    return starts
+
+
+def _fill_failed(
+    table: EndTable, places: Indexes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
+) -> None:
+    """One cause for each run of rows of one topic that have the same error."""
+    begins = np.flatnonzero((np.diff(block, prepend=-1) != 0) | (np.diff(error, prepend=NO_ERROR) != 0))
+    runs = zip(error[begins].tolist(), block[begins].tolist(), strict=True)
+    codes = [causes.code(_cause_of(one, topics[number])) for one, number in runs]
+    table.cause[places] = np.repeat(codes, np.diff(begins, append=len(places)))
+
+
+def _cause_of(error: int, topic: str) -> Cause:
+    if error == TOPIC_NOT_AUTHORIZED:
+        return Cause(State.ERROR, may_not_describe_topic(topic))
+    if error in MOVED_ERRORS:
+        return Cause(State.UNKNOWN, "its leadership is moving")
+    if error == NOT_CAUGHT_UP:
+        return Cause(State.UNKNOWN, "its leader has not caught up yet after an election")
+    return Cause(State.ERROR, f"its leader gives error {error}")
+
+
+def may_not_describe_topic(topic: str) -> str:
+    return f"the adapter may not describe topic {topic} (ACL Describe on the topic is missing)"

@@ -1,0 +1,188 @@
+"""The members of the groups, and the topics they read: a topic that nobody reads any more must not keep pods running.
+
+A describe request covers groups of one kind. A broker that coordinates several kinds is asked about one at a time.
+
+A description is trusted while it describes the group as it is. Where the next one fails (the coordinator returns an
+error, the group is rebalancing, subscriptions cannot be read), the last good description is kept, but it is outdated
+until the group is described as Stable again. Once it has been outdated for the time of two descriptions, what the group
+reads is in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from adapter.cluster.groups import Description, Directory, Kind, Phase, Standing
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.client import Brokers
+from adapter.kafka.liveness import Liveness
+
+DESCRIBE_SECONDS = 60.0
+"""Between two requests to a broker: with ListGroups twice and the log starts once a minute, four of each."""
+DOUBT_SECONDS = 2 * DESCRIBE_SECONDS
+"""How long an outdated description is still used: a rebalance usually ends earlier."""
+GROUPS_PER_REQUEST = 1000
+"""Bounds the time that decoding one answer takes. The remaining groups are described a minute later."""
+HEAD_START_SECONDS = 90.0
+"""How much earlier new and outdated groups, and their kinds, are described. Bounded, so that the others get a turn."""
+EMPTY_SECONDS = 15.0
+"""A new coordinator may report a group as Empty for some tenths of a second, without an error. So two listings that are
+at least this far apart must agree; groups are listed every 30 s."""
+NEVER, STILL_HOLDS, NOT_EMPTY = float("-inf"), float("inf"), float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """What is known of one group."""
+
+    asked_at: float = NEVER
+    members: int | None = None
+    topics: frozenset[str] = frozenset()
+    """What the members read, by the last description of the group as Stable; empty if there was none."""
+    described_at: float = NEVER
+    """When that description was received."""
+    outdated_since: float = STILL_HOLDS
+    """When the first sign was seen that the description may no longer be true."""
+    gone_as: Kind | None = None
+    """The kind for which the coordinator reported that no such group exists."""
+    empty_since: float = NOT_EMPTY
+    """When the first of consecutive listings reported the group as Empty."""
+
+    def outdated(self, now: float) -> _Group:
+        return replace(self, outdated_since=min(self.outdated_since, now))
+
+
+class Members:
+    """The members of one cluster's groups. Used by one thread."""
+
+    def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self._monotonic = monotonic
+        self._slack = interval / 2
+        self._described: dict[int, float] = {}
+        self._turns: dict[tuple[int, Kind], float] = {}
+        self._known: dict[str, _Group] = {}
+        self._directory = Directory()
+        self.topics_read: Mapping[str, frozenset[str]] = {}
+        """Group -> the topics that some member is subscribed to or assigned, by the last description of the group as
+        Stable; the same object while nothing changes."""
+        self.described_at: Mapping[str, float] = {}
+        """Group in `topics_read` -> when that description was received."""
+        self.counts: Mapping[str, int] = {}
+        """Group -> the number of its members when it was last described; 0 if its coordinator reports it as Empty;
+        absent if it is not known. Replaced, never changed."""
+
+    def in_doubt(self) -> dict[str, float]:
+        """The groups whose description has been outdated for too long -> when it was received."""
+        latest = self._monotonic() - DOUBT_SECONDS + self._slack
+        return {
+            group: known.described_at
+            for group, known in self._known.items()
+            if known.topics and known.outdated_since <= latest
+        }
+
+    def describe_if_due(self, directory: Directory, brokers: Collection[int]) -> None:
+        """Describe groups with members: one kind at each broker that was last asked a minute ago."""
+        now = self._monotonic()
+        self._follow(directory, now)
+        self._described = {node: then for node, then in self._described.items() if node in brokers}
+        self._turns = {turn: then for turn, then in self._turns.items() if turn[0] in brokers}
+        due = {
+            node
+            for node in self._liveness.present(brokers)
+            if now - self._described.get(node, NEVER) >= DESCRIBE_SECONDS - self._slack
+        }
+        for kind, plan in self._plans(directory, due, now).items():
+            self._describe(kind, plan, now)
+
+    # -- what listings say -----------------------------------------------------------------------
+
+    def _follow(self, directory: Directory, now: float) -> None:
+        before, self._directory = self._directory, directory
+        if directory.standings is before.standings:
+            return
+        self._known = {group: known for group, known in self._known.items() if group in directory.groups}
+        for group in self._known.keys() & directory.standings.keys():
+            self._follow_group(group, directory.standings[group], before.standings.get(group), now)
+        self._publish()
+
+    def _follow_group(self, group: str, standing: Standing, before: Standing | None, now: float) -> None:
+        """A group that is missing in a listing may only be moving to another coordinator, so it is kept."""
+        known, is_listed = self._known[group], group in self._directory.listed
+        if is_listed and (known.gone_as is standing.kind or _is_empty(known, standing, now)):
+            del self._known[group]
+            return
+        is_another = standing.phase is not Phase.STABLE or (before is not None and before.kind is not standing.kind)
+        known = known.outdated(now) if is_another else known
+        self._known[group] = _listed(known, standing, now) if is_listed else known
+
+    # -- what descriptions say -------------------------------------------------------------------
+
+    def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
+        """Kind -> the brokers to ask -> groups. Every broker occurs at most once."""
+        waiting: dict[int, dict[Kind, list[str]]] = {}
+        for group, standing in directory.standings.items() if due else ():
+            node = directory.coordinators.get(group)
+            if node is not None and node in due and standing.phase is not Phase.EMPTY:
+                waiting.setdefault(node, {}).setdefault(standing.kind, []).append(group)
+        plans: dict[Kind, dict[int, list[str]]] = {}
+        for node, by_kind in waiting.items():
+            kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
+            plans.setdefault(kind, {})[node] = sorted(by_kind[kind], key=self._last_asked)[:GROUPS_PER_REQUEST]
+            self._described[node] = self._turns[node, kind] = now
+        return plans
+
+    def _last_asked(self, group: str) -> float:
+        known = self._known.get(group, _Group())
+        return known.asked_at - (HEAD_START_SECONDS if known.outdated_since != STILL_HOLDS else 0)
+
+    def _last_turn(self, node: int, kind: Kind, groups: Collection[str]) -> float:
+        turn = self._turns.get((node, kind), NEVER)
+        return turn - (HEAD_START_SECONDS if any(map(self._needs_description, groups)) else 0)
+
+    def _needs_description(self, group: str) -> bool:
+        return group not in self._known or self._known[group].outdated_since != STILL_HOLDS
+
+    def _describe(self, kind: Kind, plan: Mapping[int, Sequence[str]], now: float) -> None:
+        answers = self._brokers.described(plan, kind)
+        self._liveness.note(answers)
+        for node, answer in answers.items():
+            for group in plan[node]:
+                known = replace(self._known.get(group, _Group()), asked_at=now)
+                self._known[group] = _learnt(known, group, kind, answer)
+        self._publish()
+
+    def _publish(self) -> None:
+        standings = self._directory.standings
+        empty = (group for group, standing in standings.items() if standing.phase is Phase.EMPTY)
+        counts = {group: known.members for group, known in self._known.items() if known.members is not None}
+        self.counts = {**dict.fromkeys(empty, 0), **counts}
+        described = {group: known for group, known in self._known.items() if known.topics}
+        self.described_at = {group: known.described_at for group, known in described.items()}
+        topics_read = {group: known.topics for group, known in described.items()}
+        if topics_read != self.topics_read:
+            self.topics_read = topics_read
+
+
+def _is_empty(known: _Group, standing: Standing, now: float) -> bool:
+    return standing.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
+
+
+def _listed(known: _Group, standing: Standing, now: float) -> _Group:
+    empty_since = min(known.empty_since, now) if standing.phase is Phase.EMPTY else NOT_EMPTY
+    return replace(known, gone_as=None, empty_since=empty_since)
+
+
+def _learnt(known: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:
+    """What is known of the group after a request for groups of that kind."""
+    if isinstance(answer, Failure) or group not in answer.content:
+        return known.outdated(known.asked_at)
+    description = answer.content[group]
+    if description is None:
+        return replace(known.outdated(known.asked_at), gone_as=kind)
+    known = replace(known, members=description.members or known.members, gone_as=None)
+    if not description.topics:
+        return known.outdated(known.asked_at)
+    return replace(known, topics=description.topics, described_at=answer.received, outdated_since=STILL_HOLDS)

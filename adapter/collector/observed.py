@@ -1,0 +1,98 @@
+"""Pure: one cycle's answers -> what it observed for every row of a layout."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from adapter.collector.commits import CommitRound, Part
+from adapter.collector.log_offsets import EndTable
+from adapter.collector.share_groups import ShareRound
+from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT, Codes, Flags, Seconds
+from adapter.lag.layout import Layout
+from adapter.lag.snapshot import Cause, Causes, Observed, State
+from adapter.protocol.codes import NO_ERROR
+from adapter.settings.models import Isolation
+
+NOT_REPORTED = Cause(State.UNKNOWN, "the group's commits for the topic are missing in the last answers")
+END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been asked for yet")
+
+
+def with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
+    """Fill in a round's commits, whose groups are the layout's; gives the rows that a doubtful broker told."""
+    groups = len(layout.groups)
+    received, is_doubtful = np.full(groups, NEVER), np.zeros(groups, dtype=bool)
+    cause = np.zeros(groups, dtype=np.int32)
+    for part in commits.parts:
+        received[part.codes] = part.received
+        is_doubtful[part.codes] = part.is_doubtful[part.is_accepted]
+    for group, at in commits.headless.items():
+        received[layout.codes[group]] = at
+    is_unanswered = np.isneginf(received)
+    if is_unanswered.any():
+        cause[is_unanswered] = causes.code(NOT_REPORTED)
+        for group, why in commits.problems.items():
+            cause[layout.codes[group]] = causes.code(why)
+    observed.commit_received[:] = received[layout.group]
+    observed.commit_cause[:] = cause[layout.group]
+    for part in commits.parts:
+        _fill(observed, layout, part, causes)
+    for pair in commits.unreported:
+        rows = layout.pairs.get(pair)
+        if rows is not None:
+            observed.commit_cause[rows] = causes.code(NOT_REPORTED)
+    return is_doubtful[layout.group]
+
+
+def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> None:
+    wiring, columns = part.learnt.wiring(layout), part.columns
+    if not part.is_accepted.all():
+        accepted_rows = np.repeat(part.is_accepted[columns.shape.group], columns.shape.sizes)
+        wiring = wiring.only(accepted_rows[wiring.wire])
+    offset = columns.offset[wiring.wire]
+    observed.committed[wiring.target] = offset
+    is_bad = (columns.error[wiring.wire] != NO_ERROR) | (offset < NO_COMMIT) | (offset > LARGEST_OFFSET)
+    if is_bad.any():
+        observed.commit_cause[wiring.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
+
+
+def batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:
+    """Per group of the layout the first round of log ends that was asked for after its commits; 0 without commits."""
+    batches = np.zeros(len(layout.groups), dtype=np.int32)
+    for part in commits.parts:
+        batches[part.codes] = part.batch
+    for group, answer in shares.answers.items():
+        batches[layout.codes[group]] = answer.batch
+    return batches
+
+
+def with_ends(
+    observed: Observed,
+    layout: Layout,
+    rounds: Sequence[Mapping[Isolation, EndTable]],
+    batches: Codes,
+    is_committed_only: Flags,
+    causes: Causes,
+) -> tuple[Flags, Seconds]:
+    """Fill in the log ends: each row's from the first round after its commit that asked for its partition.
+
+    Returns the rows that a doubtful broker reported, and when the end of each row was asked for.
+    """
+    rows = len(layout)
+    is_doubtful, sent, is_left = np.zeros(rows, dtype=bool), np.full(rows, NEVER), np.ones(rows, dtype=bool)
+    batch = batches[layout.group]
+    for number, tables in enumerate(rounds):
+        for level, table in tables.items():
+            is_level = is_committed_only if level is Isolation.READ_COMMITTED else ~is_committed_only
+            wanted = is_left & is_level & (batch <= number) & table.is_asked[layout.place]
+            chosen: Flags | slice = slice(None) if wanted.all() else wanted
+            places = layout.place[chosen]
+            observed.log_end[chosen] = table.log_end[places]
+            observed.end_received[chosen] = table.received[places]
+            observed.end_cause[chosen] = table.cause[places]
+            is_doubtful[chosen], sent[chosen] = table.is_doubtful[places], table.sent[places]
+            is_left &= ~wanted
+    if is_left.any():
+        observed.end_cause[is_left] = causes.code(END_NOT_ASKED)
+    return is_doubtful, sent

@@ -1,0 +1,104 @@
+"""Which leader is asked for which partitions: made once, and kept while layout, leaders and what is wanted stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from adapter.cluster.topics import NO_LEADER, Topology
+from adapter.collector.row_mapping import Indexes, Wiring, wired_offsets
+from adapter.columns import Codes, Flags
+from adapter.lag.layout import Layout
+from adapter.protocol.offset_responses import Shape
+from adapter.protocol.prepared_requests import OffsetQuestion
+from adapter.settings.models import Isolation
+
+Purpose = tuple[int, Isolation, int]
+"""Which offset, at which isolation level, in which round of a cycle."""
+
+
+@dataclass(slots=True, eq=False)
+class OffsetPlan:
+    """Questions for leaders, and where the rows of their responses belong."""
+
+    layout: Layout
+    leaders: Codes
+    wanted: Flags
+    questions: Sequence[OffsetQuestion]
+    places: Sequence[Indexes]
+    """Of each question: the places it is about, ascending."""
+    _wired: dict[int, tuple[Shape, Wiring]] = field(default_factory=dict)
+
+    def stands(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
+        return self.layout is layout and self.leaders is leaders and np.array_equal(self.wanted, wanted)
+
+    def wiring(self, number: int, shape: Shape) -> Wiring:
+        """Where a response's rows belong; the same object while the shape stands."""
+        known = self._wired.get(number)
+        if known is None or known[0] is not shape:
+            is_asked = np.zeros(len(self.leaders), dtype=bool)
+            is_asked[self.places[number]] = True
+            known = self._wired[number] = (shape, wired_offsets(shape, self.layout, is_asked))
+        return known[1]
+
+
+class Plans:
+    """The plans of one cluster. Used by one thread."""
+
+    def __init__(self) -> None:
+        self._leaders: tuple[Layout, Topology, Codes] | None = None
+        self._plans: dict[Purpose, OffsetPlan] = {}
+
+    def leaders(self, layout: Layout, topology: Topology) -> Codes:
+        """The leader of every place; the same object while layout and leaders stand."""
+        known = self._leaders
+        if known is not None and known[0] is layout and known[1] is topology:
+            return known[2]
+        found = _leaders(layout, topology)
+        if known is not None and known[0] is layout and np.array_equal(found, known[2]):
+            found = known[2]
+        self._leaders = (layout, topology, found)
+        return found
+
+    def forget_rounds(self, first: int) -> None:
+        """Drop the plans of a cycle's rounds from that one on: the newest cycle needed fewer."""
+        self._plans = {purpose: plan for purpose, plan in self._plans.items() if purpose[2] < first}
+
+    def plan(self, purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) -> OffsetPlan:
+        """The plan of that purpose, made anew if something has changed."""
+        known = self._plans.get(purpose)
+        if known is not None and known.stands(layout, leaders, wanted):
+            return known
+        # Plans of a layout that has gone would never be used again.
+        self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
+        timestamp, level, _ = purpose
+        questions, places = [], []
+        for node, own in _places_by_leader(leaders, wanted):
+            questions.append(OffsetQuestion(node, _by_topic(layout, own), timestamp, level))
+            places.append(own)
+        made = self._plans[purpose] = OffsetPlan(layout, leaders, wanted, questions, places)
+        return made
+
+
+def _leaders(layout: Layout, topology: Topology) -> Codes:
+    columns = [topology.topics[topic].leaders for topic in layout.bases]
+    return np.concatenate([np.empty(0, dtype=np.int32), *columns])
+
+
+def _places_by_leader(leaders: Codes, wanted: Flags) -> Iterator[tuple[int, Indexes]]:
+    for node in np.unique(leaders[wanted]).tolist():
+        if node != NO_LEADER:
+            yield node, np.flatnonzero(wanted & (leaders == node))
+
+
+def _by_topic(layout: Layout, places: Indexes) -> dict[str, Codes]:
+    """Topic -> its partitions among the places, which are ascending."""
+    topics = list(layout.bases)
+    begins = np.array([base.start for base in layout.bases.values()], dtype=np.intp)
+    of_place = np.searchsorted(begins, places, side="right") - 1
+    partition = (places - begins[of_place]).astype(np.int32)
+    cuts = np.flatnonzero(np.diff(of_place, prepend=-1))
+    ends = np.append(cuts[1:], len(places))
+    return {topics[of_place[cut]]: partition[cut:end] for cut, end in zip(cuts.tolist(), ends.tolist(), strict=True)}

@@ -1,0 +1,69 @@
+"""Pure: where the rows of a response belong in a layout; worked out when either changes, not in every cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import Flags
+from adapter.lag.layout import Layout
+from adapter.protocol.offset_responses import Shape
+
+Indexes = NDArray[np.intp]
+NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wiring:
+    """Two columns of one length: a row of the response, and what it goes to."""
+
+    wire: Indexes
+    target: Indexes
+
+    def only(self, is_kept: Flags) -> Wiring:
+        return Wiring(self.wire[is_kept], self.target[is_kept])
+
+
+NO_WIRING = Wiring(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
+
+
+def wired_commits(shape: Shape, layout: Layout) -> Wiring:
+    """Response row -> the layout's row; rows of other topics or partitions go nowhere, of a double the last counts."""
+    names = [(shape.groups[group], topic) for group, topic in zip(shape.group.tolist(), shape.topics, strict=True)]
+    last_group = {group: number for number, group in enumerate(shape.groups)}
+    last = {name: block for block, name in enumerate(names)}
+    spans = [
+        layout.pairs.get(name) if last[name] == block and last_group[name[0]] == shape.group[block] else None
+        for block, name in enumerate(names)
+    ]
+    return _wired(shape, spans)
+
+
+def wired_offsets(shape: Shape, layout: Layout, is_asked: Flags) -> Wiring:
+    """Response row -> place in the layout's table; `is_asked`: the places that the question was about."""
+    last = {topic: block for block, topic in enumerate(shape.topics)}
+    spans = [layout.bases.get(topic) if last[topic] == block else None for block, topic in enumerate(shape.topics)]
+    wiring = _wired(shape, spans)
+    return wiring.only(is_asked[wiring.target])
+
+
+def _wired(shape: Shape, spans: list[slice | None]) -> Wiring:
+    begins = np.array([span.start if span is not None else 0 for span in spans], dtype=np.intp)
+    counts = np.array([span.stop - span.start if span is not None else 0 for span in spans], dtype=np.intp)
+    inside = np.flatnonzero(shape.partition < np.repeat(counts, shape.sizes))
+    return Wiring(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.intp))
+
+
+def codes_in(shape: Shape, codes: Mapping[str, int]) -> NDArray[np.int32]:
+    """Group of the response -> its code; NOWHERE for one without, and for all but the last of doubles."""
+    found = [codes.get(group, NOWHERE) for group in shape.groups]
+    if len(set(shape.groups)) < len(found):
+        last = {group: number for number, group in enumerate(shape.groups)}
+        found = [
+            code if last[group] == n else NOWHERE
+            for n, (code, group) in enumerate(zip(found, shape.groups, strict=True))
+        ]
+    return np.array(found, dtype=np.int32)

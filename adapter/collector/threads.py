@@ -1,0 +1,136 @@
+"""The loops: one thread per cluster, so that a cluster that hangs holds up no other, nor the server."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event, Thread
+
+import numpy as np
+
+from adapter.clock import Clock
+from adapter.collector.cycle import Cycle, Outcome
+from adapter.columns import NEVER
+from adapter.errors import some_of
+from adapter.history.sample import Keep
+from adapter.kafka.client import Brokers
+from adapter.lag.rules import Watching
+from adapter.lag.snapshot import State
+from adapter.lag.values import states_of
+from adapter.metrics.store import ClusterView, Store
+from adapter.settings.models import Cluster, Settings
+from adapter.telemetry import Telemetry
+
+logger = logging.getLogger(__name__)
+
+
+class Collector:
+    """One cluster's loop; a failed round is logged and counted, and the next one comes all the same."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: Cluster,
+        store: Store,
+        telemetry: Telemetry,
+        clock: Clock,
+        keep: Keep | None = None,
+    ) -> None:
+        self._name = cluster.name
+        self._interval = settings.collection.interval
+        self._store = store
+        self._telemetry = telemetry
+        self._clock = clock
+        self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
+        watching = Watching(settings, cluster.name)
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, keep=keep)
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
+        self._told = ""
+        telemetry.age.labels(cluster.name).set_function(self._age)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask the loop to end; it does after the round it is in."""
+        self._stopping.set()
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        due = self._clock.monotonic()
+        while not self._stopping.is_set():
+            self._round()
+            # From tick to tick: a long round shortens the pause, and ticks that were missed are not made up for.
+            due = max(due + self._interval, self._clock.monotonic())
+            self._stopping.wait(due - self._clock.monotonic())
+        self._brokers.close()
+
+    def _round(self) -> None:
+        started = self._clock.monotonic()
+        try:
+            outcome = self._cycle.run_once()
+        except Exception:
+            logger.exception("the cycle of cluster %s failed in a way nobody thought of", self._name)
+            self._telemetry.count_cycle(self._name, "failed", self._clock.monotonic() - started)
+            return
+        self._telemetry.count_cycle(self._name, outcome.word, self._clock.monotonic() - started)
+        for failure in outcome.failures:
+            self._telemetry.count_error(self._name, failure.cause)
+        for gap in outcome.gaps:
+            self._telemetry.count_gap(self._name, gap)
+        self._telemetry.show_rows(self._name, self._rows_by_state())
+        self._tell(outcome)
+
+    def _rows_by_state(self) -> dict[str, int]:
+        view = self._view()
+        counts = np.bincount(states_of(view.snapshot, view.treatment), minlength=len(State)).tolist()
+        return {state.name.lower(): counts[state] for state in State}
+
+    def _tell(self, outcome: Outcome) -> None:
+        """One line when something changes, not one per cycle."""
+        troubles = sorted({failure.text for failure in outcome.failures})
+        told = f"{outcome.word}: {some_of(troubles, most=10)}" if troubles else outcome.word
+        if told != self._told:
+            self._told = told
+            logger.log(
+                logging.WARNING if troubles else logging.INFO,
+                "cluster %s: %d of %d partitions of groups read, %s",
+                self._name, outcome.read, outcome.rows, told,
+            )  # fmt: skip
+
+    def _age(self) -> float:
+        received = self._view().snapshot.received
+        known = received[received > NEVER]
+        return self._clock.monotonic() - float(known.min()) if len(known) else float("nan")
+
+    def _view(self) -> ClusterView:
+        return next(view for view in self._store.views if view.cluster == self._name)
+
+
+class Collectors:
+    """All clusters' loops; `keep` takes each cycle's sample, in each cluster's thread."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        telemetry: Telemetry,
+        clock: Clock,
+        keep: Keep | None = None,
+    ) -> None:
+        self._collectors = [
+            Collector(settings, cluster, store, telemetry, clock, keep) for cluster in settings.clusters
+        ]
+
+    def start(self) -> None:
+        for collector in self._collectors:
+            collector.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        """End all loops; one that hangs in a call is left to die with the process."""
+        for collector in self._collectors:
+            collector.stop()
+        for collector in self._collectors:
+            collector.join(timeout_seconds / len(self._collectors))

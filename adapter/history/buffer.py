@@ -1,0 +1,93 @@
+"""Bounded queues of what waits to be written: samples as the cycles produced them, and encoded files.
+
+An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from threading import Lock
+from typing import Generic, Protocol, TypeVar
+
+from adapter.history.sample import Sample
+
+
+class Weighed(Protocol):
+    @property
+    def size(self) -> int:
+        """Bytes of memory."""
+
+    @property
+    def rows(self) -> int: ...
+
+
+Item = TypeVar("Item", bound=Weighed)
+
+
+class Buffer(Generic[Item]):
+    """A thread-safe queue of limited size in bytes. If it is full, the oldest items are dropped and counted."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._items: deque[Item] = deque()
+        self._lock = Lock()
+        self.size = 0
+        """Bytes."""
+        self.rows = 0
+
+    def add(self, item: Item) -> int:
+        """Returns how many rows were dropped to make room, which may include its own."""
+        with self._lock:
+            self._items.append(item)
+            self._count(item, 1)
+            return self._shed()
+
+    def put_back(self, items: Iterable[Item]) -> int:
+        """Put items that were taken back to the front, in their order. Returns how many rows were dropped for them."""
+        with self._lock:
+            for item in reversed(list(items)):
+                self._items.appendleft(item)
+                self._count(item, 1)
+            return self._shed()
+
+    def take(self) -> list[Item]:
+        """Remove and return all items, oldest first."""
+        with self._lock:
+            taken = list(self._items)
+            self._items.clear()
+            self.size = self.rows = 0
+            return taken
+
+    def _shed(self) -> int:
+        return sum(item.rows for item in self._oldest_beyond_the_limit())
+
+    def _oldest_beyond_the_limit(self) -> Iterator[Item]:
+        while self.size > self._limit:
+            item = self._items.popleft()
+            self._count(item, -1)
+            yield item
+
+    def _count(self, item: Item, sign: int) -> None:
+        self.size += sign * item.size
+        self.rows += sign * item.rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """A sample in the buffer; its size is computed once."""
+
+    sample: Sample
+    size: int
+    rows: int
+
+
+def weighed(sample: Sample) -> Waiting:
+    seen = sample.observed
+    columns = (
+        *(seen.committed, seen.commit_received, seen.commit_cause, seen.log_end, seen.end_received, seen.end_cause),
+        *(seen.log_start, sample.state, sample.members),
+        sample.is_committed_only,
+    )
+    return Waiting(sample, sum(column.nbytes for column in columns), len(sample.layout))

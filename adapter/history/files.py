@@ -1,0 +1,211 @@
+"""Where the files of the history are: a local folder or a bucket. Readers never see half a file in either.
+
+Paths are relative to the location, with `/` between their parts. Every error is raised as HistoryUnwritable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+from pyarrow import fs
+
+from adapter.history.buckets import opened
+from adapter.history.errors import translated
+from adapter.location import Bucket, bucket_at
+
+DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
+BEING_DELETED = re.compile(r"\.date=\d{4}-\d{2}-\d{2}\.deleted")
+UNFINISHED = re.compile(r"\..+\.parquet\.tmp")
+UNFINISHED_SECONDS = 86_400.0
+"""After this time a temporary file is not being written any more."""
+NOTHING_TO_SYNC = {errno.EINVAL, errno.ENOTSUP}
+"""Errors of file systems that do not support fsync of folders, such as SMB."""
+
+
+class Files(Protocol):
+    """A location."""
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        """Write or replace a whole file so that it survives a power failure. Raises HistoryUnwritable."""
+
+    def read(self, path: str) -> bytes | None:
+        """The content of a file; None if it does not exist. Raises HistoryUnwritable."""
+
+    def days(self, table: str) -> list[str]:
+        """The days of the table as `YYYY-MM-DD`; other entries are ignored. Raises HistoryUnwritable."""
+
+    def delete_day(self, table: str, day: str) -> None:
+        """Delete a day of the table, which may be gone already. Raises HistoryUnwritable."""
+
+    def tidy(self, table: str) -> None:
+        """Delete what killed processes left behind. Raises HistoryUnwritable."""
+
+
+def files_at(location: str) -> Files:
+    """The location of the settings. Nothing is opened yet."""
+    bucket = bucket_at(location)
+    return Folder(Path(location)) if bucket is None else BucketFolder(bucket)
+
+
+class Folder:
+    """A local folder, created if it is missing."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        target = self._root / path
+        # Several writers may replace one file at the same time.
+        unfinished = target.with_name(f".{secrets.token_hex(4)}-{target.name}.tmp")
+        with translated(target.parent):
+            self._make(target.parent)
+            try:
+                _write_through(unfinished, content)
+                unfinished.replace(target)
+                _sync_folder(target.parent)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    unfinished.unlink(missing_ok=True)
+                raise
+
+    def read(self, path: str) -> bytes | None:
+        with translated(self._root):
+            try:
+                return (self._root / path).read_bytes()
+            except FileNotFoundError:
+                return None
+
+    def days(self, table: str) -> list[str]:
+        with translated(self._root):
+            try:
+                found = [entry.name for entry in os.scandir(self._root / table) if entry.is_dir(follow_symlinks=False)]
+            except FileNotFoundError:
+                return []
+        return _days_among(found)
+
+    def delete_day(self, table: str, day: str) -> None:
+        """Readers ignore names that begin with a dot, so for them the day is deleted at once."""
+        folder = self._root / table / f"date={day}"
+        hidden = folder.with_name(f".{folder.name}.deleted")
+        with translated(folder):
+            # A writer that was killed may have left it, and a folder that is not empty cannot be replaced.
+            _remove_folder(hidden)
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(hidden)
+            _remove_folder(hidden)
+
+    def tidy(self, table: str) -> None:
+        root = self._root / table
+        with translated(root):
+            for day in _folders(root):
+                if BEING_DELETED.fullmatch(day.name):
+                    _remove_folder(day)
+                for hour in _folders(day):
+                    _delete_unfinished(hour)
+
+    def _make(self, folder: Path) -> None:
+        """Sync the parent of each new folder; otherwise a crash could lose the folder with all its files."""
+        if folder.is_dir():
+            return
+        self._make(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _sync_folder(folder.parent)
+
+
+def _write_through(path: Path, content: pa.Buffer) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in NOTHING_TO_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _remove_folder(folder: Path) -> None:
+    """Another writer may be deleting it, too."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(folder)
+
+
+def _folders(folder: Path) -> Iterator[Path]:
+    with contextlib.suppress(FileNotFoundError):
+        yield from [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
+
+
+def _delete_unfinished(folder: Path) -> None:
+    """Another writer may delete a file, or the folder, at the same time."""
+    with contextlib.suppress(FileNotFoundError):
+        for entry in list(os.scandir(folder)):
+            if UNFINISHED.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > UNFINISHED_SECONDS:
+                Path(entry.path).unlink()
+
+
+class BucketFolder:
+    """A prefix in a bucket. An object is either complete or absent, so nothing is renamed."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        self._made: fs.FileSystem | None = None
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        with translated(self._bucket), self._files().open_output_stream(self._at(path)) as stream:
+            stream.write(content)
+
+    def read(self, path: str) -> bytes | None:
+        with translated(self._bucket):
+            try:
+                with self._files().open_input_stream(self._at(path)) as stream:
+                    return bytes(stream.read())
+            except FileNotFoundError:
+                return None
+
+    def days(self, table: str) -> list[str]:
+        with translated(self._bucket):
+            found = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
+            return _days_among([info.base_name for info in found if info.type is fs.FileType.Directory])
+
+    def delete_day(self, table: str, day: str) -> None:
+        with translated(self._bucket), contextlib.suppress(FileNotFoundError):
+            self._files().delete_dir(self._at(f"{table}/date={day}"))
+
+    def tidy(self, table: str) -> None:
+        """Does nothing: unfinished uploads are not objects."""
+
+    def _files(self) -> fs.FileSystem:
+        """Opened at the first use, because that may need the network to find credentials."""
+        if self._made is None:
+            self._made = opened(self._bucket)
+        return self._made
+
+    def _at(self, path: str) -> str:
+        return f"{self._bucket.root}/{path}"
+
+
+def _days_among(names: list[str]) -> list[str]:
+    return sorted(match[1] for name in names if (match := DAY_FOLDER.fullmatch(name)) and _is_day(match[1]))
+
+
+def _is_day(text: str) -> bool:
+    with contextlib.suppress(ValueError):
+        return bool(date.fromisoformat(text))
+    return False

@@ -1,0 +1,40 @@
+"""What a cycle hands to the history: its observations as they were, not what is served in their place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import Codes, Flags
+from adapter.lag.layout import Layout
+from adapter.lag.snapshot import Observed
+
+NOT_ASKED = -1
+"""In `members`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sample:
+    """One cluster's cycle; every column has one entry per row of the layout."""
+
+    cluster: str
+    sampled_at: float
+    """Start of the cycle, in seconds since the epoch."""
+    interval_seconds: float
+    to_epoch: float
+    """What makes seconds of the monotonic clock seconds since the epoch."""
+    layout: Layout
+    observed: Observed
+    state: NDArray[np.int8]
+    """`State`, stale rows told as such."""
+    members: Codes
+    """Of the row's group; NOT_ASKED where they were not described."""
+    is_committed_only: Flags
+    """Whether the end is that of read_committed."""
+
+
+Keep = Callable[[Sample], None]
+"""Takes a sample and returns at once; never raises."""

@@ -1,0 +1,280 @@
+"""Writes the offset history: accepts the sample of each cycle at once, and writes files in its own thread.
+
+Imported only if a history is kept, because it imports pyarrow.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from threading import Event, Thread
+
+import pyarrow as pa
+
+from adapter.clock import Clock
+from adapter.history.buffer import Buffer, Waiting, weighed
+from adapter.history.clock_runs import ClockRuns
+from adapter.history.errors import HistoryUnwritable
+from adapter.history.files import Files
+from adapter.history.parquet import encoded
+from adapter.history.retention import Retention
+from adapter.history.rows import Rows, by_hour, rows_of
+from adapter.history.sample import Sample
+from adapter.settings.models import History as HistorySettings
+from adapter.telemetry import HistoryTelemetry
+
+logger = logging.getLogger(__name__)
+
+SAMPLES = "samples"
+TABLES_THAT_AGE = (SAMPLES, "hours")
+"""Tables with a row per sample, or per partition and hour. Samples are deleted first: the others are made from them."""
+SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
+"""How much memory waiting samples, and waiting encoded files, may use."""
+EARLY_BYTES = SAMPLE_BYTES // 2
+"""When samples use this much memory, they are written before the flush interval is over."""
+RETRY_SECONDS = 30.0
+TIDY_SECONDS = 3600.0
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NewFile:
+    """An encoded file that is not yet in the location."""
+
+    path: str
+    day: str
+    """`YYYY-MM-DD` of its samples."""
+    content: pa.Buffer
+    rows: int
+
+    @property
+    def size(self) -> int:
+        return int(self.content.size)
+
+
+class History:
+    """Any thread may call `append`. Everything else runs in the history's own thread, which `close` ends."""
+
+    def __init__(
+        self, settings: HistorySettings, files: Files, telemetry: HistoryTelemetry, clock: Clock, writer: str
+    ) -> None:
+        self._settings = settings
+        self._files = files
+        self._telemetry = telemetry
+        self._clock = clock
+        self._names = FileNames(writer)
+        self._samples: Buffer[Waiting] = Buffer(SAMPLE_BYTES)
+        self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
+        self._under_way = 0
+        """Rows that are in neither buffer, because they are being encoded or written."""
+        now = clock.monotonic()
+        self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
+        self._clock_runs = ClockRuns()
+        self._days_written: set[str] = set()
+        """Days that are not noted in the retention ledger yet."""
+        self._retention = Retention(files, settings.retention, clock.monotonic)
+        self._logged: dict[str, str] = {}
+        self._wake, self._ending = Event(), Event()
+        self._thread = Thread(target=self._run, name="history", daemon=True)
+        telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
+        telemetry.buffered.set_function(lambda: self.buffered_rows)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def append(self, sample: Sample) -> None:
+        """Keep the sample until it is written. If the buffer is full, the oldest rows are dropped."""
+        self._count_dropped(self._samples.add(weighed(sample)))
+        if self._samples.size > EARLY_BYTES:
+            self._wake.set()
+
+    def close(self, timeout_seconds: float) -> bool:
+        """Write what is left. Returns False and logs the loss if that did not succeed in time."""
+        self._ending.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds)
+        lost = self.buffered_rows
+        if lost:
+            logger.error("history: %d rows could not be written before the end", lost)
+        return not lost
+
+    @property
+    def is_hanging(self) -> bool:
+        """After `close`: whether the thread is still waiting for the location."""
+        return self._thread.is_alive()
+
+    @property
+    def buffered_rows(self) -> int:
+        return self._samples.rows + self._unwritten.rows + self._under_way
+
+    # -- in the history's thread -----------------------------------------------------------------
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            self._wake.wait(self._pause())
+            self._wake.clear()
+            is_last = self._ending.is_set()
+            try:
+                self._round(is_last=is_last)
+            except Exception:
+                logger.exception("history: writing failed unexpectedly")
+                self._telemetry.count_failure("unexpected")
+
+    def _pause(self) -> float:
+        due = [self._flush_at, self._tidy_at, *([self._retry_at] if self._unwritten.rows else [])]
+        return max(min(due) - self._clock.monotonic(), 0.0)
+
+    def _round(self, *, is_last: bool = False) -> None:
+        now = self._clock.monotonic()
+        if now >= self._tidy_at and not is_last:
+            self._tidy_at = now + TIDY_SECONDS
+            # Before writing, as it may free the space that is needed.
+            self._tidy()
+        if is_last or now >= self._flush_at or self._samples.size > EARLY_BYTES:
+            self._flush_at = now + self._settings.flush_interval
+            self._encode()
+        self._write()
+        if self._days_written:
+            self._note_days_written()
+
+    def _encode(self) -> None:
+        taken = self._samples.take()
+        self._under_way = sum(each.rows for each in taken)
+        try:
+            for run, samples in self._clock_runs.separated(each.sample for each in taken).items():
+                for rows in filter(None, map(rows_of, by_hour(samples).values())):
+                    file = self._new_file(rows, run)
+                    self._under_way -= file.rows
+                    self._count_dropped(self._unwritten.add(file))
+        finally:
+            # After an unexpected error there are rows left.
+            self._count_dropped(self._under_way)
+            self._under_way = 0
+
+    def _new_file(self, rows: Rows, run: int) -> NewFile:
+        day = f"{EPOCH + timedelta(microseconds=rows.first_sample):%Y-%m-%d}"
+        return NewFile(self._names.path_for(rows.first_sample, run), day, encoded(rows), len(rows))
+
+    def _write(self) -> None:
+        unwritten = deque(self._unwritten.take())
+        self._under_way = sum(file.rows for file in unwritten)
+        # Set before the attempt, so that any error delays the next one.
+        self._retry_at = self._clock.monotonic() + RETRY_SECONDS
+        try:
+            while unwritten:
+                self._write_one(unwritten[0])
+                self._under_way -= unwritten.popleft().rows
+                self._log_change(
+                    "written", f"written to {self._settings.location} as {self._names.writer}", is_good=True
+                )
+        except HistoryUnwritable as error:
+            self._telemetry.count_failure(error.cause)
+            self._log_change("written", f"cannot be written, and waits in memory: {error}")
+        else:
+            self._written_at = self._clock.monotonic()
+            self._logged["kept"] = ""
+        finally:
+            self._under_way = 0
+            self._count_dropped(self._unwritten.put_back(unwritten))
+
+    def _write_one(self, file: NewFile) -> None:
+        self._files.write(file.path, file.content)
+        self._days_written.add(file.day)
+        self._telemetry.count_file(file.rows, file.size)
+
+    def _note_days_written(self) -> None:
+        try:
+            self._retention.note_written(self._days_written)
+            self._days_written.clear()
+        except HistoryUnwritable as error:
+            self._telemetry.count_failure(error.cause)
+
+    def _tidy(self) -> None:
+        troubles = list(self._troubles_of_tidying())
+        for trouble in troubles:
+            self._telemetry.count_failure(trouble.cause)
+        self._log_change(
+            "tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "", is_good=not troubles
+        )
+
+    def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
+        """A day that cannot be deleted does not stop the deletion of others. `close` does, and a failed listing."""
+        try:
+            tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
+            expired = frozenset(self._retention.expired(_union(tables.values())))
+        except HistoryUnwritable as error:
+            yield error
+            return
+        for act in self._acts_of_tidying(tables, expired):
+            if self._ending.is_set():
+                return
+            try:
+                act()
+            except HistoryUnwritable as error:
+                yield error
+
+    def _acts_of_tidying(
+        self, tables: Mapping[str, Sequence[str]], expired: Collection[str]
+    ) -> Iterator[Callable[[], None]]:
+        for table, days in tables.items():
+            yield from (partial(self._delete_day, table, day) for day in days if day in expired)
+            yield partial(self._files.tidy, table)
+        if any(tables.values()):
+            yield partial(self._retention.note_days, _union(tables.values()))
+
+    def _delete_day(self, table: str, day: str) -> None:
+        self._files.delete_day(table, day)
+        logger.info("history: deleted %s of %s, which is older than the retention", table, day)
+
+    def _count_dropped(self, rows: int) -> None:
+        if rows:
+            self._telemetry.count_dropped(rows)
+            self._log_change("kept", "the oldest rows are dropped: the memory for unwritten rows is full")
+
+    def _log_change(self, subject: str, text: str, *, is_good: bool = False) -> None:
+        """Log one line when something changes."""
+        if self._logged.get(subject, "") != text:
+            self._logged[subject] = text
+            if text:
+                logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
+
+
+def _union(days: Iterable[Iterable[str]]) -> frozenset[str]:
+    return frozenset().union(*days)
+
+
+class FileNames:
+    """Names files: no two writers of a location use the same name, and no file mixes samples of two clock runs."""
+
+    def __init__(self, writer: str) -> None:
+        self.writer = writer
+        self._given: deque[int] = deque(maxlen=1000)
+
+    def path_for(self, first_sample: int, clock_run: int = 1) -> str:
+        """`first_sample` in microseconds since the epoch: it names the hour and the file."""
+        stamp = first_sample
+        while stamp in self._given:  # the clock was set back
+            stamp += 1
+        self._given.append(stamp)
+        folder = f"{EPOCH + timedelta(microseconds=first_sample):date=%Y-%m-%d/hour=%H}"
+        writer = self.writer if clock_run == 1 else f"{self.writer}-clock{clock_run}"
+        return f"{SAMPLES}/{folder}/{writer}-{stamp_text(stamp)}.parquet"
+
+
+def stamp_text(microseconds: int) -> str:
+    """Sortable, and legal in every file system: `20261121T193737.123456Z`."""
+    return f"{EPOCH + timedelta(microseconds=microseconds):%Y%m%dT%H%M%S.%fZ}"
+
+
+def writer_name() -> str:
+    """A name for this process: the name of the pod or machine, and a random part, so that the next process differs."""
+    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()).strip("-")[:63]
+    return f"{host or 'adapter'}-{secrets.token_hex(4)}"

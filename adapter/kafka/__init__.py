@@ -1,0 +1,1 @@
+"""The only door to the Kafka client library: connections, requests and their failures."""

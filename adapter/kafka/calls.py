@@ -1,0 +1,68 @@
+"""Requests that were sent together, and what came of each as it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Condition
+from typing import Generic, TypeVar
+
+from adapter.kafka.answers import Answer, Failure
+
+Answered = TypeVar("Answered")
+
+
+class Calls(Generic[Answered]):
+    """Numbered requests: settled by the client's thread, taken by the thread that waits for them."""
+
+    def __init__(
+        self,
+        count: int,
+        changed: Condition,
+        seconds: float,
+        monotonic: Callable[[], float],
+        read: Callable[[int, object, float], Answer[Answered] | Failure],
+        no_outcome: object,
+    ) -> None:
+        """`read` decodes the outcome of a request, received at that time; `no_outcome`: none came within `seconds`."""
+        self.expires = monotonic() + seconds
+        self.sent: dict[int, float] = {}
+        """When each request was passed to its connection, which may hold it back, as under a quota."""
+        self._count = count
+        self._changed = changed
+        self._monotonic = monotonic
+        self._read = read
+        self._no_outcome = no_outcome
+        self._settled: dict[int, tuple[object, float]] = {}
+        self._taken: set[int] = set()
+
+    def settle(self, number: int, outcome: object, received: float) -> None:
+        """`outcome`: a response, or an exception or a failure instead of one."""
+        with self._changed:
+            self._settled.setdefault(number, (outcome, received))
+            self._changed.notify_all()
+
+    @property
+    def are_settled(self) -> bool:
+        return len(self._settled) == self._count
+
+    @property
+    def are_taken(self) -> bool:
+        return len(self._taken) == self._count
+
+    def first_response(self) -> float | None:
+        """When the first response arrived that has not been taken; None: there is none."""
+        with self._changed:
+            new = [self._settled[number] for number in self._settled.keys() - self._taken]
+        responses = (received for outcome, received in new if not isinstance(outcome, BaseException | Failure))
+        return min(responses, default=None)
+
+    def take(self) -> dict[int, Answer[Answered] | Failure]:
+        """What has arrived since the last time, by number; after `expires` also what has not."""
+        now = self._monotonic()
+        with self._changed:
+            if now >= self.expires:
+                for number in range(self._count):
+                    self._settled.setdefault(number, (self._no_outcome, now))
+            new = sorted(self._settled.keys() - self._taken)
+            self._taken.update(new)
+        return {number: self._read(number, *self._settled[number]) for number in new}

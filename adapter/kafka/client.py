@@ -1,0 +1,340 @@
+"""One cluster's brokers, asked side by side, each call with a deadline of its own.
+
+kafka-python's public offset calls ask brokers one after another, fail whole when one partition fails, and keep a
+group's first coordinator for ever; so requests are built here and sent through the library's connection manager. Its
+private names are used here and in the `kafka_…` modules alone, and the dependency is pinned to the versions that have
+them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from threading import Condition
+from typing import Any, TypeVar
+
+from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
+from kafka.protocol.admin import ListGroupsRequest
+from kafka.protocol.metadata import FindCoordinatorRequest
+
+from adapter.cluster.groups import Description, Kind, Listing
+from adapter.cluster.topics import Topology
+from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
+from adapter.kafka.calls import Calls
+from adapter.kafka.connections import end, is_foreign, quota_wait, started
+from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
+from adapter.kafka.failures import failure_of
+from adapter.protocol import group_responses, offset_requests
+from adapter.protocol.group_responses import GroupShares
+from adapter.protocol.metadata_response import Descriptions, topology_in
+from adapter.protocol.offset_responses import Columns
+from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
+from adapter.settings.models import Cluster
+
+Answered = TypeVar("Answered")
+
+CALL_SECONDS = 3.0
+HEDGE_SECONDS = 0.5
+"""So long one broker may take for Metadata before another is asked as well."""
+GRACE_SECONDS = 1.0
+"""The client's thread enforces the deadline; a name that resolves slowly can hold that thread itself."""
+CountRequest = Callable[[str], None]
+
+
+class Brokers:
+    """A client of one cluster. Blocking, for one thread; the library's own thread does the IO.
+
+    Connections: one per broker, and one more while bootstrapping.
+    """
+
+    def __init__(self, cluster: Cluster, count_request: CountRequest, call_seconds: float = CALL_SECONDS) -> None:
+        self._cluster = cluster
+        self._count_request = count_request
+        self._call_seconds = call_seconds
+        self._client: KafkaNetClient | None = None
+        self._first_server = 0
+        self._last_failures: dict[int, Failure] = {}
+        self._addresses: Mapping[int, str] = {}
+        self._descriptions = Descriptions()
+        self._changed = Condition()
+
+    # -- connecting ------------------------------------------------------------------------------
+
+    @property
+    def is_connected(self) -> bool:
+        return self._client is not None
+
+    def connect(self) -> None:
+        """Bootstrap from the first server that answers; raises ClusterUnreachable with what each one did."""
+        failures = []
+        servers = self._cluster.bootstrap_servers
+        for step in range(len(servers)):
+            failure = self._bootstrap(servers[(self._first_server + step) % len(servers)])
+            if failure is None:
+                return
+            failures.append(failure)
+        # A server that only costs time is not the first one every time.
+        self._first_server = (self._first_server + 1) % len(servers)
+        raise ClusterUnreachable(failures)
+
+    def _bootstrap(self, server: str) -> Failure | None:
+        try:
+            client = started(self._cluster.security, server, self._call_seconds)
+        except (OSError, UnicodeDecodeError) as error:
+            # A mounted secret may have gone since the start. What is in it is not told.
+            reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else "it is not UTF-8 text"
+            return Failure("other", f"bootstrap server {server} cannot be asked, as a secret cannot be read: {reason}")
+        manager = client._manager
+
+        async def let_in() -> None:
+            connection = manager.get_connection("bootstrap-0", pop_on_close=False, refresh_metadata_on_err=False)
+            await manager.wait_for(connection.init_future, self._call_seconds * 1000)
+            await manager.wait_for(manager.bootstrap_async(self._call_seconds * 1000), self._call_seconds * 1000)
+
+        who = f"bootstrap server {server}"
+
+        def read(_: int, outcome: object, received: float) -> Answer[None] | Failure:
+            return failure_of(outcome, who) if isinstance(outcome, BaseException) else Answer(None, received)
+
+        calls = self._calls(1, 2 * self._call_seconds, read)
+        _settle(calls, 0, manager.call_soon(let_in))
+        (outcome,) = self.finish(calls)
+        if isinstance(outcome, Failure):
+            end(client)
+            return outcome
+        self._client = client
+        self._last_failures = {}
+        return None
+
+    def close(self) -> None:
+        """Drop every connection; `connect` begins anew, with secrets and certificates read again."""
+        client, self._client = self._client, None
+        if client is not None:
+            end(client)
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def topology(
+        self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
+    ) -> dict[int | None, Answer[Topology] | Failure]:
+        """All topics, as the first of `nodes` to answer knows them; None: any broker that is connected.
+
+        A later node is asked only where those before it are slow or fail. The result lacks nodes that were not waited
+        for. Topics that we may not describe are not among all topics; those of them that are `expected` are asked for
+        by name, where the broker says what is the matter.
+        """
+        manager = self._manager
+        chosen = {node: manager.least_loaded_node() if node is None else node for node in nodes}
+        outcomes = self._first_to_describe(chosen)
+        for node, answer in outcomes.items():
+            if isinstance(answer, Answer):
+                self._addresses = answer.content.brokers
+                self._tell_library(manager)
+                return {**outcomes, node: self._with_hidden(chosen[node], answer, expected)}
+        return outcomes
+
+    def _first_to_describe(self, chosen: Mapping[int | None, int]) -> dict[int | None, Answer[Topology] | Failure]:
+        calls: dict[int | None, Calls[Topology]] = {}
+        outcomes: dict[int | None, Answer[Topology] | Failure] = {}
+        for name, node in chosen.items():
+            read = partial(self._read_topology, node)
+            calls[name] = self._start("Metadata", [(node, offset_requests.metadata(None), read)])
+            patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
+            self._wait_for_one(list(calls.values()), patience)
+            outcomes |= {name: answer for name, one in calls.items() for answer in one.take().values()}
+            if any(isinstance(answer, Answer) for answer in outcomes.values()):
+                break
+        return outcomes
+
+    def _read_topology(self, node: int, raw: Any) -> Topology:  # noqa: ANN401 - the library has no types
+        return self._descriptions.topology(node, raw.body)
+
+    def _wait_for_one(self, calls: Sequence[Calls[Any]], seconds: float) -> None:
+        """Until one was answered or all have failed, at most so long."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: any(one.first_response() is not None for one in calls) or all(one.are_settled for one in calls),
+                seconds,
+            )
+
+    def _with_hidden(self, node: int, answer: Answer[Topology], expected: frozenset[str]) -> Answer[Topology] | Failure:
+        absent = expected - answer.content.topics.keys()
+        if not absent:
+            return answer
+        named = offset_requests.metadata(sorted(absent))
+        by_name = self._ask("Metadata", {node: named}, lambda raw: topology_in(raw.body))[node]
+        if isinstance(by_name, Failure):
+            return by_name
+        return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)
+
+    def _tell_library(self, manager: Any) -> None:  # noqa: ANN401
+        """A broker that has come back, or moved, can be called only once the library's own refresh has seen it."""
+        known = {broker.node_id: f"{broker.host}:{broker.port}" for broker in manager.cluster.brokers()}
+        if any(known.get(node) != address for node, address in self._addresses.items()):
+            manager.call_soon(manager.cluster.request_update)
+
+    def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
+        """The groups that each of the brokers coordinates."""
+        requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
+        return self._ask("ListGroups", requests, group_responses.listing_in)
+
+    def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
+        """Group -> who coordinates it, as `node` knows; groups that it cannot place are missing.
+
+        The library's own way would keep the answer for ever.
+        """
+        request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=4)
+        return self._ask("FindCoordinator", {node: request}, group_responses.coordinators_in)[node]
+
+    def described(
+        self, plan: Mapping[int, Sequence[str]], kind: Kind
+    ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
+        """The members of groups, all of this kind: one request per coordinator."""
+        name = DESCRIBE[kind].__name__.removesuffix("Request")
+        requests = {node: describe(kind, groups) for node, groups in plan.items()}
+        return self._ask(name, requests, lambda response: group_responses.descriptions_in(response, kind))
+
+    def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
+        """How far share groups are in every partition that they have begun: one request per coordinator, in order."""
+        asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+        requests = [
+            (node, DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups]))
+            for node, groups in plan.items()
+        ]
+        return self._start("DescribeShareGroupOffsets", [(*one, group_responses.shares_in) for one in requests])
+
+    def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
+        """Everything that groups have committed (KIP-709), question by question."""
+        return self._start("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
+
+    def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
+        """Log ends or starts, question by question."""
+        return self._start("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
+
+    def wait(self, *calls: Calls[Any], together: float) -> bool:
+        """Wait for a response, then at most `together` seconds for all others; False if everything has been taken."""
+        with self._changed:
+            while not all(one.are_settled for one in calls):
+                times = [first for one in calls if (first := one.first_response()) is not None]
+                until = min(times) + together if times else float("inf")
+                left = min(until, *(one.expires for one in calls if not one.are_settled)) - time.monotonic()
+                if left <= 0:
+                    break
+                self._changed.wait(left)
+        return not all(one.are_taken for one in calls)
+
+    def finish(self, calls: Calls[Answered]) -> list[Answer[Answered] | Failure]:
+        """Wait for the last answer; all of them, in the order of the requests."""
+        self.wait(calls, together=float("inf"))
+        return list(calls.take().values())
+
+    def rest(self, seconds: float) -> None:
+        """Ask nothing for so long."""
+        time.sleep(seconds)
+
+    def probe(self, node: int) -> Probe:
+        """Ask a silent broker for a sign of life, without waiting for it."""
+        self._count_request("Metadata")
+        return Probe(self._send(node, offset_requests.metadata(()), lambda: None))
+
+    @property
+    def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
+        if self._client is None:
+            raise RuntimeError("connect() comes first")
+        return self._client._manager
+
+    def _ask(
+        self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
+    ) -> dict[int, Answer[Answered] | Failure]:
+        """One request per node."""
+        answers = self._ask_each(kind, [(node, request, decode) for node, request in requests.items()])
+        return dict(zip(requests, answers, strict=True))
+
+    def _ask_each(
+        self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]
+    ) -> list[Answer[Answered] | Failure]:
+        """Send all (node, request, how to read the answer) at once and wait for the last, or for the deadline."""
+        return self.finish(self._start(kind, asked))
+
+    def _start(self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
+        """Send all (node, request, how to read the answer) at once."""
+        nodes = [node for node, _, _ in asked]
+
+        def read(number: int, outcome: object, received: float) -> Answer[Answered] | Failure:
+            return self._answer(nodes[number], outcome, received, asked[number][2])
+
+        calls = self._calls(len(asked), self._call_seconds, read)
+        for number, (node, request, _) in enumerate(asked):
+            self._count_request(kind)
+            _settle(calls, number, self._send(node, request, partial(_note_sent, calls, number)))
+        return calls
+
+    def _calls(
+        self, count: int, seconds: float, read: Callable[[int, object, float], Answer[Answered] | Failure]
+    ) -> Calls[Answered]:
+        no_outcome = kafka_errors.KafkaTimeoutError()
+        return Calls(count, self._changed, seconds + GRACE_SECONDS, time.monotonic, read, no_outcome)
+
+    def _send(self, node: int, request: object, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
+        manager, milliseconds = self._manager, self._call_seconds * 1000
+
+        async def exchange() -> Any:  # noqa: ANN401
+            note_sent()
+            left = milliseconds - 1000 * await quota_wait(manager, node, self._call_seconds)
+            sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=left)
+            try:
+                return await manager.wait_for(sent, left + 100)
+            except kafka_errors.KafkaConnectionError as error:
+                if is_foreign(request, manager):
+                    raise kafka_errors.IncompatibleBrokerVersion(str(error)) from error
+                raise
+
+        return manager.call_soon(exchange)
+
+    def _answer(
+        self, node: int, outcome: object, received: float, decode: Callable[[Any], Answered]
+    ) -> Answer[Answered] | Failure:
+        who = f"broker {node} at {self._addresses.get(node, 'an unknown address')}"
+        if not isinstance(outcome, BaseException):
+            self._last_failures.pop(node, None)
+            try:
+                return Answer(decode(outcome), received)
+            except group_responses.MalformedResponse as error:
+                return Failure("malformed", f"{who} sent what cannot be read: {error}")
+        failure = failure_of(outcome, who)
+        if isinstance(outcome, kafka_errors.NodeNotReadyError):
+            # The library waits before it connects again; what it waits for is the failure before.
+            return self._last_failures.get(node, failure)
+        self._last_failures[node] = failure
+        return failure
+
+
+def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN401 - the library has no types
+    """When the future is done, in the client's thread."""
+    future.add_both(lambda outcome: calls.settle(number, outcome, time.monotonic()))
+
+
+def _note_sent(calls: Calls[Any], number: int) -> None:
+    calls.sent[number] = time.monotonic()
+
+
+def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Columns]:
+    return lambda response: question.columns(response.body)
+
+
+class Probe:
+    """A request to a silent broker that is on its way."""
+
+    def __init__(self, future: Any) -> None:  # noqa: ANN401
+        self._future = future
+
+    @property
+    def is_done(self) -> bool:
+        return bool(self._future.is_done)
+
+    @property
+    def was_answered(self) -> bool:
+        return self.is_done and self._future.exception is None

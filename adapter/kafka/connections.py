@@ -1,0 +1,137 @@
+"""kafka-python's connections, made to end: each within a deadline, whatever a peer, a decoder or a quota does."""
+
+from __future__ import annotations
+
+import ssl
+import time
+from typing import Any
+
+from kafka import errors as kafka_errors
+from kafka.net.compat import KafkaNetClient
+from kafka.net.inet import create_connection
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+
+from adapter.protocol.offset_requests import RawRequest
+from adapter.settings.models import Protocol, Security
+
+ASK_AGAIN_FOR_BROKERS_MS = 15_000
+"""A broker that Metadata had dropped can be called only after the library's own next refresh (5 min by default)."""
+LARGEST_FRAME_BYTES = 100_000_000
+
+
+def started(security: Security, server: str, call_seconds: float) -> KafkaNetClient:
+    """A client whose thread runs, and which knows its bootstrap server alone; errors as `options_of`."""
+    options = options_of(security, server, call_seconds)
+    net = NetworkSelector(**options)
+    client = KafkaNetClient(net, Manager(net, **options))
+    net.start()
+    return client
+
+
+def end(client: KafkaNetClient) -> None:
+    """End connections and the library's thread; a thread held by a slow name is not waited for longer than a second."""
+    client._manager.call_soon(client._manager.close)
+    thread = client._net._io_thread
+    client._net.stop(timeout_ms=1000)
+    # One that is still held ends by itself; to close its loop under it is an error.
+    if thread is None or not thread.is_alive():
+        client._net.close()
+
+
+def options_of(security: Security, server: str, call_seconds: float) -> dict[str, Any]:
+    """What a client works with; raises OSError or UnicodeDecodeError where a secret cannot be read."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": server,
+        "client_id": "kafka-lag-adapter",
+        "security_protocol": security.protocol.value,
+        "metadata_max_age_ms": ASK_AGAIN_FOR_BROKERS_MS,
+        "reconnect_backoff_max_ms": 1000,
+        "receive_message_max_bytes": LARGEST_FRAME_BYTES,
+        # A sixth request on a connection fails at once by default, instead of waiting.
+        "max_in_flight_requests_per_connection": 100,
+        "socket_connection_setup_timeout_ms": call_seconds * 1000,
+        "socket_connection_setup_timeout_max_ms": call_seconds * 1000,
+    }
+    if security.protocol.authenticates:
+        options["sasl_mechanism"] = security.mechanism
+        options["sasl_plain_username"] = security.username
+        options["sasl_plain_password"] = security.password
+    if security.protocol in {Protocol.SSL, Protocol.SASL_SSL}:
+        options["ssl_cafile"] = str(security.ca_file) if security.ca_file else None
+        options["ssl_certfile"] = str(security.cert_file) if security.cert_file else None
+        options["ssl_keyfile"] = str(security.key_file) if security.key_file else None
+        options["ssl_password"] = security.key_password
+    return options
+
+
+async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: ANN401
+    """Wait as long as the broker asked for, where a quota is used up, and give the seconds that took.
+
+    The library would fail every request meanwhile, and so the second half of every cycle. Raises
+    ThrottlingQuotaExceededError at once where the wait would leave the request no time.
+    """
+    begun = time.monotonic()
+    connection = manager._conns.get(node)
+    while connection is not None and "throttle" in connection.paused:
+        seconds = max(connection._throttle_time - time.monotonic(), 0.001)
+        if time.monotonic() - begun + seconds >= limit:
+            raise kafka_errors.ThrottlingQuotaExceededError
+        await manager._net.sleep(seconds)
+    return time.monotonic() - begun
+
+
+def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
+    """Whether this was none of the versions that the bootstrap server knew: brokers close the connection on it."""
+    if not isinstance(request, RawRequest) or manager.broker_version_data is None:
+        return False
+    lowest, highest = manager.broker_version_data.api_versions.get(request.API_KEY, (0, -1))
+    return not lowest <= request.API_VERSION <= highest
+
+
+class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
+    """Closes on whatever a decoder raises: the library's stops reading then, and the broker seems to be silent."""
+
+    async def _read_from_sock(self) -> None:
+        try:
+            await super()._read_from_sock()
+        except Exception as error:  # noqa: BLE001 - IndexError, struct.error, UnicodeDecodeError, MemoryError, …
+            self.abort(kafka_errors.KafkaProtocolError(f"Unable to decode response: {error!r}"))
+
+
+class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # as above
+    """TLS whose handshake ends: the library's waits for ever for a peer that accepts and says nothing."""
+
+    async def handshake_until(self, timeout_at: float | None) -> None:
+        while True:
+            try:
+                self._sock.do_handshake()
+            except ssl.SSLWantReadError:
+                await self._net.wait_read(self._sock, timeout_at)
+            except ssl.SSLWantWriteError:
+                await self._net.wait_write(self._sock, timeout_at)
+            else:
+                return
+
+
+class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
+    """Connections that are made within the deadline, TLS included."""
+
+    async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
+        sock = await create_connection(
+            self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
+        )
+        if not self.ssl_enabled:
+            return _PlainTransport(self._net, sock, host=node.host)
+        options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
+        transport = _Transport(self._net, sock, host=node.host, **options)
+        try:
+            await transport.handshake_until(timeout_at)
+        except OSError as error:
+            transport.close()
+            raise kafka_errors.KafkaConnectionError(f"Handshake failed: {error}") from error
+        except kafka_errors.KafkaTimeoutError:
+            transport.close()
+            raise
+        return transport

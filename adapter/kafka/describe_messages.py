@@ -1,0 +1,60 @@
+"""Requests that kafka-python does not have yet, from forms of our own in `schemas/`; and how to describe each kind.
+
+The library finds a response by its request's key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kafka.protocol.admin import DescribeGroupsRequest
+from kafka.protocol.api_message import ApiMessage
+
+from adapter.cluster.groups import Kind
+
+
+class ConsumerGroupDescribeRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-848."""
+
+
+class ConsumerGroupDescribeResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+class ShareGroupDescribeRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-932."""
+
+
+class ShareGroupDescribeResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+class StreamsGroupDescribeRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-1071."""
+
+
+class StreamsGroupDescribeResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    """KIP-932, and KIP-1226 for the lag."""
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
+    pass
+
+
+DESCRIBE = {
+    Kind.CLASSIC: DescribeGroupsRequest,
+    Kind.CONSUMER: ConsumerGroupDescribeRequest,
+    Kind.SHARE: ShareGroupDescribeRequest,
+    Kind.STREAMS: StreamsGroupDescribeRequest,
+}
+
+
+def describe(kind: Kind, groups: Sequence[str]) -> object:
+    """A request for the members of groups, all of this kind."""
+    if kind is Kind.CLASSIC:
+        return DescribeGroupsRequest(groups=list(groups), max_version=5)
+    return DESCRIBE[kind](group_ids=list(groups), include_authorized_operations=False)

@@ -1,0 +1,95 @@
+"""Which brokers are worth asking in a cycle: one that missed its deadline is asked outside it until it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from adapter.kafka.answers import Failure
+
+DISTRUST_SECONDS = 5.0
+"""For so long a broker that was silent may still give offsets of before (0.25 s was seen)."""
+
+
+class Sign(Protocol):
+    """A request to a silent broker that is on its way."""
+
+    @property
+    def is_done(self) -> bool: ...
+    @property
+    def was_answered(self) -> bool: ...
+
+
+@dataclass(slots=True)
+class _Absence:
+    failure: Failure
+    probe: Sign
+
+
+class Liveness:
+    """Who is silent, and since when who is back. Times are monotonic seconds."""
+
+    def __init__(self, probe: Callable[[int], Sign], monotonic: Callable[[], float]) -> None:
+        self._probe = probe
+        self._monotonic = monotonic
+        self._absences: dict[int, _Absence] = {}
+        self._returning: set[int] = set()
+        self._back_since: dict[int, float] = {}
+        self.failures: list[Failure] = []
+        """What went wrong since the cycle began."""
+        self.answers = 0
+        """How many requests were answered since the cycle began."""
+
+    def begin_cycle(self) -> None:
+        """Take back who has answered a probe, probe again who has not."""
+        self.failures, self.answers = [], 0
+        for node, absence in list(self._absences.items()):
+            if absence.probe.was_answered:
+                del self._absences[node]
+                self._back_since[node] = self._monotonic()
+            elif absence.probe.is_done:
+                absence.probe = self._probe(node)
+
+    def note(self, answers: Mapping[int, object]) -> None:
+        """What brokers did with their requests; one that missed its deadline is only probed from now on."""
+        for node, answer in answers.items():
+            if isinstance(answer, Failure):
+                self.failures.append(answer)
+                if answer.was_silence and node not in self._absences:
+                    self._absences[node] = _Absence(answer, self._probe(node))
+            else:
+                self.answers += 1
+                if node in self._returning:
+                    self._returning.remove(node)
+                    self._back_since[node] = self._monotonic()
+
+    def present(self, nodes: Iterable[int]) -> tuple[int, ...]:
+        return tuple(node for node in nodes if node not in self._absences)
+
+    @property
+    def is_somebody_absent(self) -> bool:
+        return bool(self._absences)
+
+    def failure(self, node: int) -> Failure | None:
+        """Why the broker is not asked; None: it is."""
+        absence = self._absences.get(node)
+        return absence.failure if absence else None
+
+    def is_doubtful(self, node: int) -> bool:
+        """Whether offsets of it that step backward are not to be believed."""
+        if node in self._returning:
+            return True
+        return self._monotonic() - self._back_since.get(node, float("-inf")) < DISTRUST_SECONDS
+
+    def forget_others(self, brokers: Collection[int]) -> None:
+        """Brokers that the cluster no longer has need no probe; should one come back, it is distrusted at first."""
+        gone = self._absences.keys() - set(brokers)
+        self._returning |= gone
+        for node in gone:
+            del self._absences[node]
+
+    def forget_probes(self) -> None:
+        """The client was closed, and every probe with it; whoever was silent is distrusted after its next answer."""
+        self._returning |= self._absences.keys()
+        self._absences.clear()

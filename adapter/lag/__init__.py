@@ -1,0 +1,1 @@
+"""Pure functions over columns: the state and the lag of every partition."""

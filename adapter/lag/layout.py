@@ -1,0 +1,101 @@
+"""Which rows there are: one per group, topic and partition that may count."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.cluster.topics import Topology
+from adapter.columns import Codes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """Which rows there are, sorted by group, topic and partition; the same object while nothing changes."""
+
+    groups: tuple[str, ...]
+    topics: tuple[str, ...]
+    generations: Mapping[str, str | None]
+    """Topic -> topic id."""
+    group: Codes
+    topic: Codes
+    partition: Codes
+    pairs: Mapping[tuple[str, str], slice]
+    """(group, topic) -> its rows, one per partition in order."""
+    spans: Mapping[str, slice]
+    """Group -> its rows; empty for a group without any."""
+    bases: Mapping[str, slice]
+    """Topic -> its place in a table that has every partition once, however many groups read it."""
+    place: NDArray[np.intp]
+    """Row -> its partition's place in that table."""
+
+    codes: Mapping[str, int]
+    """Group -> its code."""
+
+    def __len__(self) -> int:
+        return len(self.partition)
+
+    @property
+    def table_size(self) -> int:
+        """How many places the table of partitions has."""
+        return self.bases[self.topics[-1]].stop if self.topics else 0
+
+    def name(self, row: int) -> str:
+        return f"{self.topics[self.topic[row]]}/{self.partition[row]}"
+
+
+def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layout:
+    """The rows of `wanted` (group -> topics): all partitions of those topics that exist."""
+    groups = tuple(sorted(wanted))
+    chosen = [
+        (code, group, topic)
+        for code, group in enumerate(groups)
+        for topic in sorted(wanted[group])
+        if topic in topology.topics
+    ]
+    topics = tuple(sorted({topic for _, _, topic in chosen}))
+    topic_codes = {topic: code for code, topic in enumerate(topics)}
+    sizes = np.array([len(topology.topics[topic].leaders) for _, _, topic in chosen], dtype=np.int64)
+    ends = np.cumsum(sizes)
+    pairs = {
+        (group, topic): slice(int(end - size), int(end))
+        for (_, group, topic), size, end in zip(chosen, sizes, ends, strict=True)
+    }
+    total = int(ends[-1]) if chosen else 0
+    group_column = np.repeat(np.array([code for code, _, _ in chosen], dtype=np.int32), sizes)
+    bounds = np.searchsorted(group_column, np.arange(len(groups) + 1))
+    topic_column = np.repeat(np.array([topic_codes[topic] for _, _, topic in chosen], dtype=np.int32), sizes)
+    partition_column = (np.arange(total) - np.repeat(ends - sizes, sizes)).astype(np.int32)
+    stops = np.cumsum([len(topology.topics[topic].leaders) for topic in topics], dtype=np.intp).astype(np.intp)
+    begins = np.concatenate([np.zeros(1, dtype=np.intp), stops])
+    return Layout(
+        groups=groups,
+        topics=topics,
+        generations={topic: topology.topics[topic].generation for topic in topics},
+        group=group_column,
+        topic=topic_column,
+        partition=partition_column,
+        pairs=pairs,
+        spans={group: slice(int(bounds[code]), int(bounds[code + 1])) for code, group in enumerate(groups)},
+        bases={topic: slice(int(begins[code]), int(begins[code + 1])) for code, topic in enumerate(topics)},
+        place=(begins[topic_column] + partition_column).astype(np.intp),
+        codes={group: code for code, group in enumerate(groups)},
+    )
+
+
+NO_LAYOUT = layout_of({}, Topology())
+
+
+def same_rows(layout: Layout, old: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The rows of `layout` that are in the old one too, and where they are there."""
+    both = [
+        (rows.start, before.start, min(rows.stop - rows.start, before.stop - before.start))
+        for pair, rows in layout.pairs.items()
+        if (before := old.pairs.get(pair)) is not None and old.generations[pair[1]] == layout.generations[pair[1]]
+    ]
+    starts, olds, counts = np.array(both, dtype=np.intp).reshape(-1, 3).T
+    number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+    return np.repeat(starts, counts) + number, np.repeat(olds, counts) + number

@@ -1,0 +1,178 @@
+"""Pure: which rows a cycle needs, and how the settings treat them.
+
+The rows of a group are all partitions of the topics that it has a commit for, and of the topics that a rule or a named
+metric lists for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import NEVER, Flags
+from adapter.lag.layout import Layout
+from adapter.lag.movement import Movement
+from adapter.lag.values import Treatment
+from adapter.settings.models import Isolation, Rule, Settings
+
+CYCLES_BEFORE_DROPPED = 3
+"""How many consecutive answers must lack a topic until its commits are treated as gone: one proves nothing."""
+
+NO_TOPICS: frozenset[str] = frozenset()
+
+Absences = Mapping[str, int]
+"""Topic -> how many consecutive answers lacked the group's commits for it."""
+
+
+class Watching:
+    """The settings that concern one cluster: which rule applies to a group, and what is listed for it by name."""
+
+    def __init__(self, settings: Settings, cluster: str) -> None:
+        self._settings = settings
+        self.max_age = settings.collection.max_age
+        self.watches_group = settings.collection.groups.watches
+        self.watches_topic = settings.collection.topics.watches
+        self._given: dict[str, _Given] = {}
+        self._is_only_cluster = len(settings.clusters) == 1
+        only = settings.clusters[0].name if self._is_only_cluster else None
+        own = [metric for metric in settings.metrics if (metric.cluster or only) == cluster]
+        topics_of: dict[str, set[str]] = {}
+        for metric in own:
+            topics_of.setdefault(metric.group, set()).update(metric.topics or ())
+        self.by_metrics = {group: frozenset(topics) for group, topics in topics_of.items()}
+        rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
+        self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+
+    def rule_for(self, group: str) -> Rule | None:
+        """The first rule that matches the group."""
+        return self._given_for(group).rule
+
+    def forget_others(self, groups: Collection[str]) -> None:
+        """Drop what is cached for deleted groups; otherwise the cache grows without bound."""
+        self._given = {group: self._given[group] for group in groups if group in self._given}
+
+    def topics_given_by_name(self, group: str) -> frozenset[str]:
+        """Topics that count for the group even if Kafka does not know it, and that are never stale."""
+        return self._given_for(group).topics_by_name
+
+    def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
+        """Topics without which the group has no value. A rule names no cluster: it applies where the group is."""
+        if self._is_only_cluster or is_known:
+            return self.topics_given_by_name(group)
+        return self.by_metrics.get(group, NO_TOPICS)
+
+    def given_topics(self, group: str) -> frozenset[str]:
+        """The topics given by name, and those of a rule that matches the group by a regular expression."""
+        return self._given_for(group).topics
+
+    def _given_for(self, group: str) -> _Given:
+        """Cached: a cycle asks for every group and topic, and the settings may have thousands of rules."""
+        known = self._given.get(group)
+        if known is None:
+            rule = self._settings.rule_for(group)
+            of_rule = NO_TOPICS if rule is None else rule.topic_names
+            is_named = rule is not None and rule.group is not None
+            by_name = _joined(self.by_metrics.get(group, NO_TOPICS), of_rule if is_named else NO_TOPICS)
+            known = self._given[group] = _Given(rule, by_name, _joined(by_name, of_rule))
+        return known
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What the settings contain for one group."""
+
+    rule: Rule | None
+    topics_by_name: frozenset[str]
+    topics: frozenset[str]
+
+
+def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """Their union; the same object if one of them adds nothing, so that groups share the topics of their rule."""
+    if one >= other:
+        return one
+    return one | other if one else other
+
+
+def still_committed(
+    known: Absences, seen: Collection[str], forgotten: Collection[str] = (), *, can_vanish: bool
+) -> Absences:
+    """The committed topics of a group after an answer with `seen`.
+
+    `can_vanish`: the group is listed, so its answers are complete. `forgotten`: known topics that are kept as they were
+    although they are not in `seen`.
+    """
+    if forgotten:
+        return known if known.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **known}
+    if len(seen) == len(known) and all(topic in known and not known[topic] for topic in seen):
+        return known
+    seen = frozenset(seen)
+    absent = {topic: count + can_vanish for topic, count in known.items() if topic not in seen}
+    kept = {topic: max(count, 1) for topic, count in absent.items() if count < CYCLES_BEFORE_DROPPED}
+    return {**dict.fromkeys(seen, 0), **kept}
+
+
+def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
+    """How the rules treat each row; `members_read`: group -> the topics that its members read, if known."""
+    columns = _Columns(layout)
+    for group, span in layout.spans.items():
+        rule = watching.rule_for(group)
+        if rule is not None and rule.offset_reset == "earliest":
+            columns.counts_from_start[span] = True
+    for (group, topic), rows in layout.pairs.items():
+        rule = watching.rule_for(group)
+        if rule is not None and rule.topics is not None and topic not in rule.topic_names:
+            columns.is_outside[rows] = True
+        read = members_read.get(group)
+        if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
+            columns.is_abandoned[rows] = True
+    is_in_doubt = np.zeros(len(layout), dtype=bool)
+    return Treatment(columns.counts_from_start, columns.is_outside, columns.is_abandoned, is_in_doubt)
+
+
+def updated_treatment(
+    treatment: Treatment, movement: Movement, described_at: Mapping[str, float], in_doubt: Collection[str]
+) -> Treatment:
+    """The treatment in this cycle: a topic whose commits moved after the description of the group is being read.
+
+    `described_at`: group in `members_read` -> when it was described; `in_doubt`: groups whose description may be wrong.
+    """
+    rows, layout = np.flatnonzero(treatment.is_abandoned), movement.layout
+    if not len(rows):
+        return treatment
+    described = np.array([described_at.get(group, NEVER) for group in layout.groups])
+    group, topic = layout.group[rows], layout.topic[rows]
+    starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
+    is_read = np.logical_or.reduceat(movement.moved_at[rows] > described[group], starts)
+    unread = rows[~np.repeat(is_read, np.diff(starts, append=len(rows)))]
+    is_doubtful = np.array([group in in_doubt for group in layout.groups], dtype=bool)[layout.group[unread]]
+    return replace(
+        treatment,
+        is_abandoned=_flags(len(layout), unread[~is_doubtful]),
+        is_in_doubt=_flags(len(layout), unread[is_doubtful]),
+    )
+
+
+def _flags(size: int, rows: NDArray[np.intp]) -> Flags:
+    flags = np.zeros(size, dtype=bool)
+    flags[rows] = True
+    return flags
+
+
+@dataclass(slots=True)
+class _Columns:
+    layout: Layout
+    counts_from_start: Flags = field(init=False)
+    is_outside: Flags = field(init=False)
+    is_abandoned: Flags = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.counts_from_start = np.zeros(len(self.layout), dtype=bool)
+        self.is_outside = np.zeros(len(self.layout), dtype=bool)
+        self.is_abandoned = np.zeros(len(self.layout), dtype=bool)
+
+
+def isolation_of(rule: Rule | None) -> Isolation:
+    return rule.isolation if rule is not None else Isolation.READ_UNCOMMITTED

@@ -1,0 +1,144 @@
+"""All offsets of one cluster at one time, as columns: one row per group, topic and partition that may count.
+
+Every column has one entry per row of its layout. Offsets are messages; times are seconds of the monotonic clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Codes, Offsets, Seconds
+from adapter.lag.layout import NO_LAYOUT, Layout, same_rows
+
+
+class State(IntEnum):
+    """What is known of a row in the newest cycle; `lag.py` says what each gives."""
+
+    OK = 0
+    NO_COMMIT = 1
+    TRUNCATED = 2
+    AHEAD = 3
+    STALE = 4
+    LEADERLESS = 5
+    ERROR = 6
+    UNKNOWN = 7
+
+
+class Cause(NamedTuple):
+    """Why a row could not be read in a cycle. A tuple: a cycle may make and look up tens of thousands."""
+
+    state: State
+    text: str
+
+
+NO_CAUSE = Cause(State.OK, "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The last good row of every partition (commit and end of one cycle, never mixed), and its state now."""
+
+    layout: Layout
+    committed: Offsets
+    log_end: Offsets
+    log_start: Offsets
+    """The newest known one, which may be of a later cycle than the other two."""
+    received: Seconds
+    """When the older of commit and end was received; NEVER where there was no good row yet."""
+    state: NDArray[np.int8]
+    cause: Codes
+    """Index into `causes`: why the newest cycle gave no good row."""
+    causes: tuple[Cause, ...]
+    beyond: NDArray[np.int8]
+    """In how many good cycles running the commit was beyond the log end."""
+
+    def cause_of(self, row: int) -> Cause:
+        return self.causes[int(self.cause[row])]
+
+
+def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
+    """Rows of which nothing is known."""
+    rows = len(layout)
+    return Snapshot(
+        layout=layout,
+        committed=np.full(rows, NO_COMMIT, dtype=np.int64),
+        log_end=np.full(rows, NOT_KNOWN, dtype=np.int64),
+        log_start=np.full(rows, NOT_KNOWN, dtype=np.int64),
+        received=np.full(rows, NEVER),
+        state=np.full(rows, State.UNKNOWN, dtype=np.int8),
+        cause=np.zeros(rows, dtype=np.int32),
+        causes=(NO_CAUSE,),
+        beyond=np.zeros(rows, dtype=np.int8),
+    )
+
+
+def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
+    """The same rows in another layout; new partitions and new generations of a topic begin with nothing known."""
+    if layout is snapshot.layout:
+        return snapshot
+    here, there = same_rows(layout, snapshot.layout)
+    moved = empty_snapshot(layout)
+    for new, known in zip(_columns(moved), _columns(snapshot), strict=True):
+        new[here] = known[there]
+    return replace(moved, causes=snapshot.causes)
+
+
+def _columns(snapshot: Snapshot) -> tuple[NDArray[Any], ...]:
+    return (
+        snapshot.committed,
+        snapshot.log_end,
+        snapshot.log_start,
+        snapshot.received,
+        snapshot.state,
+        snapshot.cause,
+        snapshot.beyond,
+    )
+
+
+@dataclass(slots=True)
+class Causes:
+    """The causes of one cycle, each once; columns hold their index, 0 for none."""
+
+    known: dict[Cause, int] = field(default_factory=lambda: {NO_CAUSE: 0})
+
+    def code(self, cause: Cause | None) -> int:
+        return self.known.setdefault(cause or NO_CAUSE, len(self.known))
+
+    def table(self) -> tuple[Cause, ...]:
+        return tuple(self.known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observed:
+    """What one cycle gave for every row of a layout, before anything is decided."""
+
+    committed: Offsets
+    commit_received: Seconds
+    commit_cause: Codes
+    log_end: Offsets
+    end_received: Seconds
+    end_cause: Codes
+    log_start: Offsets
+    """The newest known one; NOT_KNOWN also where the one that was known may be of another log."""
+    causes: Sequence[Cause]
+
+
+def nothing_observed(layout: Layout, causes: Sequence[Cause] = (NO_CAUSE,)) -> Observed:
+    """Columns to be filled in."""
+    rows = len(layout)
+    return Observed(
+        committed=np.full(rows, NO_COMMIT, dtype=np.int64),
+        commit_received=np.full(rows, NEVER),
+        commit_cause=np.zeros(rows, dtype=np.int32),
+        log_end=np.full(rows, NOT_KNOWN, dtype=np.int64),
+        end_received=np.full(rows, NEVER),
+        end_cause=np.zeros(rows, dtype=np.int32),
+        log_start=np.full(rows, NOT_KNOWN, dtype=np.int64),
+        causes=causes,
+    )

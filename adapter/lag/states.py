@@ -1,0 +1,109 @@
+"""Pure: what one cycle observed and what was known before -> the state of every row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
+from adapter.lag.snapshot import Cause, Observed, Snapshot, State
+
+CYCLES_BEFORE_AHEAD = 2
+"""A commit may be seen beyond the end once, for a moment after an election; a second time it is."""
+FIRST_TIME_BEYOND = Cause(
+    State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
+)
+START_NOT_READ = Cause(State.UNKNOWN, "its log start has not been read yet")
+MOST_SECONDS_APART = 0.5
+"""Between the arrival of a commit and the request for its log end."""
+TOO_FAR_APART = Cause(
+    State.UNKNOWN, f"its log end could not be asked for within {MOST_SECONDS_APART:g} s of its commit"
+)
+OLDER_THAN_BEFORE = Cause(
+    State.UNKNOWN, "a broker that has just come back, or taken over the group, reports older offsets than before"
+)
+
+
+def settled(observed: Observed, before: Snapshot) -> Snapshot:
+    """The snapshot after a cycle; `before` has the same layout."""
+    log_start = np.where(observed.log_start == NOT_KNOWN, before.log_start, observed.log_start)
+    # An older start may be of the log before: it counts for the last good row, never for a newer one.
+    is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (observed.log_start != NOT_KNOWN)
+    is_beyond = is_read & (observed.committed > observed.log_end)
+    is_good = is_read & ~is_beyond
+    beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
+        np.int8
+    )
+    # Where it is ahead, the pair that contradicts itself is what the error tells; it gives no lag and no lead.
+    is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
+    committed = np.where(is_good, observed.committed, before.committed)
+    received = np.minimum(observed.commit_received, observed.end_received)
+    causes = (*observed.causes, START_NOT_READ, FIRST_TIME_BEYOND)
+    cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
+    cause = np.where((cause == 0) & ~is_read, len(causes) - 2, cause)
+    cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
+    return Snapshot(
+        layout=before.layout,
+        committed=np.where(is_shown_beyond, observed.committed, committed),
+        log_end=np.where(is_good | is_shown_beyond, observed.log_end, before.log_end),
+        log_start=log_start,
+        received=np.where(is_good | is_shown_beyond, received, before.received),
+        state=_states(committed, log_start, is_good, beyond, _states_of_causes(causes)[cause]),
+        cause=cause,
+        causes=causes,
+        beyond=beyond,
+    )
+
+
+def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
+    """Rows whose log end lies before the one that was known, as after an election, or where a topic was made again.
+
+    A new log may have grown beyond the old end by then. So a commit that has moved back to before the log start counts
+    as well.
+    """
+    is_told = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
+    is_committed = (observed.commit_cause == 0) & (observed.committed != NO_COMMIT)
+    is_older = is_committed & (observed.committed < np.minimum(before.committed, before.log_start))
+    is_less: Flags = (is_told & (observed.log_end < before.log_end)) | is_older
+    return is_less
+
+
+def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
+    """A broker that was silent, or a new coordinator, may report old offsets for a moment; `is_doubtful`: its rows."""
+    is_older_commit = (observed.commit_cause == 0) & (observed.committed < before.committed)
+    is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end)
+    is_step_backward = is_doubtful & (before.received > NEVER) & (is_older_commit | is_older_end)
+    if not is_step_backward.any():
+        return observed
+    commit_cause = np.where(
+        is_step_backward & (observed.commit_cause == 0), len(observed.causes), observed.commit_cause
+    )
+    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, OLDER_THAN_BEFORE))
+
+
+def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
+    """Ignore pairs whose end was asked for too long after the commit: what was produced in between would be lag."""
+    is_apart = (observed.commit_cause == 0) & (end_sent > observed.commit_received + MOST_SECONDS_APART)
+    if not is_apart.any():
+        return observed
+    commit_cause = np.where(is_apart, len(observed.causes), observed.commit_cause)
+    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, TOO_FAR_APART))
+
+
+def _states_of_causes(causes: tuple[Cause, ...]) -> NDArray[np.int8]:
+    return np.array([cause.state or State.UNKNOWN for cause in causes], dtype=np.int8)
+
+
+def _states(
+    committed: Offsets, log_start: Offsets, is_good: Flags, beyond: NDArray[np.int8], otherwise: NDArray[np.int8]
+) -> NDArray[np.int8]:
+    conditions = [
+        beyond >= CYCLES_BEFORE_AHEAD,
+        is_good & (committed == NO_COMMIT),
+        is_good & (committed < log_start),
+        is_good,
+    ]
+    states = [State.AHEAD, State.NO_COMMIT, State.TRUNCATED, State.OK]
+    return np.select(conditions, [np.int8(state) for state in states], otherwise).astype(np.int8)

@@ -1,0 +1,104 @@
+"""Pure: rows -> totals per group and topic, once per snapshot, so that a question costs nothing per partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import NEVER, Offsets
+from adapter.lag.snapshot import Snapshot
+from adapter.lag.values import Treatment, Values
+
+Rows = NDArray[np.intp]
+
+NO_LEAD = -1
+"""No partition has a commit, so there is no lead."""
+
+
+_LARGEST_SUM = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """One entry per group and topic, in the order of the rows. Plain lists: they are read entry by entry."""
+
+    group: list[int]
+    """Code in the layout's names, as `topic`."""
+    topic: list[int]
+    lag: list[int]
+    lag_max: list[int]
+    lead_min: list[int]
+    """Over the partitions with a commit; NO_LEAD where there is none."""
+    uncommitted: list[int]
+    oldest: list[float]
+    """When the oldest part was received, monotonic seconds; NEVER if some part cannot be told."""
+    worst: list[int]
+    """The row of that part."""
+    oldest_told: list[float]
+    """As `oldest`, for whether there are commits: a commit beyond the log end is one."""
+    worst_told: list[int]
+    is_outside: list[bool]
+    is_abandoned: list[bool]
+    is_in_doubt: list[bool]
+    spans: Mapping[int, range]
+    """Group code -> its entries."""
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+
+def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Rows) -> Totals:
+    """Totals over `rows`, which are sorted as the layout is."""
+    layout = snapshot.layout
+    group, topic = layout.group[rows], layout.topic[rows]
+    starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
+    if not len(starts):
+        return Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
+    received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
+    oldest = np.minimum.reduceat(received, starts)
+    told = np.where(values.is_told[rows], snapshot.received[rows], NEVER)
+    oldest_told = np.minimum.reduceat(told, starts)
+    lead = np.where(values.has_commit[rows], values.lead[rows], np.iinfo(np.int64).max)
+    lead_min = np.minimum.reduceat(lead, starts)
+    first = rows[starts]
+    return Totals(
+        group=group[starts].tolist(),
+        topic=topic[starts].tolist(),
+        lag=_sums(values.lag[rows], starts).tolist(),
+        lag_max=np.maximum.reduceat(values.lag[rows], starts).tolist(),
+        lead_min=np.where(lead_min == np.iinfo(np.int64).max, NO_LEAD, lead_min).tolist(),
+        uncommitted=np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64).tolist(),
+        oldest=oldest.tolist(),
+        worst=rows[_first_equal(received, oldest, starts)].tolist(),
+        oldest_told=oldest_told.tolist(),
+        worst_told=rows[_first_equal(told, oldest_told, starts)].tolist(),
+        is_outside=treatment.is_outside[first].tolist(),
+        is_abandoned=treatment.is_abandoned[first].tolist(),
+        is_in_doubt=treatment.is_in_doubt[first].tolist(),
+        spans=_spans(group[starts]),
+    )
+
+
+def _sums(lag: Offsets, starts: Rows) -> Offsets:
+    """Sums that stay at the largest number instead of turning negative beyond it."""
+    is_too_large = np.add.reduceat(lag.astype(np.float64), starts) > _LARGEST_SUM
+    return np.where(is_too_large, _LARGEST_SUM, np.add.reduceat(lag, starts))
+
+
+def _first_equal(values: NDArray[np.float64], of_span: NDArray[np.float64], starts: Rows) -> Rows:
+    """For each span the first place whose value is the span's own."""
+    sizes = np.diff(starts, append=len(values))
+    places = np.flatnonzero(values == np.repeat(of_span, sizes))
+    return places[np.searchsorted(places, starts)]
+
+
+def _spans(group: NDArray[np.int32]) -> dict[int, range]:
+    begins = np.flatnonzero(np.diff(group, prepend=-1))
+    ends = np.append(begins[1:], len(group))
+    return {
+        code: range(begin, end)
+        for code, begin, end in zip(group[begins].tolist(), begins.tolist(), ends.tolist(), strict=True)
+    }

@@ -1,0 +1,70 @@
+"""Pure: the state of every row as it is reported, and the lag and lead that follow from its offsets.
+
+| state | lag | lead |
+|---|---|---|
+| ok, truncated | log end - max(committed, log start) | committed - log start, never below 0 |
+| no_commit | by the group's rule 0, or log end - log start | none |
+| ahead | refused: the commit is beyond the end in two cycles running | refused |
+| leaderless, error, unknown | those of the last good row, until it is too old | same |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import NEVER, NO_COMMIT, Flags, Offsets
+from adapter.lag.snapshot import Snapshot, State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Treatment:
+    """How the rules treat each row of a layout."""
+
+    counts_from_start: Flags
+    """Without a commit the whole log counts (offsetReset: earliest)."""
+    is_outside: Flags
+    """Beside the topics that the group's rule gives: stale."""
+    is_abandoned: Flags
+    """No member of a Stable group reads the topic: stale, unless a rule or named metric gives it by name."""
+    is_in_doubt: Flags
+    """No member read the topic when the group was last described as Stable, which is too long ago to tell."""
+
+
+def states_of(snapshot: Snapshot, treatment: Treatment) -> NDArray[np.int8]:
+    """The state of every row as it is reported: in the history, and in the adapter's own metrics."""
+    is_stale = treatment.is_outside | treatment.is_abandoned
+    read = np.where(treatment.is_in_doubt, np.int8(State.UNKNOWN), snapshot.state)
+    return np.where(is_stale, np.int8(State.STALE), read).astype(np.int8)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """What each row gives to a metric; meaningful only where `is_known`."""
+
+    lag: Offsets
+    lead: Offsets
+    has_commit: Flags
+    is_known: Flags
+    """There is a good row and nothing contradicts it; how old it is decides at the time of reading."""
+    is_told: Flags
+    """Whether there is a commit is known, be it beyond the end or not."""
+
+
+def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None = None) -> Values:
+    """`is_residue`: rows whose lag is only a transaction's marker; None: there are none."""
+    start = snapshot.log_start
+    has_commit = snapshot.committed != NO_COMMIT
+    from_commit = snapshot.log_end - np.maximum(snapshot.committed, start)
+    without_commit = np.where(treatment.counts_from_start, snapshot.log_end - start, 0)
+    # A start newer than the last good end may be beyond it: everything known is deleted, nothing is left to read.
+    lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
+    return Values(
+        lag=lag if is_residue is None else np.where(is_residue, 0, lag),
+        lead=np.maximum(snapshot.committed - start, 0),
+        has_commit=has_commit,
+        is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD),
+        is_told=snapshot.received > NEVER,
+    )

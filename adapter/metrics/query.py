@@ -1,0 +1,317 @@
+"""Pure: the metrics that are served, and how each folds the partitions that a label selector chooses.
+
+A selector's requirements come in, values with their labels and the time of their oldest part go out. The HPA adds all
+items of a reply, so whatever must not be added is one item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from adapter.clock import Clock
+from adapter.cluster.unlisted_groups import NO_SILENCE
+from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable, some_of
+from adapter.lag.snapshot import State
+from adapter.lag.totals import Totals
+from adapter.metrics.aggregation import MetricValue, folded, is_changed_by, oldest_of, worst_of
+from adapter.metrics.selection import (
+    Chosen,
+    Exactly,
+    Requirement,
+    chosen_of,
+    effort_of,
+    fits,
+    hint,
+    named_groups,
+    where_known,
+)
+from adapter.metrics.store import ClusterView
+from adapter.settings.models import SERVED_NAMES, MetricKind, NamedMetric, Settings
+
+LISTED = frozenset({MetricKind.LAG, MetricKind.UNCOMMITTED_PARTITIONS})
+"""Without a selector these are listings: one bad group does not hide the others."""
+IN_WORDS = {
+    MetricKind.LAG: "lag",
+    MetricKind.RECORDS_LAG_MAX: "largest lag",
+    MetricKind.LEAD_MIN: "lead",
+    MetricKind.UNCOMMITTED_PARTITIONS: "number of uncommitted partitions",
+}
+
+
+class Views(Protocol):
+    """Where the newest views come from."""
+
+    @property
+    def version(self) -> int: ...
+    @property
+    def views(self) -> tuple[ClusterView, ...]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """An answer, and how long it may be given again: while the version stands and the clock is before `valid_until`."""
+
+    metric: str
+    values: tuple[MetricValue, ...]
+    warnings: tuple[str, ...]
+    version: int
+    valid_until: float
+    """In seconds of the monotonic clock: when its oldest part becomes too old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A name under which something is served."""
+
+    name: str
+    kind: MetricKind
+    own: NamedMetric | None = None
+
+    def requirements(self) -> tuple[Requirement, ...]:
+        if self.own is None:
+            return ()
+        named = {"cluster": (self.own.cluster,), "group": (self.own.group,), "topic": self.own.topics or (None,)}
+        return tuple(
+            Exactly(key, frozenset(value for value in values if value is not None))
+            for key, values in named.items()
+            if None not in values
+        )
+
+    @property
+    def gives_topics(self) -> bool:
+        return self.own is not None and self.own.topics is not None
+
+
+class Metrics:
+    """Answers questions about the newest views, from memory."""
+
+    def __init__(self, settings: Settings, store: Views, clock: Clock) -> None:
+        own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
+        self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
+        self._by_name = {served.name.lower(): served for served in self._served}
+        self._max_age = settings.collection.max_age
+        self._several_clusters = len(settings.clusters) > 1
+        self._store = store
+        self._clock = clock
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What discovery lists: fixed while the process lives."""
+        return tuple(served.name for served in self._served)
+
+    @property
+    def version(self) -> int:
+        return self._store.version
+
+    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
+        """The answer to a question; raises MetricUnknown, NothingChosen or ValueUnavailable."""
+        served = self._by_name.get(metric.lower())
+        if served is None:
+            raise MetricUnknown(self._unknown(metric))
+        version, views = self._store.version, self._store.views
+        asked = (*served.requirements(), *requirements)
+        if not asked and served.kind in LISTED:
+            return self._listing(served, views, version)
+        chosen = self._choose(served, views, asked)
+        return self._answer(served, chosen, version, warnings=())
+
+    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
+        """How much a read may have to look at, in the steps of `selection.effort_of`; cheap, never an error."""
+        served = self._by_name.get(metric.lower())
+        if served is None:
+            return 0
+        asked = (*served.requirements(), *requirements)
+        return sum(effort_of(view, asked) for view in self._store.views if fits("cluster", view.cluster, asked))
+
+    # -- choosing --------------------------------------------------------------------------------
+
+    def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
+        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
+        chosen = where_known([chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting])
+        for one in chosen:
+            self._refuse_unheard_groups(one, asked)
+        for one in chosen:
+            self._refuse_missing_topics(one, served, asked)
+            self._refuse_unseen_topics(one, served, asked)
+        if not any(one.entries for one in chosen):
+            self._refuse_unread(served, chosen)
+            raise NothingChosen(self._nothing(served, views, asked))
+        self._refuse_unread(served, chosen)
+        return chosen
+
+    def _refuse_unheard_groups(self, chosen: Chosen, asked: Sequence[Requirement]) -> None:
+        """A group that only a silent broker can know is neither absent nor 0."""
+        view, named = chosen.view, named_groups(asked)
+        if named is None and view.silence.in_sums is not None:
+            raise ValueUnavailable(_not_all_groups(view, view.silence.in_sums))
+        if not named or view.silence == NO_SILENCE:
+            return
+        # A group that is known to have nothing here has been answered for by its coordinator.
+        answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
+        for group in sorted(named - answered):
+            why = view.silence.about(group)
+            if why is not None and fits("group", group, asked):
+                raise ValueUnavailable(_not_all_groups(view, why))
+
+    def _refuse_missing_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
+        for group in chosen.groups:
+            gone = _asked_for(chosen.view.missing.get(group, ()), served, asked)
+            if gone:
+                raise NothingChosen(
+                    f"topic {gone[0]} of group {group} does not exist in cluster {chosen.view.cluster}"
+                    f"{hint(gone[0], chosen.view.topics, 'its topics are')}"
+                )
+
+    def _refuse_unseen_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
+        for group in chosen.groups if chosen.view.unseen else ():
+            unseen = chosen.view.unseen.get(group, {})
+            for topic in _asked_for(unseen, served, asked):
+                raise ValueUnavailable(self._not_known(served, chosen.view, group, unseen[topic]))
+
+    def _refuse_unread(self, served: Served, chosen: Sequence[Chosen]) -> None:
+        for one in chosen:
+            for group in one.groups:
+                if group in one.view.unread:
+                    raise ValueUnavailable(self._not_known(served, one.view, group, one.view.unread[group]))
+
+    def _unknown(self, metric: str) -> str:
+        return f"no metric {metric[:80]!r} is served here; served are {some_of(self.names, most=10, separator=', ')}"
+
+    def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
+        values = {"cluster": [view.cluster for view in views]}
+        values["group"] = [group for view in views for group in view.layout.groups]
+        values["topic"] = sorted({topic for view in views for topic in view.topics})
+        for requirement in asked:
+            known = values.get(requirement.key)
+            if known is not None and requirement.only and not requirement.only & set(known):
+                name = min(requirement.only)
+                return (
+                    f"no {requirement.key} {name[:249]!r} is known{hint(name, known, f'known {requirement.key}s are')}"
+                )
+        if not values["group"]:
+            return "no consumer group is known"
+        groups = [r for r in asked if r.key == "group" and r.only]
+        whose = f"group {min(groups[0].only or ())!r} has" if groups else "no group has"
+        what = "nothing" if groups else "anything"
+        why = " (a partition needs a commit, or a rule that names group and topics)" if served.kind in LISTED else ""
+        return f"{whose} {what} to fold for {served.name} that the selector chooses{why}"
+
+    # -- folding ---------------------------------------------------------------------------------
+
+    def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
+        now = self._clock.monotonic()
+        for one in chosen:
+            self._refuse_doubt(served, one)
+            self._refuse_bad(served, one, now)
+        values = tuple(folded(served.kind, chosen, self._clock.time() - now))
+        if not values:
+            raise NothingChosen(f"no chosen partition has a commit, so there is no {IN_WORDS[served.kind]} to tell")
+        # That a partition has no commit must be known as well as any offset: left-out ones count for the age.
+        oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
+        return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
+
+    def _refuse_doubt(self, served: Served, chosen: Chosen) -> None:
+        for entry in chosen.entries if chosen.view.in_doubt else ():
+            if self._is_in_doubt(served.kind, chosen.totals, entry):
+                raise ValueUnavailable(self._why_in_doubt(served, chosen.view, chosen.totals, entry))
+
+    def _is_in_doubt(self, kind: MetricKind, totals: Totals, entry: int) -> bool:
+        """Whether the answer depends on whether a topic is still read, and nobody knows that."""
+        return totals.is_in_doubt[entry] and is_changed_by(kind, totals, entry)
+
+    def _why_in_doubt(self, served: Served, view: ClusterView, totals: Totals, entry: int) -> str:
+        group, topic = view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
+        seconds = self._clock.time() - self._clock.monotonic() + view.in_doubt[group]
+        since = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return self._not_known(
+            served,
+            view,
+            group,
+            f"the group has not been described as Stable since {since}, and did not read topic {topic} then; "
+            "whether it reads the topic now is not known",
+        )
+
+    def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
+        if chosen.entries:
+            worst = min(chosen.entries, key=oldest_of(served.kind, chosen.totals).__getitem__)
+            if self._is_bad(served.kind, chosen.totals, worst, now):
+                raise ValueUnavailable(self._why(served, chosen.view, worst_of(served.kind, chosen.totals)[worst], now))
+
+    def _is_bad(self, kind: MetricKind, totals: Totals, entry: int, now: float) -> bool:
+        """Whether a part was never known, is contradictory or too old."""
+        return now - oldest_of(kind, totals)[entry] > self._max_age
+
+    def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
+        snapshot = view.snapshot
+        group, partition = view.layout.groups[view.layout.group[row]], view.layout.name(row)
+        if snapshot.state[row] == State.AHEAD:
+            reason = f"committed {snapshot.committed[row]} is beyond the log end {snapshot.log_end[row]}"
+            return self._not_known(served, view, group, f"{partition}: {reason}")
+        reason = snapshot.cause_of(row).text or "no cycle has ended since"
+        if not view.values.is_known[row]:
+            return self._not_known(served, view, group, f"{partition}: {reason}")
+        age = now - float(snapshot.received[row])
+        return (
+            f"{self._whose(served, view, group)} is {age:.0f} s old, limit {self._max_age:g} s: {partition}: {reason}"
+        )
+
+    def _not_known(self, served: Served, view: ClusterView, group: str, reason: str) -> str:
+        return f"{self._whose(served, view, group)} is not known: {reason}"
+
+    def _whose(self, served: Served, view: ClusterView, group: str) -> str:
+        where = f" in cluster {view.cluster}" if self._several_clusters else ""
+        return f"{IN_WORDS[served.kind]} of group {group}{where}"
+
+    # -- listings --------------------------------------------------------------------------------
+
+    def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
+        """All groups of all clusters; what has no number is left out and named in a warning."""
+        now = self._clock.monotonic()
+        warnings: list[str] = []
+        told: list[Chosen] = []
+        for everything in where_known([chosen_of(view, (), stale_too=False) for view in views]):
+            view = everything.view
+            good, left_out = self._without_bad_groups(served, everything, now)
+            told.append(good)
+            warnings.extend(left_out)
+            if view.silence.in_sums is not None:
+                warnings.append(f"groups of cluster {view.cluster} may be missing: {view.silence.in_sums}")
+        if any(one.entries for one in told):
+            return self._answer(served, told, version, tuple(warnings))
+        if warnings:
+            raise ValueUnavailable(some_of(warnings))
+        raise NothingChosen(self._nothing(served, views, ()))
+
+    def _without_bad_groups(self, served: Served, chosen: Chosen, now: float) -> tuple[Chosen, list[str]]:
+        view, totals = chosen.view, chosen.totals
+        problems = {group: self._not_known(served, view, group, why) for group, why in view.unread.items()}
+        for group, unseen in view.unseen.items():
+            problems[group] = self._not_known(served, view, group, next(iter(unseen.values())))
+        problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
+        names, of_entry, oldest = view.layout.groups, totals.group, oldest_of(served.kind, totals)
+        for entry in chosen.entries if view.in_doubt else ():
+            if self._is_in_doubt(served.kind, totals, entry):
+                problems.setdefault(names[of_entry[entry]], self._why_in_doubt(served, view, totals, entry))
+        for entry in chosen.entries:
+            if now - oldest[entry] > self._max_age and (group := names[of_entry[entry]]) not in problems:
+                problems[group] = self._why(served, view, worst_of(served.kind, totals)[entry], now)
+        if not problems:
+            return chosen, []
+        kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in problems]
+        return Chosen(view, totals, kept, chosen.groups), list(problems.values())
+
+
+def _not_all_groups(view: ClusterView, why: str) -> str:
+    return f"not all groups of cluster {view.cluster} are known: {why}"
+
+
+def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirement]) -> list[str]:
+    """Those of a group's topics that a question is about.
+
+    A named metric without topics of its own is about those of the group's rule.
+    """
+    own = frozenset(served.own.topics or ()) if served.own else frozenset[str]()
+    return [topic for topic in topics if (not own or topic in own) and fits("topic", topic, asked)]

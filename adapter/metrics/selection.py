@@ -1,0 +1,157 @@
+"""Pure: a selector's requirements -> the part of a cluster's view that a question is about."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from functools import cache
+from itertools import chain
+from typing import Protocol
+
+import numpy as np
+
+from adapter.lag.totals import Rows, Totals, totals_of
+from adapter.metrics.store import ClusterView
+
+
+class Requirement(Protocol):
+    """One requirement of a label selector; the selector's grammar is not our business."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def only(self) -> frozenset[str] | None:
+        """The only values that match, where the requirement names them."""
+
+    def matches(self, value: str | None) -> bool:
+        """Whether the label's value fits; None: the label is absent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exactly:
+    """A requirement of our own: a named metric's group, cluster and topics."""
+
+    key: str
+    only: frozenset[str]
+
+    def matches(self, value: str | None) -> bool:
+        return value in self.only
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The part of one cluster that a question is about."""
+
+    view: ClusterView
+    totals: Totals
+    entries: Sequence[int]
+    """Of the totals."""
+    groups: Sequence[str]
+    """The groups that fit, with or without entries."""
+
+
+def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
+    return all(requirement.matches(value) for requirement in asked if requirement.key == key)
+
+
+def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
+    """What fits. Work is per group and topic; per partition only where the question is about partitions."""
+    labels = {"cluster", "group", "topic", "partition"}
+    if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
+        return Chosen(view, view.totals, (), ())
+    groups = _groups(view, asked)
+    totals = view.totals
+    if any(requirement.key == "partition" for requirement in asked):
+        totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
+    entries = list(chain.from_iterable(totals.spans.get(view.codes[group], ()) for group in groups))
+    if not stale_too:
+        outside, abandoned = totals.is_outside, totals.is_abandoned
+        entries = [entry for entry in entries if not (outside[entry] or abandoned[entry])]
+    if any(requirement.key == "topic" for requirement in asked):
+        topics, of_entry = view.layout.topics, totals.topic
+        # Many groups may read the same topics: each name is matched once.
+        topic_fits = cache(lambda code: fits("topic", topics[code], asked))
+        entries = [entry for entry in entries if topic_fits(of_entry[entry])]
+    return Chosen(view, totals, entries, groups)
+
+
+def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
+    """An upper bound of the work of `chosen_of`, without doing it: one step for each group and topic that has to be
+    compared with a requirement, and one for ten partitions.
+
+    A name that does not exist counts as everything: an error looks for names like it.
+    """
+    repeats = Counter(requirement.key for requirement in asked)
+    return _entries_to_look_at(view, asked) * max(repeats.values(), default=1)
+
+
+def _entries_to_look_at(view: ClusterView, asked: Sequence[Requirement]) -> int:
+    layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
+    everything = len(layout.groups) + len(totals)
+    groups = _candidates(view, asked) if "group" in keys else layout.groups
+    if not groups or ("topic" in keys and _names_no_topic(view, asked)):
+        return everything
+    if groups is layout.groups:
+        return everything + (len(layout) // 10 if "partition" in keys else 0)
+    effort = len(groups)
+    for group in groups:
+        effort += len(totals.spans.get(view.codes[group], ()))
+    return effort + (sum(_size(layout.spans[group]) for group in groups) // 10 if "partition" in keys else 0)
+
+
+def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
+    """Whether topics are named of which none exists."""
+    return any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
+
+
+def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
+    """A rule names no cluster: where one of the chosen clusters knows the group, it is not assumed in the others."""
+    known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
+    return [_without(one, one.view.assumed & known) for one in chosen]
+
+
+def _without(chosen: Chosen, groups: Set[str]) -> Chosen:
+    if not groups:
+        return chosen
+    names, of_entry = chosen.view.layout.groups, chosen.totals.group
+    kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in groups]
+    return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
+
+
+def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
+    about = [requirement for requirement in asked if requirement.key == "group"]
+    candidates = _candidates(view, asked)
+    return [group for group in candidates if fits("group", group, about)] if about else candidates
+
+
+def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
+    """The groups that are named, where any are; else all, as the layout has them."""
+    named = named_groups(asked)
+    return view.layout.groups if named is None else sorted(group for group in named if group in view.codes)
+
+
+def named_groups(asked: Sequence[Requirement]) -> frozenset[str] | None:
+    """The only groups that can fit; None: the question names none, so any group may."""
+    named = [one.only for one in asked if one.key == "group" and one.only is not None]
+    return frozenset.intersection(*named) if named else None
+
+
+def _size(rows: slice) -> int:
+    return int(rows.stop - rows.start)
+
+
+def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Rows:
+    spans = [view.layout.spans[group] for group in groups]
+    rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
+    numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
+    is_wanted = np.array([fits("partition", str(number), asked) for number in numbers], dtype=bool)
+    fitting: Rows = rows[is_wanted[where]]
+    return fitting
+
+
+def hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
+    """A few names like the one that was not found; never a list of thousands."""
+    near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
+    return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

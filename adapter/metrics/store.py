@@ -1,0 +1,79 @@
+"""The newest view of every cluster, swapped whole: readers need no lock and never wait for a broker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from threading import Lock
+
+import numpy as np
+
+from adapter.cluster.topics import Topology
+from adapter.cluster.unlisted_groups import NO_SILENCE, Silence, nothing_heard
+from adapter.lag.layout import Layout, layout_of
+from adapter.lag.snapshot import Snapshot, empty_snapshot
+from adapter.lag.totals import Totals, totals_of
+from adapter.lag.values import Treatment, Values, values_of
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClusterView:
+    """All that can be said of one cluster after a cycle."""
+
+    cluster: str
+    snapshot: Snapshot
+    treatment: Treatment
+    values: Values
+    silence: Silence = NO_SILENCE
+    """Which groups may exist though they are not known."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Group -> why its commits have never been read."""
+    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Group -> the topics given for it by name that do not exist."""
+    unseen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Group -> the topics given for it by name that Metadata does not show, and why."""
+    assumed: frozenset[str] = frozenset()
+    """Groups that a rule or named metric gives and Kafka does not know."""
+    in_doubt: Mapping[str, float] = field(default_factory=dict)
+    """Group that has not been described as Stable for too long -> when it last was, in monotonic seconds."""
+    topics: frozenset[str] = frozenset()
+    """Every watched topic that exists, for hints in errors."""
+    totals: Totals = field(init=False)
+
+    def __post_init__(self) -> None:
+        every_row = np.arange(len(self.layout))
+        object.__setattr__(self, "totals", totals_of(self.snapshot, self.treatment, self.values, every_row))
+
+    @property
+    def codes(self) -> Mapping[str, int]:
+        """Group -> its code in the layout."""
+        return self.layout.codes
+
+    @property
+    def layout(self) -> Layout:
+        return self.snapshot.layout
+
+
+def silent_view(cluster: str, silence: str) -> ClusterView:
+    """A cluster of which nothing has been heard."""
+    snapshot = empty_snapshot(layout_of({}, Topology()))
+    flags = snapshot.received > 0
+    treatment = Treatment(flags, flags, flags, flags)
+    return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), nothing_heard(silence))
+
+
+class Store:
+    """One writer per cluster (its collector), any number of readers."""
+
+    def __init__(self, clusters: Iterable[str]) -> None:
+        self.version = 0
+        self._lock = Lock()
+        self.views: tuple[ClusterView, ...] = tuple(
+            silent_view(cluster, "its brokers have not been asked yet") for cluster in clusters
+        )
+
+    def replace(self, view: ClusterView) -> None:
+        """Swap in a cluster's new view. The lock is for the other clusters' writers; readers take `views` as it is."""
+        with self._lock:
+            self.views = tuple(view if known.cluster == view.cluster else known for known in self.views)
+            self.version += 1

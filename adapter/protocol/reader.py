@@ -1,0 +1,96 @@
+"""How the bytes of a response are read, whatever a broker sends.
+
+Kafka's compact forms: lengths are unsigned varints of length + 1, 0 is null, and every structure ends with tagged
+fields, of which there are none today (one 0 byte).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from struct import Struct
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.protocol.codes import MalformedResponse
+
+Places = NDArray[np.int64]
+"""Byte numbers in a response."""
+
+_INT16, _INT32 = Struct(">h"), Struct(">i")
+
+
+def values_at(body: bytes, places: Places, form: str) -> NDArray[np.generic]:
+    """The numbers of this form that stand at the places, which may be anywhere: one gather for all of them."""
+    count = max(len(body) - np.dtype(form).itemsize + 1, 0)
+    at_every_byte: NDArray[np.generic] = np.ndarray((count,), dtype=form, buffer=body, strides=(1,))
+    return at_every_byte[places].astype(np.dtype(form).newbyteorder("="))
+
+
+@contextmanager
+def malformed_as_ours() -> Iterator[None]:
+    """Whatever a broker sends, what comes out is an answer or one kind of error."""
+    try:
+        yield
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise MalformedResponse(str(error)) from error
+
+
+@dataclass(slots=True)
+class Reader:
+    """A place in a response; every step is checked against its end, so that no length asks for more than is there."""
+
+    body: bytes
+    position: int
+
+    def int16(self) -> int:
+        value: int = _INT16.unpack_from(self.body, self.position)[0]
+        self.position += _INT16.size
+        return value
+
+    def int32(self) -> int:
+        value: int = _INT32.unpack_from(self.body, self.position)[0]
+        self.position += _INT32.size
+        return value
+
+    def varint(self) -> int:
+        value = shift = 0
+        while shift <= 28:
+            byte = self.body[self.position]
+            self.position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+        raise MalformedResponse("a length of more than five bytes")
+
+    def count(self, least_bytes: int) -> int:
+        """How many elements follow; each takes at least so many bytes."""
+        count = max(self.varint() - 1, 0)
+        if count * least_bytes > len(self.body) - self.position:
+            raise MalformedResponse(f"{count} elements in {len(self.body) - self.position} bytes")
+        return count
+
+    def text(self, errors: str = "surrogateescape") -> str:
+        length = self.varint() - 1
+        begin, self.position = self.position, self.position + length
+        if length < 0 or self.position > len(self.body):
+            raise MalformedResponse("a name that is longer than the response, or none")
+        # A group id may be any bytes; what is no text is shown as such and matches nothing that people write.
+        return self.body[begin : self.position].decode("utf-8", errors)
+
+    def skip_text(self) -> None:
+        self.skip(max(self.varint() - 1, 0))
+
+    def skip_tags(self) -> None:
+        for _ in range(self.varint()):
+            self.varint()
+            self.skip(self.varint())
+
+    def skip(self, size: int) -> None:
+        if size > len(self.body) - self.position:
+            raise MalformedResponse("a field that is longer than the response")
+        self.position += size

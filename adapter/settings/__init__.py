@@ -1,0 +1,1 @@
+"""The settings file: its models, its types, and all of its problems at once."""
