@@ -15,7 +15,7 @@ demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 
 	@$(BIN)/python -m local.demo
 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
-	@$(BIN)/python -m local.report_demo
+	@$(BIN)/python -m local.demo.report
 
 test: rig ## every test, those on the real broker, control plane and S3 server included
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
@@ -26,7 +26,7 @@ check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@$(BIN)/ruff check --quiet .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
-	@$(BIN)/python -m local.manifests
+	@$(BIN)/python -m local.manifests.check
 
 bench: rig ## the tables of docs/benchmarks.md, measured here and now
 	@$(BIN)/python -m benchmarks
@@ -35,10 +35,10 @@ rig: $(VENV)/installed ## a real Kafka, control plane and S3 server, downloaded 
 	@$(BIN)/python -m local.downloads
 
 spark-cluster: $(VENV)/installed ## Spark's own master and two workers on 127.0.0.1, until Ctrl-C
-	@$(BIN)/python -m local.spark_cluster
+	@$(BIN)/python -m local.spark.cluster
 
 spark-archive: $(VENV)/installed ## what Spark's executors need: spark-archive/kafka-lag-report.zip and packages.zip
-	@$(BIN)/python -m local.spark_archive spark-archive
+	@$(BIN)/python -m local.spark.archive spark-archive
 
 format: $(VENV)/installed
 	@$(BIN)/ruff format .

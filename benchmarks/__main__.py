@@ -26,10 +26,10 @@ from benchmarks import (
     spark_compact,
     spark_report,
 )
-from benchmarks.effort import FULL, QUICK, Effort
-from benchmarks.machine import description
-from benchmarks.rig import rig, say
-from benchmarks.tables import Table, markdown, with_figures
+from benchmarks.measuring.effort import FULL, QUICK, Effort
+from benchmarks.measuring.machine import description
+from benchmarks.measuring.tables import Table, markdown, with_figures
+from benchmarks.rig.cluster import rig, say
 from local.processes import RigError, exit_on_sigterm, scratch
 
 # Measured before brokers and control plane are started, which would take part of the machine.

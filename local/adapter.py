@@ -23,10 +23,10 @@ import yaml
 from apiservice.api_group import GROUP, VERSION
 from apiservice.tls.issuing import serving_manifests
 from local.certificates import Pair
-from local.control_plane import ControlPlane, Manifest
-from local.manifests import MANIFESTS, load, read
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.manifests.check import MANIFESTS, load, read
+from local.manifests.shipped import NAME
 from local.processes import Process, free_port, start, wait_until
-from local.shipped import NAME
 
 NAMESPACE = NAME
 SERVER_NAME = f"{NAME}.{NAMESPACE}.svc"

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from local.object_store import OWNER, ObjectStore, object_store
+from local.s3.object_store import OWNER, ObjectStore, object_store
 from spark.engine.session import SparkSettings, started
-from tests.fake_store import FakeStore, fake_store
-from tests.real_bucket import RealBucket
+from tests.support.history.fake_store import FakeStore, fake_store
+from tests.support.history.real_bucket import RealBucket
 
 NUMBERS = itertools.count(1)
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.authorities import SERVER, Authority, version_4
+from tests.support.kubernetes.authorities import SERVER, Authority, version_4
 
 SERVERS = Authority("serving-ca")
 ON_ANY_PORT = (

@@ -18,8 +18,8 @@ import pytest
 import yaml
 
 from apiservice.__main__ import main
-from tests.authorities import SERVER, Authority, Issued, client_context, config_map_data
-from tests.fake_cluster import FakeCluster, kubeconfig_text
+from tests.support.kubernetes.authorities import SERVER, Authority, Issued, client_context, config_map_data
+from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
 # kafka-python reads its message descriptions in a way that Python 3.11 and 3.12 call deprecated, and 3.13 no longer.
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from apiservice.app import create_metrics_app
 from apiservice.auth.caller import Attributes, ReviewUnavailable
 from apiservice.http.health import Readiness
-from tests.fakes import GROUP, HPA, LAG, NAMESPACE, V1BETA1, FakeCallers, FakeConnection, House, ask, asked
+from tests.support.kubernetes.fakes import (
+    GROUP,
+    HPA,
+    LAG,
+    NAMESPACE,
+    V1BETA1,
+    FakeCallers,
+    FakeConnection,
+    House,
+    ask,
+    asked,
+)
 
 HPA_ACCEPTS = "application/vnd.kubernetes.protobuf, */*"
 

@@ -11,13 +11,13 @@ import pytest
 
 from local.adapter import Adapter
 from local.adapter import adapter as running_adapter
-from local.broker import Kafka, kafka
 from local.certificates import Pair
-from local.control_plane import ControlPlane
-from local.control_plane import control_plane as running_control_plane
-from local.kafka_security import Login
-from local.node import Node
-from local.node import node as running_node
+from local.kafka.broker import Kafka, kafka
+from local.kafka.security import Login
+from local.kubernetes.control_plane import ControlPlane
+from local.kubernetes.control_plane import control_plane as running_control_plane
+from local.kubernetes.node import Node
+from local.kubernetes.node import node as running_node
 from local.processes import scratch
 from tests.end_to_end import groups_to_read
 

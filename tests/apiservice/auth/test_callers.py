@@ -7,7 +7,15 @@ import pytest
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Lane, ReviewUnavailable, Scope, Unauthorized
 from apiservice.auth.callers import ANONYMOUS, MOST_KEPT, ClusterCallers
 from apiservice.auth.cluster_settings import AuthenticationInvalid, ClusterUnreachable, authentication_of
-from tests.authorities import CLIENT, SERVER, Authority, Issued, authentication, config_map_data, version_4
+from tests.support.kubernetes.authorities import (
+    CLIENT,
+    SERVER,
+    Authority,
+    Issued,
+    authentication,
+    config_map_data,
+    version_4,
+)
 
 PROXIES, CLIENTS = Authority("front-proxy-ca"), Authority("kubernetes")
 PROXY = PROXIES.issue("front-proxy-client")

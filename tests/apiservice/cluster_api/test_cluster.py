@@ -12,7 +12,7 @@ from apiservice.auth.caller import Attributes, Caller, Lane
 from apiservice.auth.callers import ANONYMOUS
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch, ClusterUnreachable
 from apiservice.cluster_api.cluster import Cluster, ClusterUnknown, connect
-from tests.fake_cluster import FakeCluster, kubeconfig_text
+from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
 NAMES = {"requestheader-allowed-names": '["first"]'}
 ALICE = Caller("alice", "7", ("team",), (("scopes", ("a", "b")),))

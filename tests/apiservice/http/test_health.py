@@ -5,7 +5,7 @@ import pytest
 from apiservice.app import create_metrics_app
 from apiservice.auth.caller import ReviewUnavailable
 from apiservice.http.health import Readiness
-from tests.fakes import LAG, FakeCallers, House, ask
+from tests.support.kubernetes.fakes import LAG, FakeCallers, House, ask
 
 
 @pytest.mark.parametrize(

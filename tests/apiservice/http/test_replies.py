@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adapter.metrics.aggregation import MetricValue
 from apiservice.http.replies import encoded, json_reply, pretty, text_reply
 from apiservice.metrics_api.encoding import external_metric_values, quantity, utc_time, warning_header
-from tests.fakes import Event
+from tests.support.kubernetes.fakes import Event
 
 LARGEST = 9_223_372_036_854_775
 

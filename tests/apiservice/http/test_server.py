@@ -21,7 +21,7 @@ import uvloop
 from apiservice.http.protocol import KEEP_ALIVE_SECONDS, LONGEST_HEAD, MOST_PIPELINED, Limits
 from apiservice.http.server import AddressUnusable, Listener, allow_open_files, listen, serve_until
 from apiservice.tls.certificates import PairFiles, ServingTls
-from tests.authorities import SERVER, Authority, Issued, authentication, client_context
+from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context
 
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
 PROXY = PROXIES.issue("front-proxy-client")

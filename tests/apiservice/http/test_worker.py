@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 import pytest
 
 from apiservice.http.worker import SharedWork
-from tests.fakes import GATE_SECONDS
+from tests.support.kubernetes.fakes import GATE_SECONDS
 
 
 class Gated:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes import GROUP, LAG, V1BETA1, FakeMetrics, House
+from tests.support.kubernetes.fakes import GROUP, LAG, V1BETA1, FakeMetrics, House
 
 HPA_ACCEPTS = "application/vnd.kubernetes.protobuf, */*"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

@@ -6,7 +6,7 @@ from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.metrics.aggregation import MetricValue
 from apiservice.app import create_metrics_app
 from apiservice.http.health import Readiness
-from tests.fakes import LAG, LAG_OF_ORDERS, MEASURED_AT, NAMESPACE, FakeMetrics, House, ask
+from tests.support.kubernetes.fakes import LAG, LAG_OF_ORDERS, MEASURED_AT, NAMESPACE, FakeMetrics, House, ask
 
 HPA_ACCEPTS = "application/vnd.kubernetes.protobuf, */*"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

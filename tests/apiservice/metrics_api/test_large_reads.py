@@ -12,9 +12,9 @@ from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.selection import chosen_of, effort_of
 from apiservice.metrics_api.label_selector import parse
-from tests.fakes import GATE_SECONDS, LAG, LAG_OF_ORDERS, NAMESPACE, Answer, FakeMetrics, House
-from tests.questions import BILLING, SHIPPING
-from tests.samples import FixedViews, SteppedClock, row, settings, view
+from tests.support.kafka.questions import BILLING, SHIPPING
+from tests.support.kubernetes.fakes import GATE_SECONDS, LAG, LAG_OF_ORDERS, NAMESPACE, Answer, FakeMetrics, House
+from tests.support.samples import FixedViews, SteppedClock, row, settings, view
 
 LAG_NAME = "kafka_consumergroup_lag"
 BACKLOG = f"{NAMESPACE}/billing-backlog"

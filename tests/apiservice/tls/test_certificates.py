@@ -16,7 +16,7 @@ from cryptography import x509
 from apiservice import api_group
 from apiservice.tls import issuing
 from apiservice.tls.certificates import CertificateUnusable, PairFiles, ServingTls, keep_reloading, self_signed_files
-from tests.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
+from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
 
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
 NAME = "kafka-lag-adapter.lag.states.svc"

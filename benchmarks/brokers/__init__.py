@@ -1,0 +1,1 @@
+"""What reaches the brokers, and what a late or frozen one changes."""

@@ -1,0 +1,193 @@
+"""Cycles one right after another in a process of its own, and what each cost; beside them kafka-python's admin calls.
+
+`python -m benchmarks.cycles.timed PLAN RESULT`, both JSON files. The collector is the adapter's own, with a store, and
+nothing is served. Between two cycles the process's clock is set forward to the next tick, so that all that is due by
+time (Metadata, ListGroups, log starts, descriptions) comes in as many of the cycles as it does in a day.
+"""
+
+import dataclasses
+import gc
+import json
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+
+from adapter.collector.threads import Collector
+from adapter.history.files import files_at
+from adapter.history.writer import History
+from adapter.metrics.store import Store
+from adapter.settings.models import History as HistorySettings
+from adapter.settings.models import Settings
+from adapter.telemetry import HistoryTelemetry, Telemetry
+from local.kafka.admin import admin
+from local.processes import RigError, start
+
+CYCLE_TIMEOUT_SECONDS = 60.0
+_real_monotonic = time.monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class CyclePlan:
+    bootstrap_servers: str
+    warm_up: int
+    cycles: int
+    rows: int
+    """Of group and partition: a cycle that has another number of them is none that should be measured."""
+    admin_rounds: int = 0
+    history: str = ""
+    """Where a history is kept; empty: nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Of one cycle or one round of calls: CPU time of the whole process, and wall time, in seconds."""
+
+    cpu: float
+    wall: float
+    is_looking: bool = False
+    """Whether the cycle read Metadata, too, to see what topics and brokers there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    cycles: list[Cost]
+    outcomes: list[str]
+    admin: list[Cost]
+    lag: int
+    """The sum over everything, in the last view."""
+
+
+def run(plan: CyclePlan, folder: Path) -> Costs:
+    """Run the plan in a process of its own; its files go to `folder`. RigError where a cycle did not come about."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plan_file, result_file, log = (folder / name for name in ("plan.json", "result.json", "cycles.log"))
+    plan_file.write_text(json.dumps(dataclasses.asdict(plan)))
+    result_file.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "benchmarks.cycles.timed", str(plan_file), str(result_file)]
+    allowed = CYCLE_TIMEOUT_SECONDS * (plan.warm_up + plan.cycles + plan.admin_rounds)
+    with start("cycles", command, log=log) as process:
+        status = process.wait(allowed)
+    if status != 0:
+        raise RigError(f"the cycles ended with status {status}:\n{process.log_tail()}")
+    found = json.loads(result_file.read_text())
+    as_costs = {key: [Cost(**each) for each in found[key]] for key in ("cycles", "admin")}
+    return Costs(outcomes=found["outcomes"], lag=found["lag"], **as_costs)
+
+
+class _Clock:
+    """The machine's, ahead of it by the pauses that are left out."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def monotonic(self) -> float:
+        return _real_monotonic() + self.ahead
+
+
+class _Stopwatch(Telemetry):
+    """Notes each cycle's cost when the collector counts it, and sets the clock forward to the next."""
+
+    def __init__(self, plan: CyclePlan, clock: _Clock, interval: float) -> None:
+        super().__init__()
+        self.taken: list[Cost] = []
+        self.outcomes: list[str] = []
+        self.is_done = threading.Event()
+        self._plan = plan
+        self._clock = clock
+        self._interval = interval
+        self._is_looking = False
+        self._began = _spent()
+
+    def count_request(self, cluster: str, request: str) -> None:
+        super().count_request(cluster, request)
+        self._is_looking |= request == "Metadata"
+
+    def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
+        super().count_cycle(cluster, outcome, seconds)
+        now = _spent()
+        self.taken.append(Cost(now.cpu - self._began.cpu, now.wall - self._began.wall, self._is_looking))
+        self._is_looking = False
+        self.outcomes.append(outcome)
+        if len(self.taken) >= self._plan.warm_up + self._plan.cycles:
+            self.is_done.set()
+            return
+        self._clock.ahead += max(0.0, self._interval - seconds)
+        self._began = _spent()
+
+
+def _spent() -> Cost:
+    return Cost(time.process_time(), time.perf_counter())
+
+
+def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
+    settings = Settings.model_validate(
+        {"clusters": [{"name": "main", "bootstrapServers": plan.bootstrap_servers.split(",")}]}
+    )
+    stopwatch, store = _Stopwatch(plan, clock, settings.collection.interval), Store(["main"])
+    history = _history(plan, stopwatch)
+    keep = history.append if history else None
+    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, keep)
+    # As the server does before it serves.
+    gc.collect()
+    gc.freeze()
+    if history:
+        history.start()
+    collector.start()
+    is_done = stopwatch.is_done.wait(CYCLE_TIMEOUT_SECONDS * (plan.warm_up + plan.cycles))
+    collector.stop()
+    collector.join(CYCLE_TIMEOUT_SECONDS)
+    if history and not history.close(CYCLE_TIMEOUT_SECONDS):
+        raise RigError("the history could not be written")
+    if not is_done:
+        raise RigError(f"only {len(stopwatch.taken)} cycles: {stopwatch.outcomes}")
+    return stopwatch, store
+
+
+def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
+    """It writes when the cycles are over: its thread waits by the machine's own clock."""
+    if not plan.history:
+        return None
+    settings = HistorySettings.model_validate({"location": plan.history})
+    return History(settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), time, "benchmark")
+
+
+def _admin_rounds(plan: CyclePlan, groups: Sequence[str], partitions: Sequence[TopicPartition]) -> list[Cost]:
+    """The public calls that read the same: all groups' commits, then the ends of all partitions."""
+    taken = []
+    with admin(plan.bootstrap_servers, request_timeout_ms=60_000) as client:
+        for _ in range(plan.admin_rounds + 1):
+            gc.collect()
+            began = _spent()
+            client.list_group_offsets(dict.fromkeys(groups))
+            client.list_partition_offsets(dict.fromkeys(partitions, OffsetSpec.LATEST))
+            now = _spent()
+            taken.append(Cost(now.cpu - began.cpu, now.wall - began.wall))
+    return taken[1:]  # the first one finds the coordinators, too
+
+
+def main(plan_file: str, result_file: str) -> None:
+    plan = CyclePlan(**json.loads(Path(plan_file).read_text()))
+    clock = _Clock()
+    # Everything that the adapter and the library do by time is due by this clock; nothing waits by it meanwhile.
+    time.monotonic = clock.monotonic
+    stopwatch, store = _cycles(plan, clock)
+    view = store.views[0]
+    if len(view.layout) != plan.rows:
+        raise RigError(f"{len(view.layout)} rows of groups and partitions instead of {plan.rows}")
+    topics = [(topic, base.stop - base.start) for topic, base in view.layout.bases.items()]
+    partitions = [TopicPartition(topic, index) for topic, size in topics for index in range(size)]
+    rounds = _admin_rounds(plan, view.layout.groups, partitions) if plan.admin_rounds else []
+    costs = Costs(
+        stopwatch.taken[plan.warm_up :], stopwatch.outcomes[plan.warm_up :], rounds, int(sum(view.totals.lag))
+    )
+    Path(result_file).write_text(json.dumps(dataclasses.asdict(costs)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,1 @@
+"""What writing, compacting and reporting the history costs."""

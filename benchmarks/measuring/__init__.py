@@ -1,0 +1,1 @@
+"""How things are measured, and how the figures are shown."""

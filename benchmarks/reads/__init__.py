@@ -1,0 +1,1 @@
+"""What one read costs, from a known caller, among strangers, and through kube-apiserver."""

@@ -1,0 +1,78 @@
+"""The real server with a heartbeat in its event loop and, if wanted, cycles without a pause between them.
+
+`python -m benchmarks.rig.measured_server [--without-pause] HEARTBEATS serve ...`: what comes after is the installed
+command's own. HEARTBEATS is a file that gets a line for each beat that came late: when it was due, in seconds of the
+machine's monotonic clock, and how late it was.
+"""
+
+import argparse
+import asyncio
+import functools
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from adapter.settings import file as settings_file
+from adapter.settings.models import Settings
+from apiservice import __main__ as command
+from apiservice import serving
+from apiservice.http.server import Listener, Work, serve
+
+BEAT_SECONDS = 0.001
+LATE_SECONDS = 0.001
+WRITE_SECONDS = 0.5
+NO_PAUSE_SECONDS = 0.001
+
+
+async def _beat(file: TextIO) -> None:
+    """What holds up the loop holds up this task: the beat after it comes late by as long as that took."""
+    written = time.monotonic()
+    while True:
+        due = time.monotonic() + BEAT_SECONDS
+        await asyncio.sleep(BEAT_SECONDS)
+        now = time.monotonic()
+        if now - due >= LATE_SECONDS:
+            file.write(f"{due} {now - due}\n")
+        if now - written >= WRITE_SECONDS:
+            file.flush()
+            written = now
+
+
+def _serve_with_heartbeat(
+    file: TextIO,
+    listeners: tuple[Listener, ...],
+    on_started: Callable[[], None],
+    on_stopping: Callable[[], None],
+    background: tuple[Work, ...] = (),
+) -> None:
+    serve(listeners, on_started, on_stopping, (*background, functools.partial(_beat, file)))
+
+
+def _without_pause(path: Path) -> Settings:
+    """The settings in a file, but for an interval that no file may have."""
+    settings = load(path)
+    collection = settings.collection.model_copy(update={"interval": NO_PAUSE_SECONDS})
+    return settings.model_copy(update={"collection": collection})
+
+
+load = settings_file.load
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("heartbeats", type=Path)
+    parser.add_argument("--without-pause", action="store_true")
+    parser.add_argument("command", nargs=argparse.REMAINDER)
+    flags = parser.parse_args(arguments)
+    # Two names of the composition are replaced here and nothing else, so that all of it is what is shipped.
+    if flags.without_pause:
+        settings_file.load = _without_pause
+    with flags.heartbeats.open("w") as file:
+        serving.serve = functools.partial(_serve_with_heartbeat, file)  # type: ignore[attr-defined]  # a name that it imports
+        command.main(flags.command)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

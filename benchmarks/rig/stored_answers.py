@@ -1,0 +1,267 @@
+"""A fake broker's answers: encoded once by kafka-python's own classes, then patched; request frames in, frames out.
+
+On first sight a request is decoded, and its response made for what it asks. After that the same bytes give the stored
+response, in which only the correlation id and the offsets are written anew.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from struct import Struct
+from typing import Any
+
+import numpy as np
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsRequest, ListGroupsResponse
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+)
+from numpy.typing import NDArray
+
+from benchmarks.rig.stored_cluster import FIRST_OFFSET, REFUSED_AFTER, Refusal, StoredCluster, lag_of
+from benchmarks.rig.stored_metadata import (
+    HOST,
+    METADATA_VERSION,
+    NO_ERROR,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    metadata_response,
+)
+
+EARLIEST, NO_OFFSET = -2, -1
+NOT_LEADER, NOT_COORDINATOR, UNSUPPORTED_VERSION = 6, 16, 35
+TOPIC_NOT_AUTHORIZED, GROUP_NOT_AUTHORIZED = 29, 30
+MOST_KEPT = 200
+PATCHED = b"\x5b\xa1\x9c\x3d\xe7\x42\xf0\x86"
+"""Stands where an offset is to be written; nothing else in a response looks like it."""
+_PATCHED_NUMBER = int.from_bytes(PATCHED, "big", signed=True)
+_HEAD, _INT32 = Struct(">hhi"), Struct(">i")
+
+VERSIONS: dict[type[Any], tuple[int, int]] = {
+    ApiVersionsRequest: (0, 4),
+    MetadataRequest: (10, METADATA_VERSION),
+    FindCoordinatorRequest: (4, 4),
+    ListGroupsRequest: (3, 5),
+    DescribeGroupsRequest: (5, 5),
+    OffsetFetchRequest: (8, 8),
+    ListOffsetsRequest: (7, 7),
+}
+
+
+@dataclass(slots=True)
+class Stored:
+    """A response as a whole frame, and where its offsets stand."""
+
+    frame: bytearray
+    places: NDArray[np.intp]
+    """Eight bytes for each offset: shape (offsets, 8)."""
+    offsets: NDArray[np.int64]
+    """As they were when all logs began."""
+    answers: int = 0
+
+    def at(self, correlation_id: int, milliseconds: int) -> bytes:
+        self.answers += 1
+        _INT32.pack_into(self.frame, 4, correlation_id)
+        if len(self.places):
+            now = (self.offsets + milliseconds).astype(">i8").view(np.uint8)
+            np.frombuffer(self.frame, dtype=np.uint8)[self.places] = now.reshape(-1, 8)
+        return bytes(self.frame)
+
+
+class StoredAnswers:
+    """One node's answers. `all_topics`: a Metadata response as `metadata_frame` makes it."""
+
+    def __init__(self, cluster: StoredCluster, node: int, all_topics: bytes) -> None:
+        self._cluster = cluster
+        self._node = node
+        self._all_topics = all_topics
+        self._kept: OrderedDict[bytes, Stored] = OrderedDict()
+        self._makers: dict[int, tuple[type[Any], Callable[[Any], tuple[Any, list[int]]]]] = {
+            ApiVersionsRequest.API_KEY: (ApiVersionsRequest, self._api_versions),
+            MetadataRequest.API_KEY: (MetadataRequest, self._metadata),
+            FindCoordinatorRequest.API_KEY: (FindCoordinatorRequest, self._find_coordinator),
+            ListGroupsRequest.API_KEY: (ListGroupsRequest, self._list_groups),
+            DescribeGroupsRequest.API_KEY: (DescribeGroupsRequest, self._describe_groups),
+            OffsetFetchRequest.API_KEY: (OffsetFetchRequest, self._offset_fetch),
+            ListOffsetsRequest.API_KEY: (ListOffsetsRequest, self._list_offsets),
+        }
+
+    def answer(self, request: bytes) -> bytes:
+        """The response to a request, both whole frames; KeyError for a kind that no fake broker knows."""
+        api_key, version, correlation_id = _HEAD.unpack_from(request, 4)
+        key = request[4:8] + request[12:]
+        stored = self._kept.get(key)
+        if stored is None or self._is_to_be_refused(api_key, stored):
+            stored = self._kept[key] = self._made(api_key, version, request, is_refused=stored is not None)
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return stored.at(correlation_id, int((time.monotonic() - self._cluster.began) * 1000))
+
+    def _is_to_be_refused(self, api_key: int, stored: Stored) -> bool:
+        """Once: what is made then is refused for good."""
+        refused = {Refusal.GROUPS: OffsetFetchRequest, Refusal.TOPICS: ListOffsetsRequest}
+        refusal = self._cluster.refusal
+        return refusal is not None and api_key == refused[refusal].API_KEY and stored.answers == REFUSED_AFTER
+
+    def _made(self, api_key: int, version: int, request: bytes, *, is_refused: bool) -> Stored:
+        kind, make = self._makers[api_key]
+        lowest, highest = VERSIONS[kind]
+        if kind is ApiVersionsRequest and not lowest <= version <= highest:
+            return stored(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=[]), 0)
+        if not lowest <= version <= highest:
+            raise KeyError(f"{kind.__name__} of version {version}")
+        asked = kind.decode(request, version=version, header=True, framed=True)
+        if kind is MetadataRequest and asked.topics is None and version == METADATA_VERSION:
+            return Stored(bytearray(self._all_topics), _no_places(), np.empty(0, dtype=np.int64))
+        response, offsets = (self._refused if is_refused else make)(asked)
+        made = stored(response, version, offsets)
+        made.answers = REFUSED_AFTER + 1 if is_refused else 0
+        return made
+
+    # -- what there is ---------------------------------------------------------------------------
+
+    def _api_versions(self, _asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401 - the library has no types
+        known = [
+            ApiVersionsResponse.ApiVersion(api_key=kind.API_KEY, min_version=lowest, max_version=highest)
+            for kind, (lowest, highest) in VERSIONS.items()
+        ]
+        return ApiVersionsResponse(error_code=NO_ERROR, api_keys=known, throttle_time_ms=0), []
+
+    def _metadata(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        topics = list(self._cluster.topics) if asked.topics is None else [topic.name for topic in asked.topics]
+        return metadata_response(self._cluster, topics), []
+
+    def _find_coordinator(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        found = [
+            FindCoordinatorResponse.Coordinator(
+                key=group, node_id=node, host=HOST, port=self._cluster.ports[node - 1], error_code=NO_ERROR,
+                error_message=None,
+            )
+            for group in asked.coordinator_keys
+            for node in [self._cluster.coordinators[group]]
+        ]  # fmt: skip
+        return FindCoordinatorResponse(throttle_time_ms=0, coordinators=found), []
+
+    def _list_groups(self, _asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        own = [group for group, node in self._cluster.coordinators.items() if node == self._node]
+        listed = [
+            ListGroupsResponse.ListedGroup(
+                group_id=group, protocol_type="consumer", group_state="Stable", group_type="classic"
+            )
+            for group in own
+        ]
+        return ListGroupsResponse(throttle_time_ms=0, error_code=NO_ERROR, groups=listed), []
+
+    def _describe_groups(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        described = [
+            DescribeGroupsResponse.DescribedGroup(
+                error_code=NO_ERROR, group_id=group, group_state="Stable", protocol_type="consumer",
+                protocol_data="range", members=[self._member(group)],
+            )
+            for group in asked.groups
+        ]  # fmt: skip
+        return DescribeGroupsResponse(throttle_time_ms=0, groups=described), []
+
+    def _member(self, name: str) -> Any:  # noqa: ANN401
+        group = self._cluster.by_name[name]
+        everything = [(topic, list(range(group.partitions))) for topic in group.topic_names]
+        return DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
+            member_id=f"{name}-member", client_id=name, client_host="/127.0.0.1",
+            member_metadata=ConsumerProtocolSubscription(topics=group.topic_names, version=0).encode(),
+            member_assignment=ConsumerProtocolAssignment(assigned_partitions=everything, version=0).encode(),
+        )  # fmt: skip
+
+    def _refused(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        """Not a single offset: each group, or each partition, is answered with the error of a missing permission."""
+        if isinstance(asked, OffsetFetchRequest):
+            group = OffsetFetchResponse.OffsetFetchResponseGroup
+            refused = [group(group_id=one.group_id, topics=[], error_code=GROUP_NOT_AUTHORIZED) for one in asked.groups]
+            return OffsetFetchResponse(throttle_time_ms=0, groups=refused), []
+        topic = ListOffsetsResponse.ListOffsetsTopicResponse
+        topics = [
+            topic(name=one.name, partitions=list(map(_refused_partition, one.partitions))) for one in asked.topics
+        ]
+        return ListOffsetsResponse(throttle_time_ms=0, topics=topics), []
+
+    # -- offsets ---------------------------------------------------------------------------------
+
+    def _offset_fetch(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        offsets: list[int] = []
+        groups = [self._commits_of(group.group_id, group.topics, offsets) for group in asked.groups]
+        return OffsetFetchResponse(throttle_time_ms=0, groups=groups), offsets
+
+    def _commits_of(self, name: str, asked: Any, offsets: list[int]) -> Any:  # noqa: ANN401
+        kind = OffsetFetchResponse.OffsetFetchResponseGroup
+        if self._cluster.coordinators.get(name) != self._node:
+            return kind(group_id=name, topics=[], error_code=NOT_COORDINATOR)
+        assert asked is None, "a fake broker knows requests for all topics of a group"
+        group = self._cluster.by_name[name]
+        of_topic = kind.OffsetFetchResponseTopics
+        partition = of_topic.OffsetFetchResponsePartitions
+        topics = []
+        for topic in group.topic_names:
+            rows = [
+                partition(
+                    partition_index=index, committed_offset=_PATCHED_NUMBER, committed_leader_epoch=0, metadata="",
+                    error_code=NO_ERROR,
+                )
+                for index in range(group.partitions)
+            ]  # fmt: skip
+            offsets += (FIRST_OFFSET - lag_of(index) for index in range(group.partitions))
+            topics.append(of_topic(name=topic, partitions=rows))
+        return kind(group_id=name, topics=topics, error_code=NO_ERROR)
+
+    def _list_offsets(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+        offsets: list[int] = []
+        topics = [
+            ListOffsetsResponse.ListOffsetsTopicResponse(
+                name=topic.name, partitions=[self._offset_of(topic.name, part, offsets) for part in topic.partitions]
+            )
+            for topic in asked.topics
+        ]
+        return ListOffsetsResponse(throttle_time_ms=0, topics=topics), offsets
+
+    def _offset_of(self, topic: str, asked: Any, offsets: list[int]) -> Any:  # noqa: ANN401
+        index, error = asked.partition_index, NO_ERROR
+        if index >= self._cluster.topics.get(topic, (0, 0))[1]:
+            error = UNKNOWN_TOPIC_OR_PARTITION
+        elif self._cluster.leader(topic, index) != self._node:
+            error = NOT_LEADER
+        number = NO_OFFSET if error else 0
+        if not error and asked.timestamp != EARLIEST:
+            number = _PATCHED_NUMBER
+            offsets.append(FIRST_OFFSET)
+        return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
+            partition_index=index, error_code=error, timestamp=-1, offset=number, leader_epoch=0
+        )
+
+
+def _refused_partition(asked: Any) -> Any:  # noqa: ANN401
+    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, error_code=TOPIC_NOT_AUTHORIZED, timestamp=-1, offset=NO_OFFSET,
+        leader_epoch=-1,
+    )  # fmt: skip
+
+
+def stored(response: Any, version: int, offsets: list[int] | None = None) -> Stored:  # noqa: ANN401
+    """Encode a response in which PATCHED stands for each of the offsets, in this order."""
+    response.API_VERSION = version
+    response.with_header(0)
+    frame = bytes(response.encode(header=True, framed=True))
+    places, begin = [], frame.find(PATCHED)
+    while begin >= 0:
+        places.append(begin)
+        begin = frame.find(PATCHED, begin + len(PATCHED))
+    if len(places) != len(offsets or ()):
+        raise ValueError(f"{len(places)} places for {len(offsets or ())} offsets")
+    of_offsets = np.array(places, dtype=np.intp)[:, None] + np.arange(8) if places else _no_places()
+    return Stored(bytearray(frame), of_offsets, np.array(offsets or (), dtype=np.int64))
+
+
+def _no_places() -> NDArray[np.intp]:
+    return np.empty((0, 8), dtype=np.intp)

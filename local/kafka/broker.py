@@ -1,0 +1,274 @@
+"""A real Kafka (KRaft) on 127.0.0.1: one or more processes, each broker and controller at once.
+
+In: an empty folder for settings, data and logs. Out: a `Kafka` whose brokers can be frozen, killed and started again.
+"""
+
+import base64
+import contextlib
+import signal
+import socket
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafka.errors import KafkaError
+
+from local.downloads import kafka_jars
+from local.kafka.admin import admin
+from local.kafka.security import (
+    CERTIFICATE_LISTENER,
+    PASSWORD_LISTENER,
+    Login,
+    Security,
+    listener_properties,
+    make_security,
+    scram_arguments,
+)
+from local.kafka.settings import CONTROLLER_LISTENER, LOGGING, OPEN_LISTENER, OUTSIDE_LISTENER, small_settings
+from local.processes import Process, RigError, free_port, start, wait_until
+
+START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
+# Short lives: compiling less starts sooner, and one thread collects less garbage than two cores' worth of them.
+JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
+
+
+class Broker:
+    """One broker; it keeps its ports and its data from one start to the next."""
+
+    def __init__(self, node_id: int, ports: Mapping[str, int], log: Path, command: Sequence[str]) -> None:
+        self.node_id = node_id
+        self.ports = ports
+        """Of each listener by its name."""
+        self._log = log
+        self._command = command
+        self._process: Process | None = None
+        self._is_wanted = False
+
+    @property
+    def port(self) -> int:
+        """Of the listener without TLS and login."""
+        return self.ports[OPEN_LISTENER]
+
+    @property
+    def process(self) -> Process:
+        assert self._process is not None, f"broker {self.node_id} was never launched"
+        return self._process
+
+    def launch(self) -> None:
+        """Start the process and return at once."""
+        self._process = start(f"broker {self.node_id}", self._command, log=self._log)
+        self._is_wanted = True
+
+    def start(self) -> None:
+        """Start the process and wait until the controller counts this broker among the living."""
+        self.launch()
+        self.wait_until_ready({self.node_id})
+
+    def wait_until_ready(self, node_ids: set[int]) -> None:
+        """Wait until this broker answers and knows all of `node_ids` as alive; raises RigError if that is in vain."""
+        wait_until(
+            lambda: self._is_listening() and node_ids <= self._living(),
+            f"broker {self.node_id} to know brokers {sorted(node_ids)} as alive",
+            START_TIMEOUT_SECONDS,
+            alive=[self.process],
+        )
+
+    def freeze(self) -> None:
+        """Stop the process in its tracks: connections stay open and new ones are accepted, nothing is answered."""
+        self.process.send(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self.process.send(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End it without a farewell: the others notice after SESSION_TIMEOUT_SECONDS."""
+        self._is_wanted = False
+        self.process.stop(grace_seconds=0)
+
+    def stop(self) -> None:
+        """End it as an operator would: it hands over what it leads first."""
+        self._is_wanted = False
+        self.process.stop(grace_seconds=20)
+
+    def confirm(self) -> None:
+        """Raise RigError where it ended though nobody here ended it."""
+        if self._is_wanted and not self.process.is_running():
+            status, tail = self.process.status, self.process.log_tail()
+            raise RigError(f"{self.process.name} ended by itself with status {status}; the end of its log:\n{tail}")
+
+    def _is_listening(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def _living(self) -> set[int]:
+        """Node ids of the brokers that this one knows as alive; none while it does not answer."""
+        try:
+            with admin(f"127.0.0.1:{self.port}", bootstrap_timeout_ms=5_000) as client:
+                brokers = client.describe_cluster()["brokers"]
+        except KafkaError:
+            return set()
+        return {broker["broker_id"] for broker in brokers if not broker["is_fenced"]}
+
+
+@dataclass(frozen=True, slots=True)
+class Kafka:
+    """A running cluster."""
+
+    bootstrap_servers: str
+    """Of the listeners without TLS and login, comma-separated."""
+    brokers: tuple[Broker, ...]
+    security: Security | None
+    """Present where a login was given to `kafka`."""
+    outside_port: int | None = None
+    """Where the last broker is advertised to clients of the outside listener; a forwarder has to listen there."""
+
+    @property
+    def outside_servers(self) -> str:
+        """Of the outside listeners of all brokers but the last."""
+        return ",".join(f"127.0.0.1:{broker.ports[OUTSIDE_LISTENER]}" for broker in self.brokers[:-1])
+
+
+@contextlib.contextmanager
+def kafka(
+    home: Path,
+    *,
+    brokers: int = 1,
+    security: Login | None = None,
+    properties: Mapping[str, str] | None = None,
+    heap_megabytes: int = 256,
+    has_outside: bool = False,
+) -> Iterator[Kafka]:
+    """Run a cluster of that many brokers (ids from 1) and end it with the block.
+
+    `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a CA of
+    their own; `has_outside` adds a listener for clients that reach the last broker through a forwarder. `properties`
+    come last: they may replace any of the small settings. Raises RigError where it does not
+    start, and at the end of the block where a broker ended by itself meanwhile; the brokers' logs are in `home`.
+    """
+    home.mkdir(parents=True, exist_ok=True)
+    logging = home / "log4j2.properties"
+    logging.write_text(LOGGING)
+    ports = {
+        node_id: _ports(is_secure=security is not None, has_outside=has_outside) for node_id in range(1, brokers + 1)
+    }
+    secure = None if security is None else _security(home, security, ports)
+    secure_properties = {} if secure is None else listener_properties(secure)
+    common = {**small_settings(ports), **secure_properties, **(properties or {})}
+    outside_port = free_port() if has_outside else None
+    advertised = {node_id: dict(own) for node_id, own in ports.items()}
+    if outside_port is not None:
+        advertised[brokers][OUTSIDE_LISTENER] = outside_port
+    members = tuple(
+        _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes) for node_id in ports
+    )
+    _format(home, list(ports), [] if security is None else scram_arguments(security))
+    with contextlib.ExitStack() as stack:
+        for broker in members:
+            broker.launch()
+            stack.callback(broker.kill)  # nobody needs the data, and a last voter cannot hand over anyway
+        for broker in members:
+            broker.wait_until_ready(set(ports))
+        yield Kafka(_servers(ports, OPEN_LISTENER), members, secure, outside_port)
+        for broker in members:
+            broker.confirm()
+
+
+@contextlib.contextmanager
+def joining_broker(home: Path, node_id: int, advertised_port: int, *, heap_megabytes: int = 256) -> Iterator[Broker]:
+    """One more broker of the cluster in `home`, which ends with the block; it is no controller.
+
+    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there.
+    """
+    settings = dict(line.split("=", 1) for line in _settings_file(home, 1).read_text().splitlines())
+    listeners = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
+    ports = {listener: free_port() for listener in listeners}
+    own = {
+        "node.id": str(node_id),
+        "process.roles": "broker",
+        "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
+        "advertised.listeners": ",".join(f"{name}://127.0.0.1:{advertised_port}" for name in ports),
+        "log.dirs": str(home / f"data-{node_id}"),
+    }
+    _settings_file(home, node_id).write_text("".join(f"{key}={value}\n" for key, value in {**settings, **own}.items()))
+    metadata = (home / "data-1" / "meta.properties").read_text().splitlines()
+    (cluster_id,) = (line.removeprefix("cluster.id=") for line in metadata if line.startswith("cluster.id="))
+    _format(home, [node_id], ["--ignore-formatted"], cluster_id)  # it may have joined before
+    broker = Broker(node_id, ports, home / f"broker-{node_id}.log", _command(home, node_id, heap_megabytes))
+    broker.launch()
+    try:
+        yield broker
+    finally:
+        broker.kill()
+
+
+def java(*arguments: str, heap_megabytes: int) -> list[str]:
+    """A command that runs a main class of Kafka, with `arguments` as after `java -cp …`."""
+    return ["java", f"-Xmx{heap_megabytes}m", *JAVA_OPTIONS, "-cp", f"{kafka_jars()}/*", *arguments]
+
+
+def _ports(*, is_secure: bool, has_outside: bool) -> dict[str, int]:
+    secure = (PASSWORD_LISTENER, CERTIFICATE_LISTENER) if is_secure else ()
+    outside = (OUTSIDE_LISTENER,) if has_outside else ()
+    return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure, *outside)}
+
+
+def _security(home: Path, login: Login, ports: Mapping[int, Mapping[str, int]]) -> Security:
+    servers = (_servers(ports, listener) for listener in (PASSWORD_LISTENER, CERTIFICATE_LISTENER))
+    return make_security(home / "certificates", login, *servers)
+
+
+def _servers(ports: Mapping[int, Mapping[str, int]], listener: str) -> str:
+    return ",".join(f"127.0.0.1:{of_node[listener]}" for of_node in ports.values())
+
+
+def _broker(
+    home: Path,
+    node_id: int,
+    ports: Mapping[str, int],
+    advertised: Mapping[str, int],
+    common: Mapping[str, str],
+    heap_megabytes: int,
+) -> Broker:
+    """Write the broker's settings file and give the broker, not yet launched."""
+    own = {
+        "node.id": str(node_id),
+        "listeners": _addresses(ports),
+        "advertised.listeners": _addresses(
+            {name: at for name, at in advertised.items() if name != CONTROLLER_LISTENER}
+        ),
+        "log.dirs": str(home / f"data-{node_id}"),
+    }
+    settings = _settings_file(home, node_id)
+    settings.write_text("".join(f"{key}={value}\n" for key, value in {**own, **common}.items()))
+    return Broker(node_id, ports, home / f"broker-{node_id}.log", _command(home, node_id, heap_megabytes))
+
+
+def _command(home: Path, node_id: int, heap_megabytes: int) -> list[str]:
+    logging = f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}"
+    return java(logging, "kafka.Kafka", str(_settings_file(home, node_id)), heap_megabytes=heap_megabytes)
+
+
+def _addresses(ports: Mapping[str, int]) -> str:
+    return ",".join(f"{listener}://127.0.0.1:{port}" for listener, port in ports.items())
+
+
+def _settings_file(home: Path, node_id: int) -> Path:
+    return home / f"broker-{node_id}.properties"
+
+
+def _format(home: Path, node_ids: Sequence[int], user_arguments: Sequence[str], cluster_id: str | None = None) -> None:
+    """Make every broker's data folder ready for its first start, all at the same time; a new cluster by default."""
+    cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for node_id in node_ids:
+            # The id goes with =, as it may begin with a dash.
+            settings = f"--config={_settings_file(home, node_id)}"
+            arguments = ("format", f"--cluster-id={cluster_id}", settings, *user_arguments)
+            command = java("kafka.tools.StorageTool", *arguments, heap_megabytes=128)
+            process = start(f"formatting for broker {node_id}", command, log=home / f"format-{node_id}.log")
+            processes.append(stack.enter_context(process))
+        for process in processes:
+            if process.wait(START_TIMEOUT_SECONDS) != 0:
+                raise RigError(f"{process.name} ended with status {process.status}:\n{process.log_tail()}")

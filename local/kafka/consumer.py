@@ -1,0 +1,89 @@
+"""One member of a consumer group that handles at most so many messages a second: the load of demo and tests.
+
+    python -m local.kafka.consumer --bootstrap-servers HOST:PORT --group G --topic T --rate 100
+
+It commits after every small batch and leaves its group on SIGTERM.
+"""
+
+import argparse
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from types import FrameType
+
+from kafka import KafkaConsumer
+from kafka.errors import CommitFailedError, RetriableError
+
+logger = logging.getLogger(__name__)
+
+BATCH_SECONDS = 0.2
+"""How much work is taken before it is committed; also the longest that SIGTERM waits for (but for one slow message)."""
+
+
+def consume(consumer: KafkaConsumer, rate: float, is_ending: Callable[[], bool]) -> None:
+    """Read, work and commit until told to end; `rate` is in messages per second."""
+    free_at = time.monotonic()
+    while not is_ending():
+        batch = consumer.poll(timeout_ms=200, max_records=max(1, int(rate * BATCH_SECONDS)))
+        count = sum(len(messages) for messages in batch.values())
+        if count == 0:
+            continue
+        # Counted from when the work before was due to end, so that reading and committing cost no rate.
+        free_at = max(free_at, time.monotonic() - BATCH_SECONDS) + count / rate
+        time.sleep(max(0.0, free_at - time.monotonic()))  # the simulated work
+        _commit(consumer)
+
+
+def _commit(consumer: KafkaConsumer) -> None:
+    try:
+        consumer.commit()
+    except (CommitFailedError, RetriableError) as error:
+        # The group changes hands: whoever has the partitions next does this batch again.
+        logger.warning("not committed: %s", error)
+
+
+def main() -> None:
+    arguments = _arguments()
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    ending = threading.Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.set()
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGINT, end)
+    with closing(_consumer(arguments)) as consumer:
+        # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
+        consumer.partitions_for_topic(arguments.topic)
+        consume(consumer, arguments.rate, ending.is_set)
+
+
+def _consumer(arguments: argparse.Namespace) -> KafkaConsumer:
+    return KafkaConsumer(
+        arguments.topic,
+        bootstrap_servers=arguments.bootstrap_servers.split(","),
+        group_id=arguments.group,
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        # The shortest that brokers allow: a killed member's partitions are another's soon.
+        session_timeout_ms=6_000,
+        heartbeat_interval_ms=1_000,
+        metadata_max_age_ms=5_000,  # topics and partitions made later are noticed
+        request_timeout_ms=10_000,
+    )
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m local.kafka.consumer", description="Consume slowly.")
+    parser.add_argument("--bootstrap-servers", required=True)
+    parser.add_argument("--group", required=True)
+    parser.add_argument("--topic", required=True)
+    parser.add_argument("--rate", type=float, default=100.0, help="messages per second, at most")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""What all brokers of the local Kafka have in common: small, so that several fit beside everything else."""
+
+from collections.abc import Mapping
+
+from local.kafka.security import CERTIFICATE_LISTENER, PASSWORD_LISTENER
+
+SESSION_TIMEOUT_SECONDS = 6  # Kafka's default is 9
+OPEN_LISTENER = "PLAINTEXT"
+CONTROLLER_LISTENER = "CONTROLLER"
+OUTSIDE_LISTENER = "OUTSIDE"
+"""For clients that reach a broker through a forwarder, while brokers reach each other directly."""
+PROTOCOLS = {
+    OPEN_LISTENER: "PLAINTEXT",
+    CONTROLLER_LISTENER: "PLAINTEXT",
+    OUTSIDE_LISTENER: "PLAINTEXT",
+    PASSWORD_LISTENER: "SASL_SSL",
+    CERTIFICATE_LISTENER: "SSL",
+}
+LOGGING = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.console.ref = console
+logger.settings.name = org.apache.kafka.common.config.AbstractConfig
+logger.settings.level = WARN
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} - %m%n
+"""
+
+
+def small_settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:
+    """Property -> value; `ports` by node id and listener."""
+    voters = (f"{node_id}@127.0.0.1:{of_node[CONTROLLER_LISTENER]}" for node_id, of_node in ports.items())
+    replicas, in_sync = str(min(3, len(ports))), str(min(2, len(ports)))
+    return {
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": ",".join(voters),
+        "controller.listener.names": CONTROLLER_LISTENER,
+        "inter.broker.listener.name": OPEN_LISTENER,
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()),
+        "offsets.topic.replication.factor": replicas,
+        "offsets.topic.num.partitions": "5",
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.num.partitions": "3",
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.num.partitions": "3",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.streams.initial.rebalance.delay.ms": "0",
+        "auto.create.topics.enable": "false",
+        # A killed broker may not register again before its session has timed out.
+        "broker.session.timeout.ms": str(SESSION_TIMEOUT_SECONDS * 1000),
+        "broker.heartbeat.interval.ms": "1000",
+        "num.network.threads": "2",
+        "num.io.threads": "4",
+        "log.cleaner.dedupe.buffer.size": "4194304",  # 128 MB by default, taken at once
+    }

@@ -1,0 +1,113 @@
+"""What demo, tests and benchmarks do to the local Kafka: topics, messages, commits; and Kafka's own word on lag."""
+
+import re
+from collections.abc import Mapping
+from contextlib import closing
+from typing import NamedTuple
+
+from kafka import KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.errors import NoError, RetriableError
+from kafka.structs import OffsetAndMetadata
+
+from local.kafka.admin import admin
+from local.kafka.broker import Kafka, java
+from local.processes import RigError, scratch, start, wait_until
+
+TIMEOUT_SECONDS = 60.0
+DESCRIBED_ROW = re.compile(
+    r"^(?P<group>\S.*?) +(?P<topic>[\w.-]+) +(?P<partition>\d+) +"
+    r"(?P<committed>\d+|-) +(?P<log_end>\d+|-) +(?P<lag>-?\d+|-) ",
+    re.MULTILINE,
+)
+
+
+class Described(NamedTuple):
+    """One partition of a group in the eyes of Kafka's own command; None is its dash: not known to it."""
+
+    committed: int | None
+    log_end: int | None
+    lag: int | None
+
+
+def create_topic(cluster: Kafka, name: str, partitions: int = 1, replication: int = 1) -> None:
+    """Make a topic and wait until every partition has a leader that the brokers tell of."""
+    with admin(cluster.bootstrap_servers) as client:
+        client.create_topics([NewTopic(name, partitions, replication)])
+        wait_until(lambda: _has_leaders(client, name, partitions), f"leaders of topic {name}", TIMEOUT_SECONDS)
+
+
+def delete_topic(cluster: Kafka, name: str) -> None:
+    """Delete a topic and wait until it is no longer listed."""
+    with admin(cluster.bootstrap_servers) as client:
+        client.delete_topics([name])
+        wait_until(lambda: name not in client.list_topics(), f"topic {name} to be gone", TIMEOUT_SECONDS)
+
+
+def produce(cluster: Kafka, topic: str, count: int, partition: int | None = None) -> None:
+    """Write `count` messages of some bytes into one partition, or spread evenly; raises what the broker said if not."""
+    servers = cluster.bootstrap_servers.split(",")
+    with closing(KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=10, batch_size=256 * 1024)) as producer:
+        partitions = sorted(producer.partitions_for(topic)) if partition is None else [partition]
+        sent = [
+            producer.send(topic, value=b"%d" % number, partition=partitions[number % len(partitions)])
+            for number in range(count)
+        ]
+        producer.flush(timeout=TIMEOUT_SECONDS)
+        for message in sent:
+            message.get(timeout=TIMEOUT_SECONDS)
+
+
+def commit(cluster: Kafka, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """Commit offsets for a group without members, as an operator would; (topic, partition) -> offset."""
+    positions = {TopicPartition(*key): OffsetAndMetadata(offset, "", -1) for key, offset in offsets.items()}
+    wait_until(lambda: _is_committed(cluster, group, positions), f"the commit of group {group}", TIMEOUT_SECONDS)
+
+
+def described(cluster: Kafka, group: str) -> dict[tuple[str, int], Described]:
+    """(topic, partition) -> what Kafka's own command says of the group; raises RigError where it knows none."""
+    return _described(cluster, "--group", group).get(group, {})
+
+
+def described_groups(cluster: Kafka) -> dict[str, dict[tuple[str, int], Described]]:
+    """The same for all groups that have rows, in one start of the command."""
+    return _described(cluster, "--all-groups")
+
+
+def _described(cluster: Kafka, *which: str) -> dict[str, dict[tuple[str, int], Described]]:
+    """Kafka's command takes a second or two: most of it is the start of Java."""
+    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+    arguments = ("--bootstrap-server", cluster.bootstrap_servers, "--describe", "--offsets", *which)
+    with scratch("described") as folder:
+        process = start("the group command", java(tool, *arguments, heap_megabytes=128), log=folder / "output")
+        with process:
+            status = process.wait(TIMEOUT_SECONDS)
+        output = process.log.read_text()
+    if status != 0 or re.search("^Error", output, re.MULTILINE):
+        raise RigError(f"the group command ended with status {status}:\n{output}")
+    groups: dict[str, dict[tuple[str, int], Described]] = {}
+    for row in DESCRIBED_ROW.finditer(output):
+        numbers = (None if row[name] == "-" else int(row[name]) for name in ("committed", "log_end", "lag"))
+        groups.setdefault(row["group"], {})[row["topic"], int(row["partition"])] = Described(*numbers)
+    return groups
+
+
+def _has_leaders(client: KafkaAdminClient, topic: str, partitions: int) -> bool:
+    (described_topic,) = client.describe_topics([topic])
+    leaders = [partition["leader_id"] for partition in described_topic["partitions"]]
+    return len(leaders) == partitions and min(leaders) >= 0
+
+
+def _is_committed(cluster: Kafka, group: str, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
+    """False where it can be tried again: a cluster's first commit finds the offsets topic still being made."""
+    with admin(
+        cluster.bootstrap_servers
+    ) as client:  # a new one each time, as it would remember a coordinator that has moved
+        try:
+            errors = set(client.alter_group_offsets(group, positions).values()) - {NoError}
+        except RetriableError:
+            return False
+    refused = [error.__name__ for error in errors if not error.retriable]
+    if refused:
+        raise RigError(f"group {group}: the commit was refused: {', '.join(refused)}")
+    return not errors

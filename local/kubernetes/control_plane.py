@@ -1,0 +1,303 @@
+"""A real Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and kube-controller-manager, with the native HPA.
+
+In: a folder for its state. Out: a `ControlPlane`, through which tests and the demo act as its administrator, hand out
+certificates and tokens, and apply manifests. There is no scheduler and no kubelet; `local.kubernetes.node` replaces
+both.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+
+from local.certificates import Authority, Pair, new_authority, new_key
+from local.downloads import control_plane_binary
+from local.processes import Process, RigError, free_port, start, wait_until
+
+START_TIMEOUT_SECONDS = 120.0
+SERVICE_RANGE = "10.0.0.0/24"
+FIRST_SERVICE_ADDRESS = "10.0.0.1"
+ISSUER = "https://kubernetes.default.svc"
+FRONT_PROXY = "front-proxy-client"
+TOKEN_SECONDS = 24 * 3600
+FEATURES = "HPAScaleToZero=true"  # on by default from 1.37
+
+Manifest = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlane:
+    """The running control plane, seen by its administrator."""
+
+    home: Path
+    port: int
+    url: str
+    admin_kubeconfig: Path
+    authority: Authority
+    front_proxy_authority: Authority
+    front_proxy: Pair
+    apiserver: Process
+    pool: urllib3.PoolManager
+
+    @property
+    def cluster_ca(self) -> Path:
+        return self.authority.pair.certificate
+
+    @property
+    def front_proxy_ca(self) -> Path:
+        return self.front_proxy_authority.pair.certificate
+
+    def issue(self, common_name: str, organizations: Sequence[str] = ()) -> Pair:
+        """A client certificate that kube-apiserver trusts: a user of that name in groups of these names."""
+        return self.authority.issue(common_name, organizations)
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float = 30.0,
+    ) -> tuple[int, bytes]:
+        """Status and body of one request to kube-apiserver as administrator; `body` is sent as JSON.
+
+        Raises urllib3's HTTPError where there is no answer.
+        """
+        response = self.pool.request(
+            method,
+            self.url + path,
+            body=None if body is None else json.dumps(body).encode(),
+            headers={"Content-Type": content_type, **(headers or {})},
+            timeout=timeout_seconds,
+            retries=False,
+        )
+        return response.status, response.data
+
+    def raw(self, path: str) -> tuple[int, bytes]:
+        """Status and body of a GET, as of `kubectl get --raw`."""
+        return self.request("GET", path)
+
+    def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
+        """The JSON at a path. Raises RigError for any status but 2xx."""
+        return self.ask("GET", path)
+
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Any:  # noqa: ANN401 - JSON
+        """The JSON that answers one request. Raises RigError for any status but 2xx."""
+        status, answer = self.request(method, path, body, **options)
+        if not 200 <= status < 300:
+            raise RigError(f"{method} {path}: {status} {answer.decode(errors='replace').strip()}")
+        return json.loads(answer)
+
+    def apply(self, documents: Sequence[Manifest]) -> None:
+        """Create or change objects to what the manifests say, in their order (server-side apply)."""
+        query = urlencode({"fieldManager": "local", "force": "true"})
+        for document in documents:
+            self.ask(
+                "PATCH", f"{self.path_of(document)}?{query}", document, content_type="application/apply-patch+yaml"
+            )
+
+    def delete(self, documents: Sequence[Manifest]) -> None:
+        """Delete what `apply` made of these manifests; objects that do not exist are passed over."""
+        for document in documents:
+            status, answer = self.request("DELETE", self.path_of(document))
+            if status not in {200, 202, 404}:
+                raise RigError(f"DELETE {self.path_of(document)}: {status} {answer.decode(errors='replace').strip()}")
+
+    def kubeconfig(self, name: str, user: Mapping[str, str]) -> Path:
+        """A kubeconfig file for this cluster; `user` as in such a file, for example {"token": "..."}."""
+        file = self.home / f"{name}.kubeconfig"
+        return _write_kubeconfig(file, self.url, self.cluster_ca, user)
+
+    def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
+        """A kubeconfig with a token of that service account, which must exist, good for a day."""
+        spec = {"audiences": [ISSUER], "expirationSeconds": TOKEN_SECONDS}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+        token = self.ask("POST", path, request)["status"]["token"]
+        return self.kubeconfig(f"service-account-{namespace}-{name}", {"token": token})
+
+    def path_of(self, document: Manifest) -> str:
+        """Where kube-apiserver has the object of this manifest; raises RigError for an unknown kind."""
+        version, kind, metadata = document["apiVersion"], document["kind"], document["metadata"]
+        prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        for resource in self.get(prefix)["resources"]:
+            if resource["kind"] == kind and "/" not in resource["name"]:
+                namespace = f"/namespaces/{metadata.get('namespace', 'default')}" if resource["namespaced"] else ""
+                return f"{prefix}{namespace}/{resource['name']}/{metadata['name']}"
+        raise RigError(f"kube-apiserver has no {kind} in {version}")
+
+
+@contextlib.contextmanager
+def control_plane(
+    home: Path, *, hpa_sync_seconds: int = 2, downscale_stabilization_seconds: int = 5
+) -> Iterator[ControlPlane]:
+    """Start it with its state in `home`, and end it: kube-controller-manager first, etcd last.
+
+    In real clusters the HPA looks every 15 s and waits 300 s before it scales down, where its own `behavior` does not
+    say otherwise. Raises RigError where a part does not start.
+    """
+    binary = control_plane_binary()
+    logs = home / "logs"
+    authority = new_authority(home / "cluster-ca", "local-cluster-ca")
+    with contextlib.ExitStack() as running:
+        etcd_url, etcd = _start_etcd(binary, home, logs)
+        running.enter_context(etcd)
+        plane = running.enter_context(_apiserver(binary, home, logs, authority, etcd_url))
+        _wait_for_apiserver(plane, etcd)
+        periods = (hpa_sync_seconds, downscale_stabilization_seconds)
+        url, controller_manager = _start_controller_manager(binary, plane, logs, *periods)
+        running.enter_context(controller_manager)
+        _wait_for_controller_manager(plane, url, controller_manager)
+        yield plane
+
+
+def _start_etcd(binary: Path, home: Path, logs: Path) -> tuple[str, Process]:
+    client, peer = (f"http://127.0.0.1:{free_port()}" for _ in range(2))
+    flags = {
+        "data-dir": home / "etcd",
+        "listen-client-urls": client,
+        "advertise-client-urls": client,
+        "listen-peer-urls": peer,
+        "initial-advertise-peer-urls": peer,
+        "initial-cluster": f"default={peer}",
+        "unsafe-no-fsync": "true",  # the state need not outlive the process
+        "log-level": "warn",
+    }
+    return client, start("etcd", _command(binary, "etcd", flags), log=logs / "etcd.log")
+
+
+@contextlib.contextmanager
+def _apiserver(binary: Path, home: Path, logs: Path, authority: Authority, etcd_url: str) -> Iterator[ControlPlane]:
+    """Start kube-apiserver; whoever enters has to wait until it is ready."""
+    front_proxy_authority = new_authority(home / "front-proxy-ca", "local-front-proxy-ca")
+    front_proxy = front_proxy_authority.issue(FRONT_PROXY)
+    serving = authority.issue(
+        "kube-apiserver",
+        dns_names=["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"],
+        addresses=["127.0.0.1", FIRST_SERVICE_ADDRESS],
+    )
+    admin = authority.issue("admin", ["system:masters"])
+    account_key = new_key(home / "service-accounts.key")
+    port = free_port()
+    url = f"https://127.0.0.1:{port}"
+    flags = {
+        "etcd-servers": etcd_url,
+        "bind-address": "127.0.0.1",
+        "advertise-address": "127.0.0.1",
+        "secure-port": port,
+        "service-cluster-ip-range": SERVICE_RANGE,
+        "authorization-mode": "RBAC",
+        "client-ca-file": authority.pair.certificate,
+        "tls-cert-file": serving.certificate,
+        "tls-private-key-file": serving.key,
+        "service-account-key-file": account_key,
+        "service-account-signing-key-file": account_key,
+        "service-account-issuer": ISSUER,
+        "requestheader-client-ca-file": front_proxy_authority.pair.certificate,
+        "requestheader-allowed-names": FRONT_PROXY,
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": front_proxy.certificate,
+        "proxy-client-key-file": front_proxy.key,
+        "endpoint-reconciler-type": "none",
+        "disable-admission-plugins": "ServiceAccount",  # it would refuse pods until their account's token is mounted
+        "feature-gates": FEATURES,
+    }
+    pool = urllib3.PoolManager(
+        maxsize=8, ca_certs=str(authority.pair.certificate), cert_file=str(admin.certificate), key_file=str(admin.key)
+    )
+    user = {"client-certificate": str(admin.certificate), "client-key": str(admin.key)}
+    kubeconfig = _write_kubeconfig(home / "admin.kubeconfig", url, authority.pair.certificate, user)
+    process = start("kube-apiserver", _command(binary, "kube-apiserver", flags), log=logs / "kube-apiserver.log")
+    with process:
+        try:
+            yield ControlPlane(
+                home, port, url, kubeconfig, authority, front_proxy_authority, front_proxy, process, pool
+            )
+        finally:
+            pool.clear()
+
+
+def _wait_for_apiserver(plane: ControlPlane, etcd: Process) -> None:
+    """Ready, and the objects there that kube-controller-manager and the node cannot start without."""
+    paths = [
+        "/readyz",
+        "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",
+        "/api/v1/namespaces/default",
+        "/api/v1/namespaces/kube-node-lease",
+    ]
+    alive = [etcd, plane.apiserver]
+    wait_until(
+        lambda: all(_answers(plane, plane.url + path) for path in paths),
+        "kube-apiserver",
+        START_TIMEOUT_SECONDS,
+        alive=alive,
+    )
+
+
+def _start_controller_manager(
+    binary: Path, plane: ControlPlane, logs: Path, hpa_sync_seconds: int, downscale_stabilization_seconds: int
+) -> tuple[str, Process]:
+    user = plane.issue("system:kube-controller-manager")
+    kubeconfig = plane.kubeconfig(
+        "controller-manager", {"client-certificate": str(user.certificate), "client-key": str(user.key)}
+    )
+    serving = plane.authority.issue("kube-controller-manager", addresses=["127.0.0.1"])
+    port = free_port()
+    flags = {
+        "kubeconfig": kubeconfig,
+        "authentication-kubeconfig": kubeconfig,
+        "authorization-kubeconfig": kubeconfig,
+        "service-account-private-key-file": plane.home / "service-accounts.key",
+        "root-ca-file": plane.cluster_ca,
+        "tls-cert-file": serving.certificate,
+        "tls-private-key-file": serving.key,
+        "use-service-account-credentials": "true",
+        "leader-elect": "false",
+        "bind-address": "127.0.0.1",
+        "secure-port": port,
+        "horizontal-pod-autoscaler-sync-period": f"{hpa_sync_seconds}s",
+        "horizontal-pod-autoscaler-downscale-stabilization": f"{downscale_stabilization_seconds}s",
+        "feature-gates": FEATURES,
+    }
+    name = "kube-controller-manager"
+    return f"https://127.0.0.1:{port}", start(name, _command(binary, name, flags), log=logs / f"{name}.log")
+
+
+def _wait_for_controller_manager(plane: ControlPlane, url: str, process: Process) -> None:
+    alive = [plane.apiserver, process]
+    wait_until(lambda: _answers(plane, f"{url}/healthz"), process.name, START_TIMEOUT_SECONDS, alive=alive)
+
+
+def _answers(plane: ControlPlane, url: str) -> bool:
+    try:
+        return plane.pool.request("GET", url, timeout=5.0, retries=False).status == 200
+    except urllib3.exceptions.HTTPError:
+        return False  # not listening yet
+
+
+def _command(binary: Path, part: str, flags: Mapping[str, object]) -> list[str]:
+    return [str(binary), part, *(f"--{flag}={value}" for flag, value in flags.items())]
+
+
+def _write_kubeconfig(file: Path, url: str, ca: Path, user: Mapping[str, str]) -> Path:
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "local", "cluster": {"server": url, "certificate-authority": str(ca)}}],
+        "users": [{"name": "local", "user": dict(user)}],
+        "contexts": [{"name": "local", "context": {"cluster": "local", "user": "local"}}],
+        "current-context": "local",
+    }
+    file.touch(mode=0o600)
+    file.write_text(yaml.safe_dump(document))
+    return file

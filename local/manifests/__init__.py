@@ -1,0 +1,1 @@
+"""The rules that the shipped manifests have to keep."""

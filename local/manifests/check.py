@@ -1,0 +1,94 @@
+"""The shipped manifests: read as the kustomization lists them, and checked against each other and the code.
+
+`python -m local.manifests.check` is the manifest part of `make check`. It needs no kubectl and no cluster: what it
+finds wrong would otherwise be found by a user, one `kubectl apply` at a time.
+"""
+
+import sys
+import tomllib
+from pathlib import Path
+
+import yaml
+
+from local.manifests import consistency, deployment, report, spark_operator
+from local.manifests.shipped import KUSTOMIZATION, Manifest, Shipped, at
+
+RULES = (*consistency.RULES, *deployment.RULES, *report.RULES, *spark_operator.RULES)
+MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+
+
+class Unreadable(Exception):
+    """Files that do not hold one object each. `problems`: all of them, each `file: what`."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+def load(folder: Path = MANIFESTS) -> list[Manifest]:
+    """The objects that `folder`'s kustomization lists, in its order, which is one they can be applied in.
+
+    As they are in the files: the kustomization's `images` are not put in. Raises Unreadable.
+    """
+    return [read(folder / name) for name in read(folder / KUSTOMIZATION)["resources"]]
+
+
+def read(path: Path) -> Manifest:
+    """The one object in a file, listed or not; raises Unreadable."""
+    try:
+        documents = [*yaml.safe_load_all(path.read_text(encoding="utf-8"))]
+    except yaml.YAMLError as error:
+        raise Unreadable([f"{path.name}: is no YAML: {' '.join(str(error).split())}"]) from error
+    if len(documents) != 1 or not isinstance(documents[0], dict):
+        raise Unreadable([f"{path.name}: must hold one object, holds {documents}"])
+    needed = ["apiVersion", "kind"] if path.name == KUSTOMIZATION else ["apiVersion", "kind", "metadata.name"]
+    missing = [key for key in needed if not isinstance(at(documents[0], key), str)]
+    if missing:
+        raise Unreadable([f"{path.name}: {key} is missing" for key in missing])
+    return documents[0]
+
+
+def gather(folder: Path = MANIFESTS) -> Shipped:
+    """Everything in `folder`, for the rules; raises Unreadable with the problems of every file."""
+    found: dict[str, Manifest] = {}
+    wrong: list[str] = []
+    for path in sorted(folder.rglob("*.yaml")):
+        name = path.relative_to(folder).as_posix()
+        try:
+            found[name] = read(path)
+        except Unreadable as unreadable:
+            wrong += [f"{name.removesuffix(path.name)}{problem}" for problem in unreadable.problems]
+    if wrong:
+        raise Unreadable(wrong)
+    return Shipped(found, _version())
+
+
+def problems(folder: Path = MANIFESTS) -> list[str]:
+    """What is wrong with the manifests in `folder`, each `file: what`; empty: nothing."""
+    try:
+        return judge(gather(folder))
+    except Unreadable as unreadable:
+        return unreadable.problems
+
+
+def judge(shipped: Shipped) -> list[str]:
+    """What the rules have to say."""
+    return [problem for rule in RULES for problem in rule(shipped)]
+
+
+def main(folder: Path = MANIFESTS) -> int:
+    found = problems(folder)
+    for problem in found:
+        print(f"manifests/{problem}", file=sys.stderr)
+    if not found:
+        print(f"{len(gather(folder).objects)} manifests agree with each other and with the code")
+    return 1 if found else 0
+
+
+def _version() -> str:
+    metadata = tomllib.loads((MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    return str(metadata["project"]["version"])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

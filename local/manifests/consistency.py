@@ -1,0 +1,173 @@
+"""What has to hold between the manifests, and between them and the code.
+
+One rule a function; each gives `file: what is wrong`.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+import yaml
+
+from adapter.errors import SettingsInvalid
+from adapter.settings.file import parse
+from adapter.settings.models import SERVED_NAMES
+from apiservice.api_group import GROUP, VERSION
+from apiservice.tls.issuing import SECRET_NAME
+from local.manifests.shipped import KUSTOMIZATION, NAME, Rule, Shipped, at
+
+LABEL = {"app.kubernetes.io/name": NAME}
+EXAMPLE = "example-hpa.yaml"
+UNLISTED = {
+    "api-service-external.yaml": "its caBundle is the user's",
+    EXAMPLE: "it belongs to the user's consumer",
+}
+"""Files that the kustomization leaves out, and why."""
+CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding", "APIService"}
+IN_KUBE_SYSTEM = {"role-binding-auth-reader.yaml"}
+GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}
+GIVEN_ACCOUNTS = {("kube-system", "horizontal-pod-autoscaler")}
+
+
+def every_file_is_listed(shipped: Shipped) -> Iterator[str]:
+    listed = shipped.listed
+    for name in listed:
+        if name not in shipped.files:
+            yield f"{KUSTOMIZATION}: lists {name}, which is not there"
+        if name in UNLISTED:
+            yield f"{KUSTOMIZATION}: lists {name}, but {UNLISTED[name]}"
+    for name in shipped.objects:
+        if name not in listed and name not in UNLISTED:
+            yield f"{name}: no kustomization lists it"
+
+
+def file_is_named_by_kind(shipped: Shipped) -> Iterator[str]:
+    for name, found in shipped.objects.items():
+        kind = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", found["kind"]).lower()
+        if name != EXAMPLE and not re.fullmatch(rf"{kind}(-[a-z-]+)?\.yaml", PurePosixPath(name).name):
+            yield f"{name}: holds a {found['kind']}, so its name must begin with {kind}"
+
+
+def labels_name_the_product(shipped: Shipped) -> Iterator[str]:
+    for name, found in shipped.objects.items():
+        if name != EXAMPLE and not LABEL.items() <= (at(found, "metadata.labels") or {}).items():
+            yield f"{name}: metadata.labels must have {LABEL}"
+
+
+def namespaces_agree(shipped: Shipped) -> Iterator[str]:
+    if shipped.names("Namespace") != {NAME}:
+        yield f"namespace.yaml: must be named {NAME}"
+    if next(iter(shipped.kustomization.get("resources", [])), "") != "namespace.yaml":
+        yield "kustomization.yaml: namespace.yaml must come first"
+    for name, found in shipped.objects.items():
+        wanted = None if found["kind"] in CLUSTER_SCOPED else "kube-system" if name in IN_KUBE_SYSTEM else NAME
+        if name != EXAMPLE and at(found, "metadata.namespace") != wanted:
+            yield f"{name}: metadata.namespace must be {wanted or 'absent'}, is {at(found, 'metadata.namespace')}"
+
+
+def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
+    accounts = {(NAME, account) for account in shipped.names("ServiceAccount")}
+    if (NAME, shipped.pod.get("serviceAccountName")) not in accounts:
+        yield f"deployment.yaml: serviceAccountName {shipped.pod.get('serviceAccountName')} is not there"
+    for kind in ("RoleBinding", "ClusterRoleBinding"):
+        for name, binding in shipped.of_kind(kind):
+            if at(binding, "roleRef.name") not in GIVEN_ROLES | shipped.names("ClusterRole"):
+                yield f"{name}: roleRef {at(binding, 'roleRef.name')} is not there"
+            for subject in binding.get("subjects", []):
+                if (subject.get("namespace"), subject.get("name")) not in accounts | GIVEN_ACCOUNTS:
+                    yield f"{name}: subject {subject.get('namespace')}/{subject.get('name')} is not there"
+
+
+def roles_read_the_group(shipped: Shipped) -> Iterator[str]:
+    wanted = [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}]
+    for name, role in shipped.of_kind("ClusterRole"):
+        if role.get("rules") != wanted:
+            yield f"{name}: rules must be {wanted}"
+
+
+def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
+    ports = {
+        (at(found, "metadata.name"), port.get("port"))
+        for _, found in shipped.of_kind("Service")
+        for port in at(found, "spec.ports") or []
+        if port.get("targetPort") == "https"
+    }
+    found_services = dict(shipped.of_kind("APIService"))
+    for name, found in found_services.items():
+        spec = found.get("spec") or {}
+        if at(found, "metadata.name") != f"{VERSION}.{GROUP}" or (spec.get("version"), spec.get("group")) != (
+            VERSION,
+            GROUP,
+        ):
+            yield f"{name}: name, group and version must be {VERSION}.{GROUP}, as in the code"
+        if (at(spec, "service.name"), at(spec, "service.port")) not in ports or at(spec, "service.namespace") != NAME:
+            yield f"{name}: spec.service is no port of a Service that leads to the port https"
+        if "insecureSkipTLSVerify" in spec or "caBundle" in spec:
+            yield f"{name}: insecureSkipTLSVerify and caBundle must be absent"
+    if any(found.get("spec") != next(iter(found_services.values())).get("spec") for found in found_services.values()):
+        yield f"{' and '.join(found_services)}: spec must be the same"
+
+
+def certificate_is_for_the_service(shipped: Shipped) -> Iterator[str]:
+    file = "cert-manager/certificate-serving.yaml"
+    certificate, api_service = (
+        shipped.objects.get(name, {}) for name in (file, "cert-manager/api-service-external.yaml")
+    )
+    if at(certificate, "spec.secretName") != SECRET_NAME:
+        yield f"{file}: secretName must be {SECRET_NAME}, as in the code"
+    service = at(api_service, "spec.service") or {}
+    if f"{service.get('name')}.{service.get('namespace')}.svc" not in (at(certificate, "spec.dnsNames") or []):
+        yield f"{file}: dnsNames must have the name that kube-apiserver verifies, SERVICE.NAMESPACE.svc"
+    annotation = (at(api_service, "metadata.annotations") or {}).get("cert-manager.io/inject-ca-from")
+    if annotation != f"{NAME}/{at(certificate, 'metadata.name')}":
+        yield f"cert-manager/api-service-external.yaml: inject-ca-from {annotation} is not the serving Certificate"
+    for name, found in shipped.of_kind("Certificate"):
+        if at(found, "spec.issuerRef.name") not in shipped.names("Issuer"):
+            yield f"{name}: issuerRef {at(found, 'spec.issuerRef.name')} is not there"
+    for name, found in shipped.of_kind("Issuer"):
+        secret = at(found, "spec.ca.secretName")
+        if secret and secret not in {at(other, "spec.secretName") for _, other in shipped.of_kind("Certificate")}:
+            yield f"{name}: no Certificate writes the Secret {secret}"
+
+
+def settings_can_be_read(shipped: Shipped) -> Iterator[str]:
+    file = "config-map-settings.yaml"
+    text = at(shipped.objects.get(file), "data") or {}
+    if PurePosixPath(shipped.flags.get("config", "")).name not in text:
+        yield f"{file}: data has no key named as the file in --config"
+    for key, content in text.items():
+        try:
+            parse(yaml.safe_load(content))
+        except yaml.YAMLError as error:
+            yield f"{file}: {key} is no YAML: {' '.join(str(error).split())}"
+        except SettingsInvalid as invalid:
+            yield from (f"{file}: {key}: {problem}" for problem in invalid.problems)
+
+
+def example_scales_as_it_should(shipped: Shipped) -> Iterator[str]:
+    spec = at(shipped.objects.get(EXAMPLE), "spec") or {}
+    if spec.get("minReplicas") != 0:
+        yield f"{EXAMPLE}: minReplicas must be 0: that is what it is an example of"
+    for metric in spec.get("metrics") or [{}]:
+        if at(metric, "external.metric.name") not in SERVED_NAMES:
+            yield f"{EXAMPLE}: {at(metric, 'external.metric.name')} is no metric that is served"
+        if at(metric, "external.target.type") != "AverageValue":
+            yield f"{EXAMPLE}: target.type must be AverageValue: Value multiplies by the lag at every look"
+        if not {"group", "topic"} <= (at(metric, "external.metric.selector.matchLabels") or {}).keys():
+            yield f"{EXAMPLE}: the selector must name group and topic"
+    if "Pods" not in [policy.get("type") for policy in at(spec, "behavior.scaleUp.policies") or []]:
+        yield f"{EXAMPLE}: scaleUp needs a policy of type Pods, or it never leaves 0"
+
+
+RULES: tuple[Rule, ...] = (
+    every_file_is_listed,
+    file_is_named_by_kind,
+    labels_name_the_product,
+    namespaces_agree,
+    accounts_and_roles_exist,
+    roles_read_the_group,
+    api_service_points_to_the_service,
+    certificate_is_for_the_service,
+    settings_can_be_read,
+    example_scales_as_it_should,
+)

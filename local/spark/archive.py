@@ -1,0 +1,56 @@
+"""What executors need beside Spark and Python themselves, as two files for spark-submit: the packages (`--archives`),
+which change seldom, and the code (`--py-files`), which is small.
+
+`python -m local.spark.archive DIR` makes both there. An archive fits the interpreter and the processor that made it.
+"""
+
+import hashlib
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+from local.downloads import cached
+from local.processes import RigError
+
+PACKAGES = "packages"
+CODE = "kafka-lag-report.zip"
+ROOT = Path(__file__).parents[2]
+REQUIREMENTS = ROOT / "requirements" / "runtime.txt"
+NEEDS_BYTES = 1024**3
+
+
+def packages() -> Path:
+    """A zip of pyarrow, numpy and what else the adapter's code imports; made once. Raises RigError."""
+    tag = f"{sys.implementation.cache_tag}-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]}"
+    return cached(f"spark-packages-{tag}.zip", NEEDS_BYTES, _make_packages)
+
+
+def _make_packages(target: Path) -> None:
+    folder = target.with_suffix("")
+    command = [sys.executable, "-m", "uv", "pip", "install", "--quiet", "--require-hashes", "--target", str(folder)]
+    done = subprocess.run([*command, "-r", str(REQUIREMENTS)], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RigError(f"the packages for Spark's executors could not be installed:\n{done.stderr}")
+    shutil.make_archive(str(folder), "zip", folder)
+    shutil.rmtree(folder)
+
+
+def make_code(target: Path) -> None:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in ("adapter", "spark"):
+            for file in sorted((ROOT / package).rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    archive.write(file, file.relative_to(ROOT))
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    make_code(folder / CODE)
+    shutil.copy(packages(), folder / f"{PACKAGES}.zip")
+    print(f"{folder / CODE}\n{folder / PACKAGES}.zip")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,134 @@
+"""Spark's own standalone cluster on 127.0.0.1: a master and workers of one core and one gigabyte each, as processes.
+
+`python -m local.spark.cluster` runs one until Ctrl-C and says how to use it. In: a folder for logs and the workers'
+files. Out: a `SparkCluster`, whose workers can be killed.
+"""
+
+import contextlib
+import importlib.util
+import json
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.processes import Process, RigError, exit_on_sigterm, free_port, scratch, start, wait_until
+from local.spark.archive import CODE, PACKAGES, make_code, packages
+
+START_TIMEOUT_SECONDS = 120.0
+WORKERS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SparkCluster:
+    home: Path
+    port: int
+    web_port: int
+    workers: tuple[Process, ...]
+
+    @property
+    def master(self) -> str:
+        return f"spark://127.0.0.1:{self.port}"
+
+    @property
+    def code(self) -> Path:
+        return self.home / CODE
+
+    def arguments(self) -> list[str]:
+        """Of spark-submit: what gives the executors code and packages."""
+        return [
+            *("--master", self.master),
+            *("--py-files", str(self.code)),
+            *("--archives", f"{packages()}#{PACKAGES}"),
+            *("--conf", f"spark.executorEnv.PYTHONPATH={PACKAGES}"),
+        ]
+
+    def state(self) -> dict[str, Any]:
+        """What the master tells of its workers and applications; nothing while it does not answer."""
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=5) as answer:
+                return dict(json.load(answer))
+        except (urllib.error.URLError, ValueError, OSError):
+            return {}
+
+    def cores_in_use(self) -> int:
+        return int(self.state().get("coresused", 0))
+
+
+def python() -> str:
+    """An interpreter of this minor version and none of this environment's packages, as executors have one."""
+    return str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
+
+
+def spark_home() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise RigError("PySpark is not installed in this environment.")
+    return Path(spec.origin).parent
+
+
+def environment() -> dict[str, str]:
+    """For everything of Spark's that is started here; executors have another Python than the driver."""
+    return {
+        "SPARK_HOME": str(spark_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": python(),
+    }
+
+
+@contextlib.contextmanager
+def spark_cluster(home: Path, *, workers: int = WORKERS) -> Iterator[SparkCluster]:
+    """Runs a cluster and ends it with the block. Raises RigError where it does not start; the logs are in `home`."""
+    home.mkdir(parents=True, exist_ok=True)
+    make_code(home / CODE)
+    packages()
+    port, web_port = free_port(), free_port()
+    with contextlib.ExitStack() as stack:
+        ports = ["--port", str(port), "--webui-port", str(web_port)]
+        master = stack.enter_context(_part(home, "master", "master.Master", ports))
+        running = tuple(
+            stack.enter_context(_worker(home, f"worker-{number}", port)) for number in range(1, workers + 1)
+        )
+        cluster = SparkCluster(home, port, web_port, running)
+        wait_until(
+            lambda: cluster.state().get("aliveworkers") == workers,
+            f"{workers} workers to be known to the master",
+            START_TIMEOUT_SECONDS,
+            alive=[master, *running],
+        )
+        yield cluster
+
+
+def _worker(home: Path, name: str, master_port: int) -> Process:
+    size = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / name)]
+    return _part(home, name, "worker.Worker", [*size, "--webui-port", "0", f"spark://127.0.0.1:{master_port}"])
+
+
+def _part(home: Path, name: str, main_class: str, arguments: list[str]) -> Process:
+    command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{main_class}"]
+    command += ["--host", "127.0.0.1", *arguments]
+    return start(f"Spark's {name}", command, log=home / f"{name}.log", env=environment())
+
+
+def main() -> int:
+    try:
+        with exit_on_sigterm(), scratch("spark-cluster") as home, spark_cluster(home) as cluster:
+            variables = [f"{name}={value}" for name, value in environment().items() if name.startswith("PYSPARK")]
+            submit = [*variables, str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), "spark/__main__.py"]
+            print(f"a cluster of {WORKERS} workers, until Ctrl-C: {cluster.master}\n\n{' '.join(submit)} compact …")
+            cluster.workers[0].wait()
+    except RigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""When a topic that Metadata no longer has is believed to be deleted, and which of two leaders is believed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from adapter.cluster.topics import Topic, Topology, updated, wants_another_look, without_epochs
+from tests.support import samples
+
+BOTH = samples.topology({"orders": [1, 2], "refunds": [1]})
+ORDERS = samples.topology({"orders": [1, 2]})
+NOTHING_EXPECTED: frozenset[str] = frozenset()
+
+
+def seen(*answers: Topology, expected: frozenset[str] = NOTHING_EXPECTED) -> Topology:
+    known = Topology()
+    for answer in answers:
+        known = updated(known, answer, expected)
+    return known
+
+
+def test_a_topic_is_kept_until_three_answers_running_lack_it() -> None:
+    kept = seen(BOTH, ORDERS, ORDERS)
+
+    assert kept.topics.keys() == {"orders", "refunds"}
+    assert not kept.is_deleted("refunds")
+    assert seen(BOTH, ORDERS, ORDERS, ORDERS).topics.keys() == {"orders"}
+    assert seen(BOTH, ORDERS, ORDERS, ORDERS).is_deleted("refunds")
+
+
+def test_one_answer_that_has_the_topic_begins_the_count_anew() -> None:
+    assert "refunds" in seen(BOTH, ORDERS, ORDERS, BOTH, ORDERS, ORDERS).topics
+    assert seen(BOTH, ORDERS, BOTH).missing == {}
+
+
+def test_a_topic_in_doubt_wants_another_look_and_a_deleted_one_does_not() -> None:
+    assert wants_another_look(seen(BOTH, ORDERS))
+    assert wants_another_look(seen(BOTH, ORDERS, ORDERS))
+    assert not wants_another_look(seen(BOTH, ORDERS, ORDERS, ORDERS))
+    assert not wants_another_look(BOTH)
+
+
+def test_an_expected_topic_that_never_existed_is_deleted_after_three_answers_and_stays_so() -> None:
+    expected = frozenset({"payments"})
+
+    assert not seen(ORDERS, ORDERS, expected=expected).is_deleted("payments")
+    assert seen(*[ORDERS] * 3, expected=expected).is_deleted("payments")
+    assert seen(*[ORDERS] * 9, expected=expected).is_deleted("payments")
+
+
+def test_a_deleted_topic_that_nobody_expects_is_forgotten() -> None:
+    assert seen(BOTH, *[ORDERS] * 4).missing == {}
+
+
+def test_a_topic_that_was_made_again_exists() -> None:
+    again = seen(BOTH, *[ORDERS] * 3, BOTH)
+
+    assert again.topics.keys() == {"orders", "refunds"}
+    assert not again.is_deleted("refunds")
+
+
+def test_the_newest_answer_says_which_brokers_and_leaders_there_are() -> None:
+    moved = samples.topology({"orders": [3, 2]})
+
+    assert seen(ORDERS, moved).brokers == {2: "kafka-2:9092", 3: "kafka-3:9092"}
+    assert seen(ORDERS, moved).topics["orders"].leaders.tolist() == [3, 2]
+
+
+def test_a_topic_that_we_may_not_describe_is_not_deleted() -> None:
+    hidden = replace(ORDERS, hidden=frozenset({"refunds"}))
+    expected = frozenset({"refunds"})
+
+    assert seen(BOTH, *[hidden] * 9, expected=expected).hidden == {"refunds"}
+    assert not seen(BOTH, *[hidden] * 9, expected=expected).is_deleted("refunds")
+    assert seen(hidden, *[ORDERS] * 3, expected=expected).is_deleted("refunds")
+    assert seen(hidden, BOTH, expected=expected).topics.keys() == {"orders", "refunds"}
+
+
+# -- leaders -------------------------------------------------------------------------------------
+
+
+def led(leaders: Sequence[int], epochs: Sequence[int] | None, generation: str | None = "a") -> Topology:
+    """One topic, its leaders and their epochs by partition."""
+    columns = [None if column is None else np.array(column, dtype=np.int32) for column in (leaders, epochs)]
+    assert columns[0] is not None
+    return Topology(topics={"orders": Topic(generation, columns[0], columns[1])})
+
+
+def leaders(*answers: Topology) -> list[int]:
+    return [int(leader) for leader in seen(*answers).topics["orders"].leaders]
+
+
+def test_a_leader_of_an_older_epoch_is_not_believed() -> None:
+    assert leaders(led([1, 2], [5, 5]), led([3, 3], [6, 4])) == [3, 2]
+    assert leaders(led([1, 2], [5, 5]), led([3, 3], [6, 4]), led([1, 2], [5, 5])) == [3, 2]
+
+
+def test_a_leader_of_the_same_epoch_is_the_newest_one() -> None:
+    """A broker that is away keeps its epoch in what some brokers say: the leader is -1 then."""
+    assert leaders(led([1], [5]), led([-1], [5])) == [-1]
+
+
+def test_a_topic_made_again_begins_with_its_own_epochs() -> None:
+    assert leaders(led([1], [5]), led([2], [0], "b")) == [2]
+
+
+def test_a_new_partition_has_the_leader_that_is_said() -> None:
+    assert leaders(led([1], [5]), led([1, 2], [5, 0])) == [1, 2]
+    assert leaders(led([1, 2], [5, 0]), led([3], [6])) == [3, 2]
+
+
+def test_epochs_that_are_not_told_prove_nothing() -> None:
+    assert leaders(led([1], [5]), led([2], None)) == [2]
+    assert leaders(led([1], None), led([2], [0]), led([3], [1])) == [3]
+
+
+def test_after_a_new_beginning_any_epoch_is_believed() -> None:
+    known = without_epochs(seen(led([1], [5])))
+
+    assert updated(known, led([2], [1]), NOTHING_EXPECTED).topics["orders"].leaders.tolist() == [2]
+
+
+def test_the_same_leaders_in_a_new_epoch_are_news() -> None:
+    before, after = seen(led([1], [5])), seen(led([1], [5]), led([1], [6]))
+
+    assert after is not before
+    assert seen(led([1], [5]), led([1], [6]), led([2], [5])).topics["orders"].leaders.tolist() == [1]

@@ -1,0 +1,361 @@
+"""One cluster's cycles, from what brokers answer to what a question gets."""
+
+import itertools
+
+import pytest
+
+from adapter.cluster.groups import Kind
+from adapter.errors import NothingChosen, ValueUnavailable
+from tests.support import samples
+from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
+from tests.support.kafka.small_cluster import BILLING, ORDERS_0, given, kafka, refusal, running
+from tests.support.samples import EPOCH, NOW, wants
+
+# -- the first cycles --------------------------------------------------------------------------------------
+
+
+def test_the_first_cycle_gives_values() -> None:
+    rig = Rig(kafka())
+    outcome = rig.run()
+
+    assert (outcome.word, outcome.read, outcome.rows) == ("complete", 3, 3)
+    assert rig.lag() == 13
+    assert rig.read("lead_min", BILLING).values[0].value == 5
+
+
+def test_before_the_first_cycle_every_question_is_refused() -> None:
+    assert refusal(Rig(kafka())) == ("not all groups of cluster main are known: its brokers have not been asked yet")
+
+
+def test_values_carry_the_time_of_the_cycle_that_read_them() -> None:
+    rig = running()
+    rig.run(3)
+
+    assert rig.clock.seconds == NOW + 30
+    assert [item.measured_at for item in rig.read("lag", BILLING).values] == [EPOCH + 30]
+
+
+def test_until_every_broker_has_listed_its_groups_once_sums_over_groups_are_refused() -> None:
+    cluster = kafka()
+    cluster.loading = {3}
+    rig = running(cluster)
+    words = "broker 3 at kafka-3:9092 has not listed its groups yet: it is still loading them"
+
+    assert rig.lag() == 13
+    for asked in (wants(topic="orders"), wants(group="audit")):
+        with pytest.raises(ValueUnavailable) as caught:
+            rig.read("lag", asked)
+        assert str(caught.value) == f"not all groups of cluster main are known: {words}"
+    reading = rig.read("lag")
+    assert [item.value for item in reading.values] == [13]
+    assert reading.warnings == (f"groups of cluster main may be missing: {words}",)
+
+    cluster.loading.clear()
+    rig.run()
+    assert rig.read("records_lag_max", wants(topic="orders")).values[0].value == 10
+    with pytest.raises(NothingChosen):
+        rig.read("lag", wants(group="audit"))
+
+
+def test_a_broker_that_is_silent_from_the_start_is_named() -> None:
+    cluster = kafka()
+    cluster.silent = {3}
+    rig = running(cluster)
+
+    words = "broker 3 at kafka-3:9092 has not listed its groups yet: broker 3 at kafka-3:9092 does not answer"
+    assert refusal(rig, group="audit") == f"not all groups of cluster main are known: {words}"
+    assert refusal(rig) == "lag of group billing is not known: orders/2: broker 3 at kafka-3:9092 does not answer"
+    rig.run(2)
+    assert words in refusal(rig, group="audit")
+
+
+def test_a_broker_that_was_heard_once_may_be_silent_later() -> None:
+    rig = running()
+    rig.kafka.silent = {3}
+    rig.run()
+
+    assert rig.lag() == 13
+
+
+def test_no_bootstrap_server_is_told_and_what_was_known_stands_until_it_is_too_old() -> None:
+    cluster = kafka()
+    rig = Rig(cluster)
+    cluster.unreachable = "bootstrap server kafka:9092 refuses the connection"
+    rig.run()
+    assert refusal(rig) == f"not all groups of cluster main are known: {cluster.unreachable}"
+
+    cluster.unreachable = None
+    rig.run()
+    rig.brokers.close()
+    cluster.unreachable = "bootstrap server kafka:9092 refuses the connection"
+    assert rig.run().word == "failed"
+    assert rig.lag() == 13
+    rig.run(6)
+    assert refusal(rig) == f"lag of group billing is 70 s old, limit 60 s: orders/0: {cluster.unreachable}"
+
+
+def test_a_group_that_a_rule_names_is_refused_until_a_broker_was_reached() -> None:
+    cluster = kafka()
+    rig = Rig(cluster, given())
+    cluster.unreachable = "bootstrap server kafka:9092 refuses the connection"
+    rig.run()
+
+    assert refusal(rig) == f"not all groups of cluster main are known: {cluster.unreachable}"
+
+
+# -- requests ----------------------------------------------------------------------------------------------
+
+
+def test_a_cycle_costs_one_request_for_commits_per_coordinator_and_one_for_ends_per_leader() -> None:
+    rig = running()
+    rig.run()
+
+    assert rig.counted() == {"OffsetFetch": 1, "ListOffsets read_uncommitted": 3}
+
+
+def test_five_hundred_groups_are_one_request_per_coordinator() -> None:
+    cluster = kafka()
+    for number in range(500):
+        cluster.commits[f"group-{number}"] = {ORDERS_0: 1}
+        cluster.coordinators[f"group-{number}"] = 1 + number % 3
+    rig = running(cluster)
+    rig.run()
+
+    assert rig.counted() == {"OffsetFetch": 3, "ListOffsets read_uncommitted": 3}
+    assert len(rig.read("lag").values) == 501
+
+
+def test_a_cycle_that_needs_nothing_asks_for_nothing() -> None:
+    rig = running(Kafka(topics={"orders": [1, 2, 3]}))
+    rig.run()
+
+    assert rig.counted() == {}
+
+
+def test_every_isolation_level_in_use_costs_one_request_per_leader() -> None:
+    cluster = kafka()
+    cluster.commits["audit"] = {ORDERS_0: 1}
+    cluster.stable_ends = {ORDERS_0: 4}
+    rig = running(cluster, samples.settings(rules=[{"group": "audit", "isolation": "read_committed"}]))
+    rig.run()
+
+    assert rig.counted() == {"OffsetFetch": 2, "ListOffsets read_uncommitted": 3, "ListOffsets read_committed": 3}
+    assert (rig.lag("audit"), rig.lag("billing")) == (3, 13)
+
+
+def test_a_minute_costs_four_requests_per_broker_and_eight_more_beside_the_cycles_own() -> None:
+    cluster = kafka()
+    for node, kind in itertools.product(cluster.nodes, Kind):
+        group = f"{kind}-{node}"
+        cluster.commits[group] = {ORDERS_0: 1}
+        cluster.coordinators[group], cluster.kinds[group] = node, kind
+        cluster.members[group] = {"orders"}
+    rig = running(cluster)
+    others = 0
+    for _ in range(30):
+        rig.run()
+        others += sum(n for kind, n in rig.counted().items() if kind not in CYCLES_OWN)
+
+    assert others <= 5 * (4 * 3 + 8)
+    assert others > 0
+
+
+CYCLES_OWN = {"OffsetFetch", "ListOffsets read_uncommitted", "DescribeShareGroupOffsets"}
+
+
+def test_starts_are_read_at_once_and_every_minute_after() -> None:
+    rig = Rig(kafka())
+    asked = []
+    for _ in range(13):
+        rig.run()
+        asked.append(rig.counted()["ListOffsets earliest"])
+
+    assert asked == [3, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 3]
+
+
+# -- groups given by name ----------------------------------------------------------------------------------
+
+
+def test_a_group_given_by_name_has_a_value_though_kafka_does_not_know_it() -> None:
+    cluster = kafka()
+    cluster.commits.clear()
+    latest, earliest = running(cluster, given()), running(cluster, given(offsetReset="earliest"))
+
+    assert (latest.lag(), earliest.lag()) == (0, 35)
+    assert latest.read("uncommitted_partitions", BILLING).values[0].value == 3
+
+
+def test_a_group_given_by_name_keeps_its_value_after_its_commits_expired() -> None:
+    rig = running(settings=given(offsetReset="earliest"))
+    rig.kafka.commits.clear()
+    rig.run(12)
+
+    assert rig.lag() == 35
+
+
+def test_a_group_given_by_a_named_metric_has_a_value_though_kafka_does_not_know_it() -> None:
+    metric = {"name": "backlog", "value": "lag", "group": "Billing Service/eu", "topics": ["orders"]}
+    rig = running(settings=samples.settings(metrics=[metric]))
+
+    assert [item.value for item in rig.read("backlog").values] == [0]
+
+
+def test_a_given_topic_that_is_missing_is_unknown_at_first_and_then_not_found() -> None:
+    rig = running(settings=given(topics=["orders", "order"]))
+    assert refusal(rig) == "lag of group billing is not known: topic order has not been seen yet"
+    rig.run(2)
+    with pytest.raises(NothingChosen) as caught:
+        rig.read("lag", BILLING)
+
+    assert str(caught.value) == "topic order of group billing does not exist in cluster main; its topics are orders"
+
+
+def test_a_given_topic_that_is_made_later_counts() -> None:
+    rig = running(settings=given(topics=["orders", "refunds"], offsetReset="earliest"))
+    rig.run(4)
+    rig.kafka.topics["refunds"] = [1]
+    rig.kafka.ends["refunds", 0] = 100
+    rig.run(3)
+
+    assert rig.lag() == 113
+
+
+def test_while_nobody_coordinates_groups_a_given_one_is_without_commits_after_three_cycles() -> None:
+    cluster = kafka()
+    cluster.commits.clear()
+    cluster.coordinators["billing"] = NOBODY
+    rig = running(cluster, given())
+    assert refusal(rig) == "lag of group billing is not known: no broker coordinates group billing"
+    rig.run(2)
+
+    assert rig.lag() == 0
+
+
+def test_a_given_group_whose_part_of_the_offsets_topic_is_offline_is_never_a_zero() -> None:
+    cluster = kafka()
+    cluster.topics["__consumer_offsets"] = [1]
+    cluster.commits.clear()
+    cluster.coordinators["billing"] = NOBODY
+    rig = running(cluster, given())
+    rig.run(9)
+
+    assert refusal(rig) == "lag of group billing is not known: no broker coordinates group billing"
+
+
+def test_groups_and_topics_that_are_not_watched_are_left_out() -> None:
+    cluster = kafka()
+    cluster.topics["__internal"] = [1]
+    cluster.commits["billing"]["__internal", 0] = 0
+    cluster.commits["test"] = {ORDERS_0: 1}
+    rig = running(cluster, samples.settings(collection={"groups": {"exclude": ["te.*"]}}))
+
+    assert rig.view.layout.groups == ("billing",)
+    assert rig.view.layout.topics == ("orders",)
+    assert rig.view.topics == {"orders"}
+
+
+def test_a_group_given_by_name_is_watched_although_it_is_excluded() -> None:
+    rules = [{"group": "billing", "topics": ["orders"]}]
+    rig = running(settings=samples.settings(collection={"groups": {"exclude": ["bill.*"]}}, rules=rules))
+
+    assert rig.lag() == 13
+
+
+def test_topics_beside_the_rule_are_stale() -> None:
+    cluster = kafka()
+    cluster.topics["refunds"] = [1]
+    cluster.commits["billing"]["refunds", 0] = 0
+    cluster.ends["refunds", 0] = 100
+
+    assert running(cluster, given()).lag() == 13
+
+
+def two_topics() -> Kafka:
+    cluster = kafka()
+    cluster.topics["refunds"] = [1]
+    cluster.commits["billing"]["refunds", 0] = 0
+    cluster.ends["refunds", 0] = 100
+    return cluster
+
+
+def test_topics_that_no_member_of_a_stable_group_reads_are_stale() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+    rig = running(cluster)
+
+    assert rig.lag() == 13
+    with pytest.raises(NothingChosen):
+        rig.read("lag", wants(group="billing", topic="refunds"))
+
+
+def test_an_empty_group_has_no_stale_topics() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+    rig = running(cluster)
+    cluster.members.clear()
+    rig.run(6)
+
+    assert rig.lag() == 113
+
+
+def test_a_topic_that_a_rule_gives_is_not_stale_though_no_member_reads_it() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+
+    assert running(cluster, given(topics=["orders", "refunds"])).lag() == 113
+
+
+def test_a_silent_coordinator_makes_no_stale_topic_count() -> None:
+    cluster = two_topics()
+    cluster.members["billing"] = {"orders"}
+    rig = running(cluster)
+    cluster.silent = {2}
+    rig.run(5)
+
+    assert rig.lag() == 13
+
+
+def test_clusters_are_read_apart() -> None:
+    settings = samples.settings(clusters=[samples.cluster("main"), samples.cluster("eu")])
+    rig = Rig(kafka(), settings, cluster="eu")
+    rig.run()
+
+    assert [item.labels["cluster"] for item in rig.read("lag", wants(cluster="eu")).values] == ["eu"]
+    with pytest.raises(ValueUnavailable, match="not all groups of cluster main are known"):
+        rig.read("lag", BILLING)
+
+
+def test_a_missing_topic_that_somebody_waits_for_is_looked_for_in_every_second_cycle() -> None:
+    rig = running(kafka(), given(topics=["payments"]))
+    rig.run(3)
+    looks = []
+    for _ in range(8):
+        rig.run()
+        looks.append(rig.counted()["Metadata"])
+
+    assert looks in ([0, 1] * 4, [1, 0] * 4)
+    rig.kafka.topics["payments"] = [1]
+    rig.run(2)
+    assert rig.lag() == 0
+
+
+def test_a_rule_s_topic_may_be_missing_in_a_cluster_that_does_not_have_the_group() -> None:
+    elsewhere = samples.settings(
+        clusters=[samples.cluster("main"), samples.cluster("eu")],
+        rules=[{"group": "billing", "topics": ["payments"]}],
+    )
+    rig = running(Kafka(topics={"orders": [1, 2, 3]}), elsewhere)
+    rig.run(cycles=4)
+
+    assert rig.view.missing == {}
+
+
+def test_a_rule_s_topic_may_not_be_missing_in_the_cluster_that_has_the_group() -> None:
+    elsewhere = samples.settings(
+        clusters=[samples.cluster("main"), samples.cluster("eu")],
+        rules=[{"group": "billing", "topics": ["payments"]}],
+    )
+    rig = running(kafka(), elsewhere)
+    rig.run(cycles=4)
+
+    assert rig.view.missing == {"billing": ("payments",)}

@@ -1,0 +1,130 @@
+"""Topics that are made again under their name, and brokers that tell of a topic as it was: never too low a lag."""
+
+import pytest
+
+from adapter.errors import NothingChosen, ValueUnavailable
+from tests.support import samples
+from tests.support.kafka.fake_brokers import Kafka, Rig
+
+
+def made_again(kafka: Kafka, number: int, end: int, commits: dict[int, int]) -> None:
+    """Topic orders under another id, from offset 0 on."""
+    kafka.generations["orders"] = f"id-{number}"
+    for partition in range(len(kafka.topics["orders"])):
+        kafka.ends["orders", partition] = end
+        kafka.starts["orders", partition] = 0
+    kafka.commits["billing"] = {("orders", partition): offset for partition, offset in commits.items()}
+
+
+def test_a_log_start_of_the_topic_before_hides_no_message_of_the_new_one() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.generations["orders"], kafka.starts["orders", 0] = "id-1", 1_000
+    rig = Rig(kafka)
+    rig.run(2)
+    assert rig.lag() == 500
+
+    made_again(kafka, 2, end=10, commits={0: 3})
+    seen: list[int | None] = []
+    for _ in range(4):
+        rig.run()
+        try:
+            seen.append(rig.lag())
+        except (NothingChosen, ValueUnavailable):
+            seen.append(None)
+
+    assert set(seen) <= {500, None, 7}
+    assert seen[2:] == [7, 7], seen
+
+
+def test_a_log_start_of_the_topic_before_hides_no_message_of_a_new_one_that_is_longer() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.generations["orders"], kafka.starts["orders", 0] = "id-1", 1_000
+    rig = Rig(kafka)
+    rig.run(2)
+
+    made_again(kafka, 2, end=2_500, commits={0: 100})
+    rig.run()
+
+    assert rig.lag() == 2_400
+
+
+def test_an_end_that_goes_backward_is_a_reason_to_look() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 1_500}}, ends={("orders", 0): 2_000})
+    kafka.generations["orders"] = "id-1"
+    rig = Rig(kafka)
+    rig.run()
+
+    made_again(kafka, 2, end=1_600, commits={0: 1_500})
+    rig.run(2)
+
+    assert rig.view.layout.generations["orders"] == "id-2"
+
+
+def test_a_broker_that_has_not_heard_of_new_partitions_takes_none_away() -> None:
+    kafka = Kafka({"orders": [1, 1]}, {"billing": {("orders", 0): 0, ("orders", 1): 0}}, generations={"orders": "id-1"})
+    kafka.ends = {("orders", 0): 5, ("orders", 1): 70}
+    rig = Rig(kafka)
+    rig.run(2)
+    assert rig.lag() == 75
+
+    kafka.topics["orders"] = [1]  # Metadata of a broker that is behind
+    kafka.ends["orders", 0] = 6
+    rig.run(4)
+
+    assert len(rig.view.layout) == 2, "partitions are never taken away from a topic"
+
+
+@pytest.mark.parametrize("node", [1, 2, 3])
+def test_a_partition_with_a_commit_counts_though_one_broker_has_not_heard_of_it(node: int) -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 0}}, generations={"orders": "id-1"})
+    kafka.ends = {("orders", 0): 5}
+    rig = Rig(kafka)
+    rig.run(5)
+
+    kafka.topics["orders"], kafka.ends["orders", 1], kafka.commits["billing"]["orders", 1] = [1, 1], 70, 0
+    kafka.behind = {node: {"orders": 1}}
+    rig.run(2)
+
+    assert rig.lag() == 75
+
+
+def test_metadata_is_not_asked_for_ever_for_a_partition_that_does_not_exist() -> None:
+    kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 0, ("orders", 1): 0}})
+    rig = Rig(kafka, samples.settings(collection={"interval": "5s"}))
+    rig.run(5)
+    asked = []
+    for _ in range(4):
+        rig.run()
+        asked.append(rig.counted()["Metadata"])
+
+    assert sum(asked) <= 1
+
+
+def test_a_topic_whose_commits_come_back_counts_at_once() -> None:
+    settings = samples.settings(collection={"interval": "10s", "maxAge": "160s"})
+    kafka = Kafka({"orders": [1], "bills": [1]}, {"billing": {("orders", 0): 0, ("bills", 0): 0}})
+    kafka.ends = {("orders", 0): 5, ("bills", 0): 70}
+    rig = Rig(kafka, settings)
+    rig.run(12)
+
+    del kafka.commits["billing"]["bills", 0]
+    rig.run(3)
+    assert rig.lag() == 5
+
+    kafka.commits["billing"]["bills", 0] = 0
+    rig.run(2)
+    assert rig.lag() == 75
+
+
+def test_a_new_topic_counts_though_a_broker_that_was_silent_tells_of_it() -> None:
+    kafka = Kafka({"orders": [1], "bills": [1]}, {"billing": {("orders", 0): 0}}, {"billing": 2})
+    kafka.ends = {("orders", 0): 5, ("bills", 0): 70}
+    rig = Rig(kafka)
+    rig.run()
+    kafka.silent = {2}
+    rig.run()
+
+    kafka.silent, kafka.commits["billing"]["bills", 0] = set(), 0
+    rig.run()
+
+    assert rig.lag() == 75

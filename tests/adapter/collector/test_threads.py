@@ -1,0 +1,182 @@
+"""A cluster's loop: it comes again, whatever happened, and ends when it is asked to."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import pytest
+
+from adapter.cluster.topics import Topology
+from adapter.cluster.unlisted_groups import NO_SILENCE
+from adapter.collector import threads as collector_module
+from adapter.collector.threads import Collector, Collectors
+from adapter.kafka.answers import Answer, Failure
+from adapter.metrics.store import Store
+from adapter.settings.models import Cluster, Settings
+from adapter.telemetry import Telemetry
+from tests.adapter.test_telemetry import samples_of
+from tests.support import samples
+from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
+from tests.support.samples import SteppedClock
+
+DEADLINE = 5.0
+SECOND_APART = {"interval": "1s", "maxAge": "10s"}
+
+
+def kafka() -> Kafka:
+    commits = {"billing": {("orders", 0): 7, ("orders", 1): 1}}
+    return Kafka(topics={"orders": [1, 2]}, commits=commits, ends={("orders", 0): 10, ("orders", 1): 1})
+
+
+class WallClock:
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def time(self) -> float:
+        return time.time()
+
+
+@dataclass
+class Watched:
+    """Collectors whose brokers are fakes, and what they told."""
+
+    kafka: Kafka = field(default_factory=kafka)
+    settings: Settings = field(default_factory=lambda: samples.settings(collection=SECOND_APART))
+    telemetry: Telemetry = field(default_factory=Telemetry)
+    brokers: list[FakeBrokers] = field(default_factory=list)
+    hook: Callable[[], None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self.store = Store(cluster.name for cluster in self.settings.clusters)
+
+    def make_brokers(self, _: Cluster, count_request: Callable[[str], None]) -> FakeBrokers:
+        watched = self
+
+        class Hooked(FakeBrokers):
+            def topology(
+                self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
+            ) -> dict[int | None, Answer[Topology] | Failure]:
+                count_request("Metadata")
+                watched.hook()
+                return super().topology(nodes, expected)
+
+        self.brokers.append(Hooked(self.kafka, SteppedClock(time.monotonic())))
+        return self.brokers[-1]
+
+    def collector(self) -> Collector:
+        return Collector(self.settings, self.settings.clusters[0], self.store, self.telemetry, WallClock())
+
+    def shown(self, name: str, *labels: str) -> float | None:
+        return samples_of(self.telemetry).get((f"kafka_lag_adapter_{name}", frozenset({"main", *labels})))
+
+
+@pytest.fixture
+def watched(monkeypatch: pytest.MonkeyPatch) -> Watched:
+    made = Watched()
+    monkeypatch.setattr(collector_module, "Brokers", made.make_brokers)
+    return made
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    ends = time.monotonic() + DEADLINE
+    while not holds():
+        assert time.monotonic() < ends, "it did not come to be in time"
+        time.sleep(0.005)
+
+
+def collect(watched: Watched, until: Callable[[], bool]) -> None:
+    """Run the loop until something holds, and end it."""
+    collector = watched.collector()
+    collector.start()
+    try:
+        wait_until(until)
+    finally:
+        collector.stop()
+        collector.join(DEADLINE)
+    assert not [thread for thread in threading.enumerate() if thread.name == "collector-main"]
+
+
+def test_rounds_are_stored_counted_and_shown(watched: Watched) -> None:
+    collect(watched, lambda: watched.shown("partitions", "ok") is not None)
+
+    assert watched.store.views[0].values.lag.tolist() == [3, 0]
+    assert watched.shown("cycles_total", "complete") == watched.store.version
+    assert watched.shown("partitions", "ok") == 2
+    assert watched.shown("partitions", "unknown") == 0
+    assert watched.shown("broker_requests_total", "Metadata") == 3
+    assert 0 <= (watched.shown("age_seconds") or 0) < DEADLINE
+
+
+def test_one_round_follows_another(watched: Watched) -> None:
+    collect(watched, lambda: watched.store.version >= 2)
+
+    assert (watched.shown("cycles_total", "complete") or 0) >= 2
+
+
+def test_a_round_that_fails_in_a_way_nobody_thought_of_is_logged_and_the_next_one_comes(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    mishaps = iter([ZeroDivisionError("nobody thought of it")])
+
+    def fail_once() -> None:
+        for mishap in mishaps:
+            raise mishap
+
+    watched.hook = fail_once
+    collect(watched, lambda: watched.store.version >= 1)
+
+    assert watched.shown("cycles_total", "failed") == 1
+    assert "the cycle of cluster main failed in a way nobody thought of" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_failures_are_counted_by_cause_and_told_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    watched.kafka.refusing = {2}
+    caplog.set_level(logging.INFO, "adapter.collector.threads")
+    collect(watched, lambda: watched.store.version >= 2)
+
+    assert (watched.shown("broker_errors_total", "refused") or 0) >= 2
+    lines = [record.getMessage() for record in caplog.records if record.name == "adapter.collector.threads"]
+    assert lines == [
+        "cluster main: 1 of 2 partitions of groups read, partial: broker 2 at kafka-2:9092 refuses the connection"
+    ]
+
+
+def test_brokers_are_closed_in_the_end(watched: Watched) -> None:
+    collect(watched, lambda: watched.store.version >= 1)
+
+    assert not watched.brokers[0].is_connected
+
+
+def test_before_the_first_value_the_age_is_not_a_number(watched: Watched) -> None:
+    watched.collector()
+    age = watched.shown("age_seconds")
+
+    assert age is not None
+    assert age != age  # noqa: PLR0124 - only NaN does so
+
+
+def test_a_cluster_that_hangs_holds_up_neither_another_nor_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters = [samples.cluster("main"), samples.cluster("eu")]
+    watched = Watched(settings=samples.settings(clusters=clusters, collection=SECOND_APART))
+    freed = threading.Event()
+
+    def hang_in_main() -> None:
+        if threading.current_thread().name == "collector-main":
+            freed.wait(2 * DEADLINE)
+
+    watched.hook = hang_in_main
+    monkeypatch.setattr(collector_module, "Brokers", watched.make_brokers)
+    collectors = Collectors(watched.settings, watched.store, watched.telemetry, WallClock())
+    collectors.start()
+    try:
+        wait_until(lambda: watched.store.views[1].silence == NO_SILENCE)
+        assert watched.store.views[0].silence.in_sums == "its brokers have not been asked yet"
+        began = time.monotonic()
+        collectors.stop(0.2)
+        assert time.monotonic() - began < DEADLINE
+    finally:
+        freed.set()
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("collector-")])

@@ -1,0 +1,63 @@
+"""Whatever the location does, in whatever order: the history's writer loses no row that it does not count."""
+
+import contextlib
+from collections import Counter
+
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.history.buffer import Buffer
+from adapter.history.errors import HistoryUnwritable
+from tests.adapter.history.test_writer import FULL, Rig
+from tests.support.history.histories import SAMPLED, read_back, sample
+
+ROWS = 2
+"""Of a sample."""
+STEPS = st.one_of(
+    st.integers(0, 3).map(lambda hours: f"append {hours}"),  # the clock may stand still, or be set back
+    st.sampled_from(["round 300", "round 30", "full", "broken", "half", "well"]),
+)
+
+
+class Location:
+    """What `Rig` writes to, in one of several kinds of trouble; "half": all is written, and yet told as a failure."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._files, self._write, self.trouble = rig.files, rig.files.write, "well"
+        rig.files.write = self.write  # type: ignore[method-assign]  # it changes from step to step
+
+    def write(self, path: str, content: pa.Buffer) -> None:
+        if self.trouble == "full":
+            raise FULL
+        if self.trouble == "broken":
+            raise RuntimeError("a library's own mistake")
+        self._write(path, content)
+        if self.trouble == "half":
+            raise HistoryUnwritable("io", "/history: the folder's sync failed")
+
+
+@settings(deadline=None)  # the first file that is read back loads pandas
+@given(st.lists(STEPS, max_size=40))
+def test_every_row_is_written_once_or_counted_as_dropped(steps: list[str]) -> None:
+    rig = Rig()
+    rig.history._samples, rig.history._unwritten = Buffer(500), Buffer(8_000)
+    location, appended = Location(rig), 0
+    for step in [*steps, "well", "round 300"]:
+        word, _, number = step.partition(" ")
+        if word == "append":
+            rig.history.append(sample(at=SAMPLED + 3600 * int(number), cluster=f"cluster-{appended}"))
+            appended += 1
+        elif word == "round":
+            with contextlib.suppress(RuntimeError):
+                rig.round_after(int(number))
+        else:
+            location.trouble = word
+    written = Counter(row["cluster"] for content in rig.files.written.values() for row in read_back(content))
+    told = rig.metric("rows_total")
+
+    assert set(written.values()) <= {ROWS}
+    assert rig.metric("buffered_rows") == 0
+    assert told + rig.metric("dropped_rows_total") == ROWS * appended
+    assert told <= written.total()
+    assert "half" in steps or told == written.total()

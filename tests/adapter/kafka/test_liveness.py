@@ -1,0 +1,141 @@
+"""Who is asked in a cycle, and whose steps backward are not believed."""
+
+from dataclasses import dataclass, field
+
+from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.liveness import DISTRUST_SECONDS, Liveness
+from tests.support.samples import NOW, SteppedClock
+
+SILENCE = Failure("timed_out", "broker 2 at kafka-2:9092 does not answer")
+REFUSAL = Failure("refused", "broker 2 at kafka-2:9092 refuses the connection")
+ANSWER = Answer("anything", NOW)
+
+
+@dataclass
+class Sign:
+    is_done: bool = False
+    was_answered: bool = False
+
+
+@dataclass
+class Signs:
+    """The probes that were sent."""
+
+    sent: list[tuple[int, Sign]] = field(default_factory=list)
+
+    def __call__(self, node: int) -> Sign:
+        self.sent.append((node, Sign()))
+        return self.sent[-1][1]
+
+    def answer(self) -> None:
+        _, sign = self.sent[-1]
+        sign.is_done = sign.was_answered = True
+
+    def fail(self) -> None:
+        self.sent[-1][1].is_done = True
+
+
+def silent_broker_2() -> tuple[Liveness, Signs, SteppedClock]:
+    signs, clock = Signs(), SteppedClock()
+    liveness = Liveness(signs, clock.monotonic)
+    liveness.begin_cycle()
+    liveness.note({1: ANSWER, 2: SILENCE})
+    return liveness, signs, clock
+
+
+def test_a_broker_that_missed_its_deadline_is_probed_and_not_asked_until_the_probe_is_answered() -> None:
+    liveness, signs, _ = silent_broker_2()
+    liveness.begin_cycle()
+
+    assert liveness.present([1, 2]) == (1,)
+    assert liveness.failure(2) == SILENCE
+    assert [node for node, _ in signs.sent] == [2]
+
+    signs.answer()
+    liveness.begin_cycle()
+
+    assert liveness.present([1, 2]) == (1, 2)
+    assert liveness.failure(2) is None
+
+
+def test_a_probe_that_failed_is_sent_again_and_one_that_is_on_its_way_is_not() -> None:
+    liveness, signs, _ = silent_broker_2()
+    liveness.begin_cycle()
+    signs.fail()
+    liveness.begin_cycle()
+
+    assert len(signs.sent) == 2
+    assert liveness.present([2]) == ()
+
+
+def test_a_broker_that_refused_is_asked_again_in_the_next_cycle() -> None:
+    signs = Signs()
+    liveness = Liveness(signs, SteppedClock().monotonic)
+    liveness.note({2: REFUSAL})
+
+    assert liveness.present([2]) == (2,)
+    assert signs.sent == []
+
+
+def test_what_failed_and_how_many_answered_is_told_of_one_cycle() -> None:
+    liveness, _, _ = silent_broker_2()
+
+    assert (liveness.failures, liveness.answers) == ([SILENCE], 1)
+    liveness.begin_cycle()
+    assert (liveness.failures, liveness.answers) == ([], 0)
+
+
+def test_a_broker_that_was_silent_is_distrusted_for_five_seconds_after_it_is_back() -> None:
+    liveness, signs, clock = silent_broker_2()
+    signs.answer()
+    clock.seconds += 100
+    liveness.begin_cycle()
+
+    assert liveness.is_doubtful(2)
+    assert not liveness.is_doubtful(1)
+    clock.seconds += DISTRUST_SECONDS - 0.1
+    assert liveness.is_doubtful(2)
+    clock.seconds += 0.2
+    assert not liveness.is_doubtful(2)
+
+
+def test_a_new_client_asks_every_broker_and_distrusts_who_was_silent_until_after_its_next_answer() -> None:
+    liveness, _, clock = silent_broker_2()
+    liveness.forget_probes()
+    clock.seconds += 100
+
+    assert liveness.present([1, 2]) == (1, 2)
+    assert liveness.is_doubtful(2)
+    liveness.note({2: ANSWER})
+    assert liveness.is_doubtful(2)
+    clock.seconds += DISTRUST_SECONDS
+    assert not liveness.is_doubtful(2)
+
+
+def test_somebody_is_absent_while_a_probe_is_not_answered() -> None:
+    liveness, signs, _ = silent_broker_2()
+
+    assert liveness.is_somebody_absent
+    signs.answer()
+    liveness.begin_cycle()
+    assert not liveness.is_somebody_absent
+
+
+def test_a_broker_that_the_cluster_no_longer_has_is_not_probed_and_distrusted_should_it_come_back() -> None:
+    liveness, signs, clock = silent_broker_2()
+    liveness.forget_others([1, 3])
+    signs.fail()
+    liveness.begin_cycle()
+
+    assert len(signs.sent) == 1
+    assert not liveness.is_somebody_absent
+    clock.seconds += 100
+    liveness.note({2: ANSWER})
+    assert liveness.is_doubtful(2)
+
+
+def test_a_silent_broker_that_the_cluster_still_has_stays_absent() -> None:
+    liveness, _, _ = silent_broker_2()
+    liveness.forget_others([1, 2])
+
+    assert liveness.present([1, 2]) == (1,)

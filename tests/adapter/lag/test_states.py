@@ -1,0 +1,298 @@
+"""What each state gives, and what a cycle makes of the last good row."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
+from adapter.lag.snapshot import NO_CAUSE, Cause, Observed, Snapshot, State, empty_snapshot
+from adapter.lag.states import settled, without_steps_backward
+from adapter.lag.values import Treatment, values_of
+from tests.support import samples
+from tests.support.samples import NEVER_READ, NOW, Row, row
+
+KEY = ("billing", "orders", 0)
+SILENCE = "broker 2 at kafka-2:9092 does not answer"
+
+
+def after(one: Row, before: Snapshot | None = None) -> Snapshot:
+    """One row's snapshot after a cycle that gave `one`."""
+    known = before if before is not None else empty_snapshot(samples.layout([KEY]))
+    return settled(samples.observed({KEY: one}, known.layout), known)
+
+
+def known(one: Row) -> Snapshot:
+    return samples.snapshot({KEY: one})
+
+
+def told(snapshot: Snapshot) -> tuple[int, int, int, float]:
+    """Committed, log end, log start, received."""
+    return (
+        int(snapshot.committed[0]),
+        int(snapshot.log_end[0]),
+        int(snapshot.log_start[0]),
+        float(snapshot.received[0]),
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "state", "lag", "lead"),
+    [
+        (row(7, 10, 2), State.OK, 3, 5),
+        (row(10, 10, 2), State.OK, 0, 8),
+        (row(2, 10, 2), State.OK, 8, 0),
+        (row(1, 10, 4), State.TRUNCATED, 6, 0),
+        (row(0, 4, 4), State.TRUNCATED, 0, 0),
+    ],
+)
+def test_a_commit_gives_lag_from_the_log_start_on_and_a_lead_never_below_0(
+    one: Row, state: State, lag: int, lead: int
+) -> None:
+    snapshot = after(one)
+    values = values_of(snapshot, samples.plain_treatment(snapshot.layout))
+
+    assert snapshot.state.tolist() == [state]
+    assert (values.lag.tolist(), values.lead.tolist()) == ([lag], [lead])
+    assert values.has_commit.all()
+    assert values.is_known.all()
+
+
+@pytest.mark.parametrize(("from_start", "lag"), [(False, 0), (True, 8)])
+def test_without_a_commit_the_rule_says_whether_the_whole_log_counts(from_start: bool, lag: int) -> None:  # noqa: FBT001
+    snapshot = after(row(None, 10, 2))
+    flag = np.array([from_start])
+    values = values_of(snapshot, Treatment(flag, ~flag | flag, flag, ~flag))
+
+    assert snapshot.state.tolist() == [State.NO_COMMIT]
+    assert values.lag.tolist() == [lag]
+    assert not values.has_commit.any()
+    assert values.is_known.all()
+
+
+def test_a_row_that_was_never_read_is_not_known() -> None:
+    snapshot = after(NEVER_READ)
+
+    assert snapshot.state.tolist() == [State.UNKNOWN]
+    assert not values_of(snapshot, samples.plain_treatment(snapshot.layout)).is_known.any()
+
+
+def test_a_commit_beyond_the_end_is_unknown_the_first_time_and_ahead_the_second() -> None:
+    first = after(row(500, 10), known(row(8, 10).aged(10)))
+    second = after(row(500, 10), first)
+
+    assert first.state.tolist() == [State.UNKNOWN]
+    assert "one more cycle will tell" in first.cause_of(0).text
+    assert second.state.tolist() == [State.AHEAD]
+
+
+def test_the_first_time_beyond_the_end_keeps_the_last_good_row() -> None:
+    first = after(row(500, 10), known(row(8, 10).aged(10)))
+
+    assert told(first) == (8, 10, 0, NOW - 10)
+    assert values_of(first, samples.plain_treatment(first.layout)).is_known.all()
+
+
+def test_ahead_is_not_known_and_shows_the_pair_that_contradicts_itself() -> None:
+    second = after(row(500, 10), after(row(600, 10), known(row(800, 900))))
+
+    assert told(second)[:2] == (500, 10)
+    assert not values_of(second, samples.plain_treatment(second.layout)).is_known.any()
+
+
+def test_a_cycle_that_could_not_read_does_not_end_the_doubt_about_a_commit_beyond_the_end() -> None:
+    first = after(row(500, 10), known(row(8, 10)))
+    unread = after(row(500, 10).unknown(SILENCE), first)
+    second = after(row(500, 10), unread)
+
+    assert unread.state.tolist() == [State.UNKNOWN]
+    assert second.state.tolist() == [State.AHEAD]
+    assert after(row(500, 10).unknown(SILENCE), second).state.tolist() == [State.AHEAD]
+
+
+def test_a_good_cycle_ends_the_doubt_about_a_commit_beyond_the_end() -> None:
+    ahead = after(row(500, 10), after(row(500, 10), known(row(8, 10))))
+    good = after(row(500, 501), ahead)
+    again = after(row(600, 501), good)
+
+    assert (good.state.tolist(), told(good)[:2]) == ([State.OK], (500, 501))
+    assert again.state.tolist() == [State.UNKNOWN]
+
+
+@pytest.mark.parametrize("state", [State.UNKNOWN, State.ERROR, State.LEADERLESS])
+def test_an_unread_row_keeps_its_last_good_commit_and_end_and_says_why(state: State) -> None:
+    snapshot = after(row(99, 99).unknown(SILENCE, state), known(row(7, 10).aged(20)))
+
+    assert told(snapshot) == (7, 10, 0, NOW - 20)
+    assert snapshot.state.tolist() == [state]
+    assert snapshot.cause_of(0).text == SILENCE
+
+
+@pytest.mark.parametrize("missing", ["commit", "end"])
+def test_commit_and_end_of_different_cycles_are_never_mixed(missing: str) -> None:
+    before = known(row(7, 10).aged(20))
+    seen = samples.observed({KEY: row(70, 100)}, before.layout)
+    column = seen.commit_cause if missing == "commit" else seen.end_cause
+    column[0] = 1
+    snapshot = settled(replace(seen, causes=(*seen.causes, seen.causes[0])), before)
+
+    assert told(snapshot) == (7, 10, 0, NOW - 20)
+    assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).lag.tolist() == [3]
+
+
+def test_an_unread_row_takes_the_newest_start_all_the_same() -> None:
+    snapshot = after(replace(row(0, 0, 8), why=SILENCE, state=State.UNKNOWN), known(row(7, 10, 2).aged(20)))
+
+    assert told(snapshot) == (7, 10, 8, NOW - 20)
+    assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).lag.tolist() == [2]
+
+
+def test_a_start_that_was_not_asked_for_is_the_one_known_before() -> None:
+    assert told(after(row(7, 10, NOT_KNOWN), known(row(5, 9, 4))))[2] == 4
+
+
+def test_a_start_beyond_the_last_good_end_leaves_nothing_to_read() -> None:
+    snapshot = after(replace(row(0, 0, 50), why=SILENCE, state=State.UNKNOWN), known(row(7, 10)))
+    values = values_of(snapshot, samples.plain_treatment(snapshot.layout))
+
+    assert (values.lag.tolist(), values.lead.tolist()) == ([0], [0])
+
+
+def test_a_row_is_as_old_as_the_older_of_its_commit_and_its_end() -> None:
+    before = empty_snapshot(samples.layout([KEY]))
+    seen = samples.observed({KEY: row(7, 10)}, before.layout)
+    seen.end_received[0] = NOW + 3
+
+    assert told(settled(seen, before))[3] == NOW
+
+
+def test_a_row_whose_start_is_not_known_is_not_read_and_says_so() -> None:
+    snapshot = after(row(7, 10, NOT_KNOWN))
+
+    assert snapshot.state.tolist() == [State.UNKNOWN]
+    assert snapshot.cause_of(0).text == "its log start has not been read yet"
+
+
+@pytest.mark.parametrize("older", [row(6, 10), row(7, 9), row(None, 10)])
+def test_a_step_backward_of_a_broker_that_was_silent_is_not_believed(older: Row) -> None:
+    before = known(row(7, 10).aged(10))
+    seen = samples.observed({KEY: older}, before.layout)
+    doubted = settled(without_steps_backward(seen, before, np.array([True])), before)
+
+    assert told(doubted) == (7, 10, 0, NOW - 10)
+    assert "older offsets than before" in doubted.cause_of(0).text
+
+
+def test_a_step_backward_of_a_broker_that_was_not_silent_is_believed() -> None:
+    before = known(row(7, 10).aged(10))
+    seen = samples.observed({KEY: row(2, 10)}, before.layout)
+
+    assert told(settled(without_steps_backward(seen, before, np.array([False])), before))[:2] == (2, 10)
+
+
+@pytest.mark.parametrize("newer", [row(7, 10), row(8, 10), row(7, 11)])
+def test_what_does_not_step_backward_is_believed_of_a_broker_that_was_silent(newer: Row) -> None:
+    before = known(row(7, 10).aged(10))
+    seen = samples.observed({KEY: newer}, before.layout)
+
+    assert without_steps_backward(seen, before, np.array([True])) is seen
+
+
+def test_an_end_that_was_not_read_is_no_step_backward_and_keeps_its_own_reason() -> None:
+    before = known(row(7, 10).aged(10))
+    seen = samples.observed({KEY: row(8, NOT_KNOWN)}, before.layout)
+    seen.end_cause[0] = 1
+    seen = replace(seen, causes=(*seen.causes, Cause(State.UNKNOWN, SILENCE)))
+    doubted = settled(without_steps_backward(seen, before, np.array([True])), before)
+
+    assert doubted.cause_of(0).text == SILENCE
+
+
+# -- against plain Python, row by row ---------------------------------------------------------------
+
+OFFSETS = st.integers(0, 12)
+CYCLE = st.tuples(
+    st.one_of(st.just(NO_COMMIT), OFFSETS),
+    OFFSETS,
+    st.one_of(st.just(NOT_KNOWN), OFFSETS),
+    st.booleans(),
+    st.booleans(),
+)
+"""Committed, log end, log start, whether the commit was read, whether the end was."""
+
+
+class PlainRow:
+    """The rules of the states, one row and one cycle at a time."""
+
+    def __init__(self) -> None:
+        self.good: tuple[int, int, int] | None = None
+        """Committed, log end, cycle."""
+        self.start = NOT_KNOWN
+        self.beyond = 0
+
+    def see(self, cycle: int, committed: int, end: int, start: int, is_read: bool) -> None:  # noqa: FBT001
+        self.start = self.start if start == NOT_KNOWN else start
+        if not is_read or start == NOT_KNOWN:
+            return
+        if committed > end:
+            self.beyond += 1
+            return
+        self.beyond = 0
+        self.good = (committed, end, cycle)
+
+    def values(self, from_start: bool) -> tuple[int, int | None, int] | None:  # noqa: FBT001
+        """Lag, lead and the cycle they are of; None: not known."""
+        if self.good is None or self.beyond >= 2:
+            return None
+        committed, end, cycle = self.good
+        if committed == NO_COMMIT:
+            return (max(end - self.start, 0) if from_start else 0, None, cycle)
+        return (max(end - max(committed, self.start), 0), max(committed - self.start, 0), cycle)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.booleans(), st.lists(CYCLE, min_size=4, max_size=4)), min_size=1, max_size=6),
+)
+def test_columns_say_what_the_rules_say_row_by_row(
+    rows: Sequence[tuple[bool, list[tuple[int, int, int, bool, bool]]]],
+) -> None:
+    layout = samples.layout([("billing", "orders", len(rows) - 1)])
+    flags = np.array([from_start for from_start, _ in rows])
+    treatment = Treatment(flags, ~flags, ~flags, ~flags)
+    plain = [PlainRow() for _ in rows]
+    snapshot = empty_snapshot(layout)
+    for cycle in range(4):
+        seen = _observed_cycle(snapshot, [cycles[cycle] for _, cycles in rows], cycle)
+        snapshot = settled(seen, snapshot)
+        for one, (_, cycles) in zip(plain, rows, strict=True):
+            committed, end, start, has_commit, has_end = cycles[cycle]
+            one.see(cycle, committed, end, start, has_commit and has_end)
+
+        values = values_of(snapshot, treatment)
+        for at, one in enumerate(plain):
+            expected = one.values(bool(flags[at]))
+            assert bool(values.is_known[at]) is (expected is not None)
+            if expected is not None:
+                lead = int(values.lead[at]) if values.has_commit[at] else None
+                assert (int(values.lag[at]), lead, int(snapshot.received[at])) == expected
+
+
+def _observed_cycle(before: Snapshot, cells: list[tuple[int, int, int, bool, bool]], cycle: int) -> Observed:
+    """As a cycle fills its columns: what was not read stays at -1 and has a cause."""
+    causes = (NO_CAUSE, Cause(State.UNKNOWN, SILENCE))
+    committed, end, start, has_commit, has_end = (np.array(column) for column in zip(*cells, strict=True))
+    assert len(before.layout) == len(cells)
+    return Observed(
+        committed=np.where(has_commit, committed, NO_COMMIT).astype(np.int64),
+        commit_received=np.where(has_commit, cycle, NEVER),
+        commit_cause=np.where(has_commit, 0, 1).astype(np.int32),
+        log_end=np.where(has_end, end, NOT_KNOWN).astype(np.int64),
+        end_received=np.where(has_end, cycle, NEVER),
+        end_cause=np.where(has_end, 0, 1).astype(np.int32),
+        log_start=start.astype(np.int64),
+        causes=causes,
+    )

@@ -1,0 +1,136 @@
+"""Questions about everything, and about several clusters."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from adapter.errors import ValueUnavailable
+from adapter.metrics.aggregation import MetricValue
+from adapter.metrics.store import ClusterView, silent_view
+from tests.support import samples
+from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, answers, items
+from tests.support.samples import NEVER_READ, Answers, row, view, wants, without
+
+# -- listings ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", ["lag", "uncommitted_partitions"])
+def test_a_listing_leaves_out_whole_groups_without_a_number_and_names_them(metric: str) -> None:
+    rows = BILLING | SHIPPING | {("shipping", "refunds", 0): NEVER_READ}
+    reading = answers(rows).read(metric)
+
+    assert {item.labels["group"] for item in reading.values} == {"billing"}
+    assert len(reading.warnings) == 1
+    assert reading.warnings[0].endswith(f"of group shipping is not known: refunds/0: {SILENCE}")
+
+
+def test_a_listing_names_groups_that_were_never_read_and_groups_that_lack_a_topic() -> None:
+    settings = samples.settings(rules=[{"group": "audit", "topics": ["gone"]}])
+    made = view(
+        BILLING | {("audit", "orders", 0): row(1, 9)},
+        settings=settings,
+        unread={"shipping": SILENCE},
+        missing={"audit": ("gone",)},
+    )
+    reading = Answers([made], settings).read("lag")
+
+    assert {item.labels["group"] for item in reading.values} == {"billing"}
+    assert reading.warnings == (
+        f"lag of group shipping is not known: {SILENCE}",
+        "group audit lacks topic gone",
+    )
+
+
+def test_groups_but_no_number_at_all_is_no_empty_listing() -> None:
+    with pytest.raises(ValueUnavailable, match=f"lag of group billing is not known: orders/0: {SILENCE}"):
+        answers({("billing", "orders", 0): NEVER_READ}).read("lag")
+
+
+def test_a_selector_that_chooses_everything_is_no_listing() -> None:
+    rows = answers(BILLING | {("shipping", "orders", 0): NEVER_READ})
+    with pytest.raises(ValueUnavailable):
+        rows.read("lag", without(group="nobody"))
+
+
+# -- silence, several clusters -----------------------------------------------------------------------------
+
+TWO_CLUSTERS = {"clusters": [samples.cluster("main"), samples.cluster("eu")]}
+
+
+def two_clusters(*views: ClusterView) -> Answers:
+    return Answers(views, samples.settings(**TWO_CLUSTERS))
+
+
+def test_where_one_cluster_knows_a_group_another_that_a_rule_gives_it_to_does_not_count() -> None:
+    elsewhere = view({("billing", "orders", 0): row(None, 5000)}, "eu", assumed=frozenset({"billing"}))
+    both = two_clusters(view(BILLING), elsewhere)
+
+    assert clusters_of(both.read("lag", wants(group="billing")).values) == ["main"]
+    assert clusters_of(both.read("lag").values) == ["main"]
+    assert clusters_of(both.read("lag", wants(group="billing", cluster="eu")).values) == ["eu"]
+
+
+def test_where_no_cluster_knows_a_group_all_that_a_rule_gives_it_to_count() -> None:
+    views = [view(BILLING, name, assumed=frozenset({"billing"})) for name in ("main", "eu")]
+
+    assert clusters_of(two_clusters(*views).read("lag", wants(group="billing")).values) == ["eu", "main"]
+
+
+def clusters_of(values: Sequence[MetricValue]) -> list[str]:
+    return sorted({value.labels["cluster"] for value in values})
+
+
+def test_a_cluster_that_has_not_listed_its_groups_refuses_every_selector_that_could_reach_it() -> None:
+    silent = two_clusters(view(BILLING), view({}, "eu", silence="broker 3 has not listed its groups yet"))
+    refusals = []
+    for asked in (wants(group="billing"), wants(topic="orders")):
+        with pytest.raises(ValueUnavailable) as caught:
+            silent.read("lag", asked)
+        refusals.append(str(caught.value))
+
+    assert refusals == [
+        "not all groups of cluster eu are known: broker 3 has not listed its groups yet",
+        "not all groups of cluster eu are known: broker 3 has not listed its groups yet",
+    ]
+    assert silent.value("records_lag_max", wants(group="billing", cluster="main")) == 10
+
+
+def test_a_group_that_a_rule_gives_to_a_cluster_in_vain_is_in_doubt_until_its_coordinator_there_has_answered() -> None:
+    silence, assumed = "broker 3 has not listed its groups yet", frozenset({"billing"})
+    not_read = view({}, "eu", silence=silence, assumed=assumed, unread={"billing": silence})
+    with pytest.raises(ValueUnavailable, match="not all groups of cluster eu are known"):
+        two_clusters(view(BILLING), not_read).read("lag", wants(group="billing"))
+    read = view({("billing", "orders", 0): row(None, 5000)}, "eu", silence=silence, assumed=assumed)
+
+    assert two_clusters(view(BILLING), read).value("records_lag_max", wants(group="billing")) == 10
+
+
+def test_a_listing_shows_the_cluster_that_is_known_and_warns_of_the_other() -> None:
+    reading = two_clusters(view(BILLING), silent_view("eu", "its brokers have not been asked yet")).read("lag")
+
+    assert [item.value for item in reading.values] == [3, 10]
+    assert reading.warnings == ("groups of cluster eu may be missing: its brokers have not been asked yet",)
+
+
+def test_a_listing_of_silent_clusters_is_refused() -> None:
+    with pytest.raises(ValueUnavailable, match="groups of cluster main may be missing: nobody answers"):
+        Answers([silent_view("main", "nobody answers")]).read("lag")
+
+
+def test_items_of_several_clusters_stand_apart_and_maxima_become_one() -> None:
+    both = two_clusters(view(BILLING), view({("billing", "orders", 0): row(1, 50)}, "eu"))
+
+    assert items(both.read("lag", wants(topic="orders")).values) == [
+        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3),
+        ({"cluster": "eu", "group": "billing", "topic": "orders"}, 49),
+    ]
+    assert items(both.read("records_lag_max", wants(group="billing")).values) == [({}, 49)]
+    assert items(both.read("lead_min", wants(cluster="eu")).values) == [
+        ({"cluster": "eu", "group": "billing", "topic": "orders"}, 1)
+    ]
+
+
+def test_refusals_name_the_cluster_where_there_are_several() -> None:
+    both = two_clusters(view(BILLING), view({("billing", "orders", 0): NEVER_READ}, "eu"))
+    with pytest.raises(ValueUnavailable, match="lag of group billing in cluster eu is not known"):
+        both.read("lag", wants(group="billing"))

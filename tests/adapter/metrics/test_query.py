@@ -1,0 +1,366 @@
+"""What is answered: choosing by labels, folding, and which error says what."""
+
+import pytest
+
+from adapter.cluster.unlisted_groups import NO_SILENCE
+from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
+from adapter.lag.snapshot import State
+from adapter.metrics.query import Metrics
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import Store, silent_view
+from tests.support import samples
+from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, TO_FOLD, answers, items
+from tests.support.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, SteppedClock, row, view, wants, without
+
+# -- folds ---------------------------------------------------------------------------------------------
+
+
+def test_lag_is_one_item_per_group_and_topic_a_caught_up_one_an_explicit_0() -> None:
+    reading = answers(BILLING | SHIPPING).read("lag")
+
+    assert items(reading.values) == [
+        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3),
+        ({"cluster": "main", "group": "billing", "topic": "refunds"}, 10),
+        ({"cluster": "main", "group": "shipping", "topic": "orders"}, 0),
+    ]
+    assert reading.warnings == ()
+
+
+def test_records_lag_max_is_one_item_for_all_that_is_chosen() -> None:
+    everything = answers(BILLING | SHIPPING)
+
+    assert items(everything.read("records_lag_max").values) == [({"cluster": "main"}, 10)]
+    assert items(everything.read("records_lag_max", wants(group="billing", topic="orders")).values) == [
+        ({"cluster": "main", "group": "billing", "topic": "orders"}, 3)
+    ]
+
+
+def test_lead_min_is_one_item_and_leaves_partitions_without_commit_out() -> None:
+    reading = answers(BILLING | SHIPPING).read("lead_min", wants(group=["billing", "shipping"]))
+
+    assert items(reading.values) == [({"cluster": "main"}, 2)]
+
+
+def test_a_group_that_lead_min_leaves_out_takes_part_in_the_labels_and_the_time() -> None:
+    rows = {("billing", "orders", 0): row(7, 10), ("shipping", "orders", 0): row(None, 10).aged(5)}
+    reading = answers(rows).read("lead_min", wants(topic="orders"))
+
+    assert items(reading.values) == [({"cluster": "main", "topic": "orders"}, 7)]
+    assert reading.values[0].measured_at == EPOCH - 5
+
+
+def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
+    with pytest.raises(NothingChosen, match="no chosen partition has a commit, so there is no lead to tell"):
+        answers({("shipping", "orders", 0): row(None, 20)}).read("lead_min", wants(group="shipping"))
+
+
+def test_uncommitted_partitions_is_one_item_per_group_0_included() -> None:
+    reading = answers(BILLING | SHIPPING).read("uncommitted_partitions")
+
+    assert items(reading.values) == [
+        ({"cluster": "main", "group": "billing"}, 0),
+        ({"cluster": "main", "group": "shipping"}, 1),
+    ]
+
+
+@pytest.mark.parametrize("name", ["records-lag-max", "kafka_consumer_fetch_manager_records_lag_max"])
+def test_the_names_known_from_jmx_are_aliases(name: str) -> None:
+    assert answers(BILLING).value(name, wants(group="billing")) == 10
+
+
+def test_names_match_in_any_case() -> None:
+    settings = samples.settings(metrics=[{"name": "Billing-Backlog", "value": "lag", "group": "billing"}])
+    everything = Answers([view(BILLING, settings=settings)], settings)
+
+    assert everything.value("KAFKA_consumergroup_Records_Lag_Max") == 10
+    assert everything.read("billing-backlog").metric == "Billing-Backlog"
+
+
+def test_an_unknown_metric_is_refused_with_the_names_that_are_served() -> None:
+    with pytest.raises(MetricUnknown, match=r"no metric 'lag' is served here; served are kafka_consumergroup_lag, "):
+        Metrics(samples.settings(), FixedViews(()), SteppedClock()).read("lag", ())
+
+
+def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
+    settings = samples.settings(metrics=[{"name": "Backlog", "value": "lag", "group": "billing"}])
+
+    assert Metrics(settings, FixedViews(()), SteppedClock()).names == (
+        "kafka_consumergroup_lag",
+        "kafka_consumergroup_records_lag_max",
+        "kafka_consumergroup_lead_min",
+        "kafka_consumergroup_uncommitted_partitions",
+        "records-lag-max",
+        "kafka_consumer_fetch_manager_records_lag_max",
+        "Backlog",
+    )
+
+
+# -- choosing ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("requirements", "lag"),
+    [
+        (wants(group="billing", topic="orders"), 3),
+        (wants(group="billing", partition="1", topic="orders"), 0),
+        (wants(group="billing", partition=["0", "1"], topic=["orders", "payments"]), 3),
+        ((*wants(group="billing"), *without(topic="orders")), 10),
+        ((*wants(group="billing"), *without(topic="refunds", partition="1")), 3),
+        ((*without(group="shipping"), *wants(topic="orders")), 3),
+        ((*wants(group=["billing", "shipping"]), *wants(group="shipping")), 0),
+        ((*wants(cluster="main", group="shipping"), *without(namespace="x")), 0),
+    ],
+)
+def test_a_selector_chooses_partitions_by_their_labels(requirements: tuple[Requirement, ...], lag: int) -> None:
+    assert answers(BILLING | SHIPPING).value("lag", requirements) == lag
+
+
+@pytest.mark.parametrize(
+    ("requirements", "sentence"),
+    [
+        (wants(group="biling"), "no group 'biling' is known; known groups are billing, …"),
+        (wants(topic="order"), "no topic 'order' is known; known topics are orders, …"),
+        (wants(cluster="mein"), "no cluster 'mein' is known; known clusters are main"),
+        (
+            wants(group="shipping", topic="refunds"),
+            f"group 'shipping' has nothing {TO_FOLD}",
+        ),
+        (
+            wants(group="billing", namespace="x"),
+            f"group 'billing' has nothing {TO_FOLD}",
+        ),
+        (
+            wants(partition="7"),
+            f"no group has anything {TO_FOLD}",
+        ),
+    ],
+)
+def test_choosing_nothing_is_not_found_and_names_what_exists_nearby(
+    requirements: tuple[Requirement, ...], sentence: str
+) -> None:
+    with pytest.raises(NothingChosen) as caught:
+        answers(BILLING | SHIPPING).read("lag", requirements)
+
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("metric", ["lag", "records_lag_max", "lead_min", "uncommitted_partitions"])
+def test_where_no_group_is_known_nothing_is_found(metric: str) -> None:
+    with pytest.raises(NothingChosen, match="no consumer group is known"):
+        answers({}).read(metric)
+
+
+# -- unknown, too old, contradictory -----------------------------------------------------------------------
+
+
+def test_a_value_stands_until_max_age_and_is_refused_in_words_after_it() -> None:
+    late = answers(
+        BILLING | {("billing", "orders", 2): row(1, 2), ("billing", "orders", 3): row(1, 2).aged(95).unknown(SILENCE)}
+    )
+    with pytest.raises(ValueUnavailable) as caught:
+        late.read("lag", wants(group="billing"))
+
+    assert str(caught.value) == f"lag of group billing is 95 s old, limit 60 s: orders/3: {SILENCE}"
+
+
+@pytest.mark.parametrize(("age", "is_told"), [(60.0, True), (60.5, False)])
+def test_the_last_good_row_counts_while_it_is_not_older_than_max_age(age: float, is_told: bool) -> None:  # noqa: FBT001
+    one = answers({("billing", "orders", 0): row(7, 10).aged(age).unknown(SILENCE)})
+
+    if is_told:
+        assert one.value("lag", wants(group="billing")) == 3
+    else:
+        with pytest.raises(ValueUnavailable):
+            one.read("lag", wants(group="billing"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("lag", "lag"),
+        ("records_lag_max", "largest lag"),
+        ("lead_min", "lead"),
+        ("uncommitted_partitions", "number of uncommitted partitions"),
+    ],
+)
+def test_one_partition_that_was_never_read_refuses_the_whole_answer(metric: str, words: str) -> None:
+    with pytest.raises(ValueUnavailable) as caught:
+        answers(BILLING | {("billing", "orders", 2): NEVER_READ}).read(metric, wants(group="billing"))
+
+    assert str(caught.value) == f"{words} of group billing is not known: orders/2: {SILENCE}"
+
+
+def test_a_selector_beside_the_unknown_partition_has_its_answer() -> None:
+    rows = answers(BILLING | {("billing", "orders", 2): NEVER_READ})
+
+    assert rows.value("lag", wants(group="billing", topic="refunds")) == 10
+
+
+def test_ahead_is_refused_in_words() -> None:
+    with pytest.raises(ValueUnavailable) as caught:
+        answers({("billing", "orders", 0): row(500, 10, state=State.AHEAD)}).read("lag", wants(group="billing"))
+
+    assert str(caught.value) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
+
+
+def test_a_commit_beyond_the_end_is_a_commit_all_the_same() -> None:
+    rows = {("billing", "orders", 0): row(500, 10, state=State.AHEAD), ("billing", "orders", 1): row(None, 10)}
+
+    assert answers(rows).value("uncommitted_partitions", wants(group="billing")) == 1
+
+
+@pytest.mark.parametrize("metric", ["records_lag_max", "lead_min"])
+def test_a_metric_that_is_one_item_is_whole_or_refused_without_selector_too(metric: str) -> None:
+    with pytest.raises(ValueUnavailable):
+        answers(BILLING | {("shipping", "orders", 0): NEVER_READ}).read(metric)
+
+
+def test_a_missing_commit_that_is_too_old_refuses_lead_min() -> None:
+    rows = BILLING | {("billing", "orders", 2): row(None, 5).aged(95).unknown(SILENCE)}
+    with pytest.raises(ValueUnavailable, match=r"lead of group billing is 95 s old, limit 60 s: orders/2"):
+        answers(rows).read("lead_min", wants(group="billing"))
+
+
+def test_an_answer_of_lead_min_ends_when_a_missing_commit_becomes_too_old() -> None:
+    rows = BILLING | {("billing", "orders", 2): row(None, 5).aged(50).unknown(SILENCE)}
+
+    assert answers(rows).read("lead_min", wants(group="billing")).valid_until == NOW - 50 + 60
+
+
+def test_where_no_cycle_ended_since_the_refusal_says_so() -> None:
+    one = answers({("billing", "orders", 0): row(7, 10).aged(61)})
+    with pytest.raises(ValueUnavailable, match="is 61 s old, limit 60 s: orders/0: no cycle has ended since"):
+        one.read("lag", wants(group="billing"))
+
+
+def test_a_group_whose_commits_were_never_read_is_unknown_not_missing() -> None:
+    unread = Answers([view(BILLING, unread={"shipping": SILENCE})])
+    with pytest.raises(ValueUnavailable) as caught:
+        unread.read("lag", wants(group="shipping"))
+
+    assert str(caught.value) == f"lag of group shipping is not known: {SILENCE}"
+    assert unread.value("records_lag_max", wants(group="billing")) == 10
+    with pytest.raises(ValueUnavailable):
+        unread.read("records_lag_max", wants(group=["billing", "shipping"]))
+
+
+# -- rules, stale rows, named metrics, missing topics --------------------------------------------------------
+
+
+def test_topics_outside_the_groups_rule_do_not_count() -> None:
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders"]}])
+    made = Answers([view(BILLING, settings=settings)], settings)
+
+    assert made.value("lag", wants(group="billing")) == 3
+    with pytest.raises(NothingChosen):
+        made.read("lag", wants(group="billing", topic="refunds"))
+
+
+def test_topics_that_no_member_of_a_stable_group_reads_do_not_count_unless_given_by_name() -> None:
+    read = {"billing": frozenset({"orders"})}
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refunds"]}])
+
+    assert Answers([view(BILLING, members_read=read)]).value("lag", wants(group="billing")) == 3
+    given = Answers([view(BILLING, settings=settings, members_read=read)], settings)
+    assert len(given.read("lag", wants(group="billing")).values) == 2
+
+
+def named(**more: object) -> dict[str, object]:
+    return {"name": "backlog", "value": "lag", "group": "billing", **more}
+
+
+@pytest.mark.parametrize(
+    ("metric", "lag"), [(named(), 3), (named(topics=["refunds"]), 10), (named(topics=["orders"], cluster="main"), 3)]
+)
+def test_a_named_metrics_own_topics_come_before_the_rules(metric: dict[str, object], lag: int) -> None:
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders"]}], metrics=[metric])
+
+    assert Answers([view(BILLING | SHIPPING, settings=settings)], settings).value("backlog") == lag
+
+
+def test_a_named_metric_takes_a_selector_as_well() -> None:
+    settings = samples.settings(metrics=[named()])
+    made = Answers([view(BILLING, settings=settings)], settings)
+
+    assert made.value("backlog", wants(topic="refunds")) == 10
+    with pytest.raises(NothingChosen):
+        made.read("backlog", wants(group="shipping"))
+
+
+def test_a_named_metric_is_whole_or_refused() -> None:
+    settings = samples.settings(metrics=[named()])
+    rows = BILLING | {("billing", "orders", 2): NEVER_READ}
+    with pytest.raises(ValueUnavailable):
+        Answers([view(rows, settings=settings)], settings).read("backlog")
+
+
+def test_a_named_metric_of_one_cluster_does_not_wait_for_another() -> None:
+    settings = samples.settings(
+        clusters=[samples.cluster("main"), samples.cluster("eu")], metrics=[named(cluster="main", topics=["orders"])]
+    )
+    made = Answers([view(BILLING, settings=settings), silent_view("eu", "nobody answers")], settings)
+
+    assert made.value("backlog") == 3
+
+
+def test_a_given_topic_that_does_not_exist_is_not_found_and_named_with_its_neighbours() -> None:
+    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refund"]}])
+    made = Answers([view(BILLING, settings=settings, missing={"billing": ("refund",)})], settings)
+    with pytest.raises(NothingChosen) as caught:
+        made.read("lag", wants(group="billing"))
+
+    assert str(caught.value) == (
+        "topic refund of group billing does not exist in cluster main; its topics are refunds, …"
+    )
+    assert made.value("lag", wants(group="billing", topic="orders")) == 3
+
+
+def test_a_named_metric_with_topics_answers_although_another_given_topic_is_missing() -> None:
+    settings = samples.settings(
+        rules=[{"group": "billing", "topics": ["orders", "gone"]}],
+        metrics=[named(topics=["orders"]), {**named(topics=["gone"]), "name": "other"}, {**named(), "name": "all"}],
+    )
+    made = Answers([view(BILLING, settings=settings, missing={"billing": ("gone",)})], settings)
+
+    assert made.value("backlog") == 3
+    for name in ("other", "all"):
+        with pytest.raises(NothingChosen, match="topic gone of group billing does not exist"):
+            made.read(name)
+
+
+# -- times and versions ------------------------------------------------------------------------------------
+
+
+def test_an_item_carries_the_time_of_its_oldest_part_and_an_answer_ends_when_that_is_too_old() -> None:
+    rows = BILLING | {("billing", "orders", 1): row(20, 20).aged(25)}
+    reading = answers(rows).read("lag", wants(group="billing"))
+
+    assert [item.measured_at for item in reading.values] == [EPOCH - 25, EPOCH]
+    assert reading.valid_until == NOW - 25 + 60
+
+
+@pytest.mark.parametrize("metric", ["records_lag_max", "lead_min"])
+def test_one_item_for_all_has_the_time_of_the_oldest(metric: str) -> None:
+    rows = BILLING | {("billing", "orders", 1): row(20, 20).aged(25)}
+
+    assert [item.measured_at for item in answers(rows).read(metric).values] == [EPOCH - 25]
+
+
+def test_the_version_changes_with_every_new_view_and_stands_in_the_answer() -> None:
+    store = Store(["main"])
+    metrics = Metrics(samples.settings(), store, SteppedClock())
+    before = metrics.version
+    store.replace(view(BILLING))
+
+    assert metrics.version != before
+    assert metrics.read("kafka_consumergroup_lag", ()).version == metrics.version
+
+
+def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
+    store = Store(["main", "eu"])
+    store.replace(view(BILLING, "eu"))
+
+    assert [(one.cluster, len(one.layout), one.silence == NO_SILENCE) for one in store.views] == [
+        ("main", 0, False),
+        ("eu", 3, True),
+    ]

@@ -1,0 +1,188 @@
+"""Any change of any bytes in a valid response gives a value or MalformedResponse, and nothing else.
+
+What the library decodes is decoded as its connection does it, where every error closes the connection.
+"""
+
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol.admin import DescribeGroupsResponse, ListGroupsResponse
+from kafka.protocol.metadata import MetadataResponse
+
+from adapter.cluster.groups import Kind
+from adapter.columns import LARGEST_OFFSET, is_offset
+from adapter.protocol import group_responses
+from adapter.protocol.codes import MalformedResponse
+from adapter.protocol.metadata_response import topology_in
+from adapter.protocol.offset_requests import METADATA_VERSION
+from adapter.protocol.offset_responses import Columns, commits_in, offsets_in
+from tests.adapter.protocol.test_offset_requests import commit_responses, offset_responses
+
+_Topic = MetadataResponse.MetadataResponseTopic
+_Partition = _Topic.MetadataResponsePartition
+_Group = DescribeGroupsResponse.DescribedGroup
+_Member = _Group.DescribedGroupMember
+
+METADATA = MetadataResponse(
+    throttle_time_ms=0,
+    brokers=[
+        MetadataResponse.MetadataResponseBroker(node_id=node, host=f"kafka-{node}", port=9092, rack=None)
+        for node in (1, 2)
+    ],
+    cluster_id="cluster",
+    controller_id=1,
+    topics=[
+        _Topic(
+            error_code=0,
+            name="orders",
+            topic_id=uuid.UUID(int=7),
+            is_internal=False,
+            partitions=[
+                _Partition(
+                    error_code=0,
+                    partition_index=index,
+                    leader_id=1,
+                    leader_epoch=0,
+                    replica_nodes=[1, 2],
+                    isr_nodes=[1],
+                    offline_replicas=[],
+                )
+                for index in (0, 1)
+            ],
+        )
+    ],
+    version=METADATA_VERSION,
+)
+LISTING = ListGroupsResponse(
+    throttle_time_ms=0,
+    error_code=0,
+    groups=[
+        ListGroupsResponse.ListedGroup(
+            group_id=name, protocol_type="consumer", group_state="Stable", group_type="classic"
+        )
+        for name in ("billing", "mail")
+    ],
+    version=5,
+)
+MEMBERSHIP = b"\0\1\0\0\0\1\0\6orders\0\0\0\1\0\0\0\0\0\0\0\0"
+DESCRIPTION = DescribeGroupsResponse(
+    throttle_time_ms=0,
+    groups=[
+        _Group(
+            error_code=0,
+            group_id="billing",
+            group_state="Stable",
+            protocol_type="consumer",
+            protocol_data="range",
+            members=[
+                _Member(
+                    member_id="m",
+                    group_instance_id=None,
+                    client_id="c",
+                    client_host="/127.0.0.1",
+                    member_metadata=MEMBERSHIP,
+                    member_assignment=MEMBERSHIP,
+                )
+            ],
+        )
+    ],
+    version=5,
+)
+
+change = st.tuples(
+    st.sampled_from(["set", "insert", "remove", "cut"]), st.integers(0, 2**20), st.binary(min_size=1, max_size=6)
+)
+changes = st.lists(change, min_size=1, max_size=4)
+Changes = list[tuple[str, int, bytes]]
+
+
+def changed(body: bytes, how: Changes) -> bytes:
+    for kind, where, content in how:
+        at = where % (len(body) + 1)
+        if kind == "set":
+            body = body[:at] + content + body[at + len(content) :]
+        elif kind == "insert":
+            body = body[:at] + content + body[at:]
+        elif kind == "remove":
+            body = body[:at] + body[at + len(content) :]
+        else:
+            body = body[:at]
+    return body
+
+
+def value_or_malformed(decode: Callable[[bytes], Any], body: bytes) -> Any:  # noqa: ANN401 - whatever it decodes to
+    try:
+        return decode(body)
+    except MalformedResponse:
+        return None
+
+
+def by_library(response: Any, read: Callable[[Any], Any]) -> Callable[[bytes], Any]:  # noqa: ANN401
+    def decode(body: bytes) -> Any:  # noqa: ANN401
+        try:
+            decoded = type(response).decode(body, version=response.API_VERSION)
+        except Exception:  # noqa: BLE001 - closes the connection: see `test_faults_on_the_wire.py`
+            return None
+        return read(decoded)
+
+    return decode
+
+
+def plain(columns: Columns) -> object:
+    shape, numbers = columns.shape, (columns.offset, columns.error, columns.group_error)
+    places = (shape.group, shape.sizes, shape.partition)
+    return shape.groups, shape.topics, [each.tolist() for each in (*places, *numbers)]
+
+
+def reads_alike_whatever_was_read_before(decode: Callable[..., Columns], valid: bytes, body: bytes) -> None:
+    """The shape of the response before never changes what is read."""
+    known = decode(valid).shape
+    fresh = value_or_malformed(decode, body)
+    again = value_or_malformed(lambda one: decode(one, known), body)
+
+    assert (fresh is None) == (again is None)
+    if fresh is not None and again is not None:
+        assert plain(fresh) == plain(again)
+
+
+@given(commit_responses, changes)
+def test_changed_commits_are_read_alike_whatever_was_read_before(response: Any, how: Changes) -> None:  # noqa: ANN401
+    body = bytes(response.encode())
+    reads_alike_whatever_was_read_before(commits_in, body, changed(body, how))
+
+
+@given(offset_responses, changes)
+def test_changed_offsets_are_read_alike_whatever_was_read_before(response: Any, how: Changes) -> None:  # noqa: ANN401
+    body = bytes(response.encode())
+    reads_alike_whatever_was_read_before(offsets_in, body, changed(body, how))
+
+
+@given(changes)
+def test_changed_metadata(how: Changes) -> None:
+    found = value_or_malformed(topology_in, changed(bytes(METADATA.encode()), how))
+
+    assert found is None or all(len(topic.leaders) for topic in found.topics.values())
+
+
+@given(changes)
+def test_changed_listings(how: Changes) -> None:
+    found = value_or_malformed(by_library(LISTING, group_responses.listing_in), changed(bytes(LISTING.encode()), how))
+
+    assert found is None or all(isinstance(group, str) for group in found.groups)
+
+
+@given(changes)
+def test_changed_descriptions(how: Changes) -> None:
+    value_or_malformed(
+        by_library(DESCRIPTION, lambda one: group_responses.descriptions_in(one, Kind.CLASSIC)),
+        changed(bytes(DESCRIPTION.encode()), how),
+    )
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1)))
+def test_no_negative_or_absurd_number_is_an_offset(values: list[int]) -> None:
+    assert is_offset(np.array(values, dtype=np.int64)).tolist() == [0 <= value <= LARGEST_OFFSET for value in values]

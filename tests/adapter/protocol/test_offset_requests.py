@@ -1,0 +1,205 @@
+"""The bytes we write are the library's, what we read from bytes is what the library reads; nothing else gets out."""
+
+import contextlib
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
+
+from adapter.protocol import offset_requests
+from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from adapter.protocol.offset_requests import RawRequest
+from adapter.protocol.offset_responses import commits_in, offsets_in
+from tests.support.kafka import responses
+from tests.support.kafka.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
+
+names = st.text(min_size=1, max_size=40)
+int16 = st.integers(-(2**15), 2**15 - 1)
+int32 = st.integers(-(2**31), 2**31 - 1)
+int64 = st.integers(-(2**63), 2**63 - 1)
+partitions = st.lists(st.integers(0, 2**31 - 1), max_size=5)
+
+_Group = OffsetFetchResponse.OffsetFetchResponseGroup
+_Commits = _Group.OffsetFetchResponseTopics
+_Commit = _Commits.OffsetFetchResponsePartitions
+_Offsets = ListOffsetsResponse.ListOffsetsTopicResponse
+_Offset = _Offsets.ListOffsetsPartitionResponse
+
+metadata = st.one_of(st.just(""), st.none(), st.text(max_size=300))
+commit = st.builds(
+    lambda index, offset, epoch, text, error: _Commit(
+        partition_index=index, committed_offset=offset, committed_leader_epoch=epoch, metadata=text, error_code=error
+    ),
+    st.integers(0, 2**31 - 1),
+    int64,
+    int32,
+    metadata,
+    int16,
+)
+commits = st.builds(lambda name, rows: _Commits(name=name, partitions=rows), names, st.lists(commit, max_size=8))
+group = st.builds(
+    lambda name, topics, error: _Group(group_id=name, topics=topics, error_code=error),
+    names,
+    st.lists(commits, max_size=4, unique_by=lambda topic: topic.name),
+    int16,
+)
+commit_responses = st.lists(group, max_size=4, unique_by=lambda one: one.group_id).map(
+    lambda groups: OffsetFetchResponse(throttle_time_ms=0, groups=groups, version=8)
+)
+offset = st.builds(
+    lambda index, error, timestamp, end, epoch: _Offset(
+        partition_index=index, error_code=error, timestamp=timestamp, offset=end, leader_epoch=epoch
+    ),
+    st.integers(0, 2**31 - 1),
+    int16,
+    int64,
+    int64,
+    int32,
+)
+offset_topics = st.builds(lambda name, rows: _Offsets(name=name, partitions=rows), names, st.lists(offset, max_size=8))
+offset_responses = st.lists(offset_topics, max_size=5, unique_by=lambda topic: topic.name).map(
+    lambda topics: ListOffsetsResponse(throttle_time_ms=0, topics=topics, version=7)
+)
+
+
+def plain(groups: dict[str, GroupCommits]) -> object:
+    return {name: one.plain for name, one in groups.items()}
+
+
+def framed(request: RawRequest | OffsetFetchRequest | ListOffsetsRequest) -> bytes:
+    request.with_header(correlation_id=7, client_id="someone")
+    return bytes(request.encode(framed=True, header=True))
+
+
+@given(st.lists(names, min_size=1, max_size=300))
+def test_a_request_for_commits_is_the_library_s_to_the_byte(groups: list[str]) -> None:
+    part = OffsetFetchRequest.OffsetFetchRequestGroup
+    expected = OffsetFetchRequest(
+        groups=[part(group_id=name, topics=None) for name in groups], require_stable=False, version=8
+    )
+
+    assert framed(offset_requests.offset_fetch(groups)) == framed(expected)
+
+
+@given(st.dictionaries(names, partitions, max_size=5), st.sampled_from([-1, -2]), st.booleans())
+def test_a_request_for_offsets_is_the_library_s_to_the_byte(
+    topics: dict[str, list[int]],
+    timestamp: int,
+    committed_only: bool,  # noqa: FBT001 - hypothesis passes by name
+) -> None:
+    part = ListOffsetsRequest.ListOffsetsTopic
+    expected = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=int(committed_only),
+        topics=[
+            part(
+                name=name,
+                partitions=[part.ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index in rows],
+            )
+            for name, rows in topics.items()
+        ],
+        version=7,
+    )
+
+    assert framed(offset_requests.list_offsets(topics, timestamp, committed_only=committed_only)) == framed(expected)
+
+
+@given(commit_responses)
+def test_commits_read_from_bytes_are_those_the_library_reads(response: OffsetFetchResponse) -> None:
+    body = bytes(response.encode())
+    library = OffsetFetchResponse.decode(body, version=8)
+    expected = {
+        one.group_id: (
+            NO_ERROR if one.error_code == GROUP_NOT_FOUND else one.error_code,
+            {
+                topic.name: [(row.partition_index, row.committed_offset, row.error_code) for row in topic.partitions]
+                for topic in one.topics
+            },
+        )
+        for one in library.groups
+    }
+
+    assert plain(commits_in_bytes(body)) == expected
+
+
+@given(offset_responses)
+def test_offsets_read_from_bytes_are_those_the_library_reads(response: ListOffsetsResponse) -> None:
+    body = bytes(response.encode())
+    library = ListOffsetsResponse.decode(body, version=7)
+    expected = {
+        topic.name: [(row.partition_index, row.offset, row.error_code) for row in topic.partitions]
+        for topic in library.topics
+    }
+
+    assert {name: rows.rows for name, rows in offsets_in_bytes(body).items()} == expected
+
+
+@given(commit_responses, st.integers(0, 2**16))
+def test_a_response_that_is_cut_off_is_malformed_or_shorter_never_a_crash(
+    response: OffsetFetchResponse, cut: int
+) -> None:
+    body = bytes(response.encode())
+    whole = plain(commits_in_bytes(body))
+    try:
+        shorter = plain(commits_in_bytes(body[: cut % len(body)]))
+    except MalformedResponse:
+        return
+
+    assert shorter == whole  # only the last tagged fields, which say nothing, may be missing
+
+
+@given(st.binary(max_size=200))
+def test_arbitrary_bytes_are_an_answer_or_malformed(body: bytes) -> None:
+    for decode in (commits_in_bytes, offsets_in_bytes):
+        with contextlib.suppress(MalformedResponse):
+            assert isinstance(decode(body), dict)
+
+
+@pytest.mark.parametrize("count", [2**28, 2**31 - 1])
+def test_a_count_larger_than_the_response_asks_for_no_memory(count: int) -> None:
+    body = struct.pack(">i", 0) + offset_requests._varint(count) + b"\0" * 100
+
+    with pytest.raises(MalformedResponse):
+        commits_in_bytes(body)
+
+
+def test_responses_with_the_same_partitions_have_the_same_shape_whatever_their_numbers_are() -> None:
+    def commits(offset: int, text: str, topic: str = "orders") -> bytes:
+        row = _Commit(partition_index=0, committed_offset=offset, committed_leader_epoch=0, metadata=text, error_code=0)
+        of_group = _Group(group_id="app", topics=[_Commits(name=topic, partitions=[row])], error_code=0)
+        return bytes(OffsetFetchResponse(throttle_time_ms=0, groups=[of_group], version=8).encode())
+
+    def ends(offset: int, index: int = 0) -> bytes:
+        return responses.list_offsets({"orders": [(index, offset, 0)]})
+
+    of_commits, of_ends = commits_in(commits(7, "")).shape, offsets_in(ends(7)).shape
+    assert commits_in(commits(8, "AQ=="), of_commits).shape is of_commits
+    assert commits_in(commits(8, "", "refunds"), of_commits).shape.topics == ("refunds",)
+    assert offsets_in(ends(8), of_ends).shape is of_ends
+    assert offsets_in(ends(8, index=1), of_ends).shape.partition.tolist() == [1]
+
+
+def test_a_group_that_is_not_found_has_committed_nothing() -> None:
+    body = bytes(
+        OffsetFetchResponse(
+            throttle_time_ms=0, groups=[_Group(group_id="g", topics=[], error_code=GROUP_NOT_FOUND)], version=8
+        ).encode()
+    )
+
+    assert plain(commits_in_bytes(body)) == {"g": (NO_ERROR, {})}
+
+
+def test_a_group_id_that_is_no_text_survives() -> None:
+    body = struct.pack(">i", 0) + b"\x02" + b"\x03\xff\xfe" + b"\x01" + struct.pack(">h", 0) + b"\0\0"
+
+    assert list(commits_in_bytes(body)) == ["\udcff\udcfe"]
+
+
+def test_a_partition_with_a_negative_number_makes_a_response_malformed() -> None:
+    rows = [_Offset(partition_index=-1, error_code=0, timestamp=-1, offset=5, leader_epoch=0)]
+    response = ListOffsetsResponse(throttle_time_ms=0, topics=[_Offsets(name="t", partitions=rows)], version=7)
+
+    with pytest.raises(MalformedResponse, match="negative"):
+        offsets_in_bytes(bytes(response.encode()))

@@ -1,0 +1,233 @@
+"""Settings: what is accepted, and that all problems are told at once, each with its place."""
+
+from pathlib import Path
+
+import pytest
+
+from adapter.location import FORMS
+from adapter.settings.models import Protocol
+from tests.support import samples
+from tests.support.samples import settings_problems
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    settings = samples.settings()
+
+    assert (settings.collection.interval, settings.collection.max_age) == (10.0, 60.0)
+    assert settings.clusters[0].security.protocol is Protocol.PLAINTEXT
+    assert samples.settings(rules=[{"group": "a"}]).rules[0].offset_reset == "latest"
+
+
+def test_internal_topics_are_not_watched_and_every_other_name_is() -> None:
+    collection = samples.settings().collection
+
+    assert not collection.topics.watches("__consumer_offsets")
+    assert collection.topics.watches("orders")
+    assert collection.groups.watches("__group")
+
+
+def test_patterns_match_whole_names_and_exclusion_wins() -> None:
+    names = {"include": ["bill", "ship.*"], "exclude": ["ship-old"]}
+    watches = samples.settings(collection={"groups": names}).collection.groups.watches
+
+    assert [name for name in ("bill", "billing", "shipping", "ship-old", "old") if watches(name)] == [
+        "bill",
+        "shipping",
+    ]
+
+
+def test_all_problems_are_told_at_once_each_with_its_place() -> None:
+    found = settings_problems(
+        clusters=[samples.cluster("main"), {"name": "main", "bootstrapServers": ["kafka"]}],
+        collection={"interval": 10, "groups": {"include": ["("]}},
+        rules=[{"group": "a"}, {}, {"group": "b", "offsetReset": "newest", "isolaton": "x"}],
+        metrics=[{"name": "-x", "value": "lagg", "group": ""}],
+        colection={},
+    )
+
+    assert sorted(problem.split(": ", 1)[0] for problem in found) == [
+        "clusters[1].bootstrapServers[0]",
+        "clusters[1].name",
+        "colection",
+        "collection.groups.include[0]",
+        "collection.interval",
+        "metrics[0].group",
+        "metrics[0].name",
+        "metrics[0].value",
+        "rules[1]",
+        "rules[2].isolaton",
+        "rules[2].offsetReset",
+    ]
+
+
+def test_patterns_keep_their_flags_and_numbers_to_themselves() -> None:
+    names = {"include": ["(?i)bill", "(?x)ship  # ped", r"(a)\1", r"(?P<x>b)(?P=x)", r"(?P<x>c)(?P=x)"]}
+    watches = samples.settings(collection={"groups": names}).collection.groups.watches
+
+    assert [name for name in ("BILL", "SHIP", "ship", "aa", "ab", "bb", "cc", "bc") if watches(name)] == [
+        *("BILL", "ship", "aa", "bb", "cc")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [("a{99999999999999999999}", "repetition number is too large"), ("(" * 5000 + ")" * 5000, "recursion")],
+)
+def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: str) -> None:
+    (problem,) = settings_problems(collection={"groups": {"include": [pattern]}})
+
+    assert problem.startswith("collection.groups.include[0]: is no regular expression: ")
+    assert words in problem
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"clusters": []}, "clusters: must not be empty"),
+        ({"clusters": [{"name": "main"}]}, "clusters[0].bootstrapServers: is missing"),
+        ({"collection": {"interval": "0s"}}, "collection.interval: input should be greater than or equal to 1"),
+        ({"collection": {"interval": "1"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
+        ({"collection": {"interval": "9s5"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
+        (
+            {"collection": {"interval": "9" * 400 + "s"}},
+            "collection.interval: must be a duration such as 10s, 1m30s or 30d",
+        ),
+        ({"rules": [{"group": "x" * 40_000}]}, "rules[0].group: string should have at most 8191 characters"),
+        ({"collection": {"maxAge": "10s"}}, "collection: maxAge (10s) must be longer than interval (10s)"),
+        ({"rules": [{}]}, "rules[0]: needs either group (a name) or groups (a regular expression)"),
+        ({"rules": [{"group": "a", "topics": []}]}, "rules[0].topics: must not be empty"),
+        ({"rules": [{"group": "a", "topics": ["x", "x"]}]}, "rules[0].topics: 'x' stands twice"),
+        ({"rules": [{"group": "a", "topics": ["x y"]}]}, "rules[0].topics[0]: 'x y' is no legal topic name"),
+        ({"rules": {"group": "a"}}, "rules: must be a list"),
+        ({"rules": ["a"]}, "rules[0]: must be a mapping"),
+        ({"rules": [{"group": "a", "offset_reset": "latest"}]}, "rules[0].offset_reset: is no known key"),
+        (
+            {"rules": [{"group": "a", "offsetReset": "newest"}]},
+            "rules[0].offsetReset: is 'newest'; input should be 'latest' or 'earliest'",
+        ),
+        ({"metrics": [{"name": "x", "value": "lag"}]}, "metrics[0].group: is missing"),
+        (
+            {"history": {"retention": "30d"}},
+            "history: without a location no history is kept, and nothing else has a meaning here",
+        ),
+        (
+            {"history": {"location": "/history", "flushInterval": "9s"}},
+            "history.flushInterval: input should be greater than or equal to 10",
+        ),
+        (
+            {"history": {"location": "/history", "flushInterval": "61m"}},
+            "history.flushInterval: input should be less than or equal to 3600",
+        ),
+        (
+            {"history": {"location": "/history", "retention": "23h"}},
+            "history.retention: input should be greater than or equal to 86400",
+        ),
+        ({"history": {"location": "/"}}, "history.location: '/' must be a folder of its own, without '..'"),
+        ({"history": {"location": "s3://B"}}, "history.location: 's3://B' names no legal bucket"),
+        (
+            {"history": {"location": "s3://bucket/a//b"}},
+            "history.location: 's3://bucket/a//b': the prefix must be parts of letters, digits, '-', '_', '.' and '='",
+        ),
+        (
+            {"history": {"location": "history"}},
+            f"history.location: 'history' is neither an absolute path nor {FORMS}",
+        ),
+        (
+            {"history": {"location": "hdfs://name/h"}},
+            f"history.location: 'hdfs://name/h' is neither a path nor {FORMS}",
+        ),
+    ],
+)  # fmt: skip
+def test_a_problem_is_one_sentence_with_its_place(parts: dict[str, object], problem: str) -> None:
+    assert settings_problems(**parts) == (problem,)
+
+
+@pytest.mark.parametrize(
+    ("given", "location"),
+    [
+        ("/var/lib/history/", "/var/lib/history"),
+        ("s3://bucket/lag/history/", "s3://bucket/lag/history"),
+        ("s3a://bucket/lag", "s3://bucket/lag"),
+        ("gs://my_bucket.example", "gs://my_bucket.example"),
+        ("abfss://lag@acme.dfs.core.windows.net/history/", "abfss://lag@acme.dfs.core.windows.net/history"),
+    ],
+)
+def test_a_history_is_kept_in_a_folder_or_a_bucket(given: str, location: str) -> None:
+    history = samples.settings(history={"location": given, "flushInterval": "1m", "retention": "7d"}).history
+
+    assert (history.location, history.flush_interval, history.retention) == (location, 60.0, 7 * 86_400.0)
+
+
+def test_a_file_is_no_place_for_a_history(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert settings_problems(history={"location": f"{tmp_path}/file"}) == (
+        f"history.location: '{tmp_path}/file' is no folder",
+    )
+
+
+def test_no_history_is_kept_unless_a_location_is_given() -> None:
+    history = samples.settings(history={}).history
+
+    assert (history.location, history.flush_interval, history.retention) == (None, 300.0, 30 * 86_400.0)
+
+
+def metric(name: str, **more: object) -> dict[str, object]:
+    return {"name": name, "value": "lag", "group": "billing", **more}
+
+
+@pytest.mark.parametrize(
+    ("metrics", "problem"),
+    [
+        (
+            [metric("backlog"), metric("Backlog")],
+            "metrics[1].name: 'backlog' is also the name of metrics[0]",
+        ),
+        (
+            [metric("Kafka_ConsumerGroup_Lag")],
+            "metrics[0].name: 'Kafka_ConsumerGroup_Lag' is a metric that is always served",
+        ),
+        ([metric("records-lag-max")], "metrics[0].name: 'records-lag-max' is a metric that is always served"),
+        ([metric("backlog", cluster="eu")], "metrics[0].cluster: 'eu' is none of the clusters main"),
+        ([metric("status")], "metrics[0].name: 'status' is taken by Kubernetes' own paths below a namespace"),
+    ],
+)
+def test_names_of_metrics_are_unique_in_any_case_and_clusters_exist(
+    metrics: list[dict[str, object]], problem: str
+) -> None:
+    assert settings_problems(metrics=metrics) == (problem,)
+
+
+@pytest.mark.parametrize("name", ["-backlog", "back log", "back/log", "backlog-", "ümlaut", "x" * 300])
+def test_a_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
+    (problem,) = settings_problems(metrics=[metric(name)])
+
+    assert problem.startswith("metrics[0].name: ")
+
+
+@pytest.mark.parametrize("name", ["", "my cluster", "eu/west", "-eu", "x" * 64, "eu\n"])
+def test_a_cluster_that_no_selector_can_name_is_refused(name: str) -> None:
+    (problem,) = settings_problems(clusters=[{**samples.cluster("main"), "name": name}])
+
+    assert problem.startswith(f"clusters[0].name: {name!r} must be what a selector can name")
+
+
+def test_with_several_clusters_a_named_metric_must_say_which() -> None:
+    clusters = [samples.cluster("main"), samples.cluster("eu")]
+
+    assert settings_problems(clusters=clusters, metrics=[metric("backlog")]) == (
+        "metrics[0].cluster: is missing; there are several clusters",
+    )
+    assert samples.settings(clusters=clusters, metrics=[metric("backlog", cluster="eu")]).metrics[0].cluster == "eu"
+
+
+@pytest.mark.parametrize("server", ["kafka", "kafka:0", "kafka:70000", "user@kafka:9092", "kafka:9092/x", "::1:9092"])
+def test_a_server_that_is_not_host_and_port_is_refused(server: str) -> None:
+    found = settings_problems(clusters=[{"name": "main", "bootstrapServers": [server]}])
+
+    assert found == (f"clusters[0].bootstrapServers[0]: {server!r} is not HOST:PORT",)
+
+
+def test_settings_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        samples.settings().rules = ()

@@ -1,0 +1,194 @@
+"""Real brokers that freeze, die and come back while somebody asks all the time: never a wrong number."""
+
+import contextlib
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapter.collector import members
+from adapter.errors import ValueUnavailable
+from adapter.settings.file import parse
+from local.kafka.broker import Broker, Kafka, kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.processes import wait_until
+from tests.support.kubernetes.served import Watcher, served
+from tests.support.real.changes import member, state_of
+from tests.support.real.in_process import in_process, settings_for
+from tests.support.real.placing import group_names, make_offsets_topic, placed_topic
+from tests.support.real.truth import Truth
+
+MAX_AGE = 5.0
+SOON: dict[str, Any] = {"interval": "1s", "maxAge": f"{MAX_AGE:g}s"}
+RECOVERY_SECONDS = 30.0
+
+
+@pytest.fixture(scope="module")
+def cluster(rig_home: Path) -> Iterator[Kafka]:
+    """Of its own, as all its brokers die in turn."""
+    with kafka(rig_home / "faults", brokers=3) as brokers:
+        create_topic(brokers, "first")
+        make_offsets_topic(brokers, "first")
+        yield brokers
+
+
+class Scene:
+    """Three groups: one that the victim has no part in, one whose partition it leads, one that it coordinates."""
+
+    def __init__(self, cluster: Kafka, victim: Broker, name: str) -> None:
+        self.victim = victim
+        self.others = [broker for broker in cluster.brokers if broker is not victim]
+        self.near, self.led = f"{name}-near", f"{name}-led"
+        placed_topic(cluster, self.near, self.others[:1])
+        placed_topic(cluster, self.led, [victim])
+        names = group_names(cluster, name, self.others[0], 1)
+        self.untouched, self.reader = next(names), next(names)
+        self.kept = next(group_names(cluster, f"{name}-kept", victim, 0))
+        topics = {self.untouched: self.near, self.reader: self.led, self.kept: self.near}
+        self.truth = Truth(cluster, MAX_AGE, topics)
+        self.truth.produce(self.near, 100)
+        self.truth.produce(self.led, 50)
+        for group in topics:
+            self.truth.commit(group, 10)
+        self.groups = list(topics)
+        self.settings = settings_for(cluster, collection={**SOON, "groups": {"include": [f"{name}.*"]}})
+
+
+def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster: Kafka) -> None:
+    """It leads one partition alone and coordinates one group; after 6 s the others no longer count it."""
+    scene = Scene(cluster, cluster.brokers[2], "frozen")
+    truth, victim, other = scene.truth, scene.victim, scene.others[0]
+    with served(scene.settings) as running:
+        running.wait_for_lag(90, scene.untouched)
+        running.wait_for_lag(40, scene.reader)
+        running.wait_for_lag(90, scene.kept)
+        with Watcher(running, scene.groups, truth.is_true) as watcher:
+            victim.freeze()
+            try:
+                truth.produce(scene.near, 3, through=other)
+                running.wait_for_lag(93, scene.untouched, seconds=MAX_AGE)
+                running.wait_for_refusal("frozen-led/0", scene.reader, seconds=MAX_AGE + 4)
+                wait_until(lambda: bool(watcher.refusals[scene.reader]), "the watcher's own refusal", MAX_AGE)
+                assert f"broker {victim.node_id} at" in " ".join(watcher.refusals[scene.reader])
+                running.wait_for_lag(93, scene.kept, seconds=RECOVERY_SECONDS)
+                truth.commit(scene.kept, 60, through=other)
+                running.wait_for_lag(43, scene.kept, seconds=RECOVERY_SECONDS)
+                running.wait_for_refusal("the partition has no leader", scene.reader, seconds=RECOVERY_SECONDS)
+            finally:
+                victim.thaw()
+            back: list[int] = []
+            for _ in range(200):
+                answer = running.answer(scene.kept)
+                back += [answer] if isinstance(answer, int) else []
+                time.sleep(0.01)
+            running.wait_for_lag(40, scene.reader, seconds=RECOVERY_SECONDS)
+    victim.wait_until_ready({1, 2, 3})
+    watcher.check()
+    assert set(back) == {43}, "a step backward after the thaw"
+    assert watcher.refusals[scene.untouched] == []
+    assert watcher.slowest < 1.0
+
+
+def test_a_coordinator_that_restarts_brings_no_stale_topic_back(
+    cluster: Kafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Members are described in every cycle: while it stops, while others load the group, and when it is back."""
+    # Cycles are a minute apart by their clock alone: a new coordinator is wrong about the group for several of them.
+    monkeypatch.setattr(members, "EMPTY_SECONDS", 1e6)
+    victim, other = cluster.brokers[0], cluster.brokers[1]
+    read, left = "restarted-read", "restarted-left"
+    for topic in (read, left):
+        placed_topic(cluster, topic, [other])
+        produce(cluster, topic, 10)
+    group = next(group_names(cluster, "restarted", victim, 2))
+    commit(cluster, group, {(read, 0): 4, (left, 0): 1})
+    seen: set[int] = set()
+    with (
+        member(cluster, group, read),
+        in_process(cluster, collection={"groups": {"include": [group]}}) as rig,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        rig.wait_for_lag(6, group)
+        for change in (victim.stop, victim.start):
+            changing = pool.submit(change)
+            while not changing.done():
+                rig.look_round()
+                with contextlib.suppress(ValueUnavailable):
+                    seen.add(rig.lag(group))
+            changing.result()
+            wait_until(lambda: state_of(cluster, group) == "Stable", f"{group} to be Stable", RECOVERY_SECONDS)
+            rig.wait_for_lag(6, group)
+
+    assert seen == {6}
+
+
+def test_a_killed_broker_is_read_again_when_it_is_back(cluster: Kafka) -> None:
+    scene = Scene(cluster, cluster.brokers[1], "killed")
+    truth, victim, other = scene.truth, scene.victim, scene.others[0]
+    with served(scene.settings) as running:
+        running.wait_for_lag(90, scene.untouched)
+        running.wait_for_lag(40, scene.reader)
+        running.wait_for_lag(90, scene.kept)
+        with Watcher(running, scene.groups, truth.is_true) as watcher:
+            victim.kill()
+            truth.produce(scene.near, 3, through=other)
+            running.wait_for_lag(93, scene.untouched, seconds=MAX_AGE)
+            running.wait_for_refusal("killed-led/0", scene.reader, seconds=MAX_AGE + 4)
+            running.wait_for_lag(93, scene.kept, seconds=RECOVERY_SECONDS)
+            victim.start()
+            running.wait_for_lag(40, scene.reader, seconds=RECOVERY_SECONDS)
+            truth.produce(scene.led, 2)
+            running.wait_for_lag(42, scene.reader, seconds=MAX_AGE)
+    watcher.check()
+    assert watcher.refusals[scene.untouched] == []
+
+
+def test_all_brokers_gone_for_long_are_refused_and_read_again_when_they_are_back(
+    cluster: Kafka, one_broker: Kafka
+) -> None:
+    """Three times maxAge; another cluster of the same process is read all along."""
+    scene = Scene(cluster, cluster.brokers[0], "gone")
+    create_topic(one_broker, "gone-elsewhere")
+    produce(one_broker, "gone-elsewhere", 9)
+    commit(one_broker, "gone-far", {("gone-elsewhere", 0): 2})
+    clusters: list[dict[str, Any]] = [
+        {"name": name, "bootstrapServers": each.bootstrap_servers.split(",")}
+        for name, each in (("main", cluster), ("other", one_broker))
+    ]
+    collection: dict[str, Any] = {**SOON, "groups": {"include": ["gone.*"]}}
+    settings = parse({"clusters": clusters, "collection": collection})
+
+    def is_true(group: str, lag: int, asked: float) -> bool:
+        return lag == 7 if group == "gone-far" else scene.truth.is_true(group, lag, asked)
+
+    with served(settings) as running:
+        running.wait_for_lag(7, "gone-far")
+        running.wait_for_lag(40, scene.reader)
+        running.wait_for_lag(90, scene.untouched)
+        with Watcher(running, scene.groups, is_true) as watcher:
+            for broker in cluster.brokers:
+                broker.freeze()
+            try:
+                before, begun = running.cycles("other"), time.monotonic()
+                for group in scene.groups:
+                    running.wait_for_refusal("does not answer", group, seconds=MAX_AGE + 6, cluster="main")
+                while time.monotonic() - begun < 2 * MAX_AGE:
+                    assert running.lag("gone-far", cluster="other") == 7
+                    time.sleep(0.05)
+                assert running.cycles("other") - before >= 8
+            finally:
+                for broker in cluster.brokers:
+                    broker.kill()
+            for group in scene.groups:
+                running.wait_for_refusal("refuses the connection", group, seconds=MAX_AGE + 6, cluster="main")
+            for broker in cluster.brokers:
+                broker.launch()
+            for broker in cluster.brokers:
+                broker.wait_until_ready({1, 2, 3})
+            running.wait_for_lag(40, scene.reader, seconds=RECOVERY_SECONDS)
+            running.wait_for_lag(90, scene.untouched, seconds=RECOVERY_SECONDS)
+            running.wait_for_lag(90, scene.kept, seconds=RECOVERY_SECONDS)
+    watcher.check()

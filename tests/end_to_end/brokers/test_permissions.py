@@ -1,0 +1,127 @@
+"""What an adapter serves whose user may not describe everything: Kafka's own authorizer decides."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+from adapter.errors import ValueUnavailable
+from local.kafka.admin import admin
+from local.kafka.broker import Kafka, joining_broker, kafka
+from local.kafka.security import Login
+from local.kafka.tools import commit, create_topic, produce
+from local.processes import free_port
+from tests.support.real.in_process import InProcess, in_process
+
+ALICE = Login("alice", "wonderland")
+RULES = [
+    {"group": "secret", "topics": ["seen"]},
+    {"group": "half-seen", "topics": ["seen", "unseen"]},
+    {"group": "misspelt", "topics": ["sene"]},
+]
+
+
+@pytest.fixture(scope="module")
+def guarded(rig_home: Path) -> Iterator[Kafka]:
+    """A broker that lets alice describe two of three groups and one of two topics; without a login all is allowed."""
+    properties = {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:ANONYMOUS",
+    }
+    with kafka(rig_home / "guarded-broker", security=ALICE, properties=properties) as cluster:
+        for topic in ("seen", "unseen"):
+            create_topic(cluster, topic)
+            produce(cluster, topic, 10)
+        for group in ("open", "half-seen", "secret"):
+            commit(cluster, group, {("seen", 0): 4, ("unseen", 0): 1})
+        allow(cluster, ResourceType.GROUP, "open", "half-seen", "misspelt")
+        # A topic that may be described, but is not there, is told apart from one that may not.
+        allow(cluster, ResourceType.TOPIC, "seen", "sene")
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def rig(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+    """After some cycles as alice."""
+    password = tmp_path_factory.mktemp("alice") / "password"
+    password.write_text(ALICE.password)
+    with in_process(guarded, clusters=[as_alice(guarded, password)], rules=RULES) as running:
+        for _ in range(5):
+            running.look_round()
+        yield running
+
+
+def allow(cluster: Kafka, kind: ResourceType, *names: str) -> None:
+    with admin(cluster.bootstrap_servers) as client:
+        client.create_acls(
+            [
+                ACL("User:alice", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW, ResourcePattern(kind, name))
+                for name in names
+            ]
+        )
+
+
+def as_alice(cluster: Kafka, password: Path) -> dict[str, Any]:
+    """A cluster of the settings file."""
+    assert cluster.security is not None
+    security = {
+        "protocol": "SASL_SSL",
+        "mechanism": "SCRAM-SHA-512",
+        "username": ALICE.username,
+        "passwordFile": str(password),
+        "caFile": str(cluster.security.ca_file),
+    }
+    return {"name": "main", "bootstrapServers": [cluster.security.bootstrap_servers], "security": security}
+
+
+def refusal(rig: InProcess, group: str) -> str:
+    error = rig.refusal("lag", group=group)
+    assert isinstance(error, ValueUnavailable), error
+    return str(error)
+
+
+def test_what_may_be_described_is_served(rig: InProcess) -> None:
+    assert rig.lag("open", "seen") == 6
+
+
+def test_a_group_that_may_not_be_described_is_refused_with_the_missing_right(rig: InProcess) -> None:
+    """It is asked for because a rule names it: no broker lists it to alice."""
+    assert "the adapter may not describe group secret (ACL Describe on the group is missing)" in refusal(rig, "secret")
+
+
+def test_a_group_with_a_topic_that_may_not_be_described_is_refused_with_the_missing_right(rig: InProcess) -> None:
+    """Its commits for the topic are silently left out: the lag of the others alone would be too low."""
+    assert "the adapter may not describe topic unseen (ACL Describe on the topic is missing)" in refusal(
+        rig, "half-seen"
+    )
+
+
+def test_the_other_topics_of_a_group_are_served_where_one_may_not_be_described(rig: InProcess) -> None:
+    assert rig.lag("half-seen", "seen") == 6
+
+
+def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> None:
+    error = rig.refusal("lag", group="misspelt")
+
+    assert error is not None
+    assert not isinstance(error, ValueUnavailable)
+    assert "sene" in str(error)
+
+
+def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unknown_group(
+    guarded: Kafka, rig_home: Path, tmp_path: Path
+) -> None:
+    """Alice may not describe it, so nobody can say which groups the second broker may know."""
+    password = tmp_path / "password"
+    password.write_text(ALICE.password)
+    with joining_broker(rig_home / "guarded-broker", 2, free_port()):
+        guarded.brokers[0].wait_until_ready({1, 2})
+        with in_process(guarded, clusters=[as_alice(guarded, password)], rules=RULES) as running:
+            running.wait_for_lag(6, "open", "seen")
+            for asked in ({"group": "nobody"}, {"topic": "seen"}):
+                refused = running.refusal("lag", **asked)
+                assert isinstance(refused, ValueUnavailable)
+                assert "broker 2 at 127.0.0.1" in str(refused)
+            assert running.lag("half-seen", "seen") == 6

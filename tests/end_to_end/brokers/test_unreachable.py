@@ -1,0 +1,168 @@
+"""A broker that other brokers reach and the adapter does not: it matters to the groups that it alone can know."""
+
+import contextlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from kafka.errors import KafkaError
+
+from adapter.cluster.coordinators import OFFSETS_TOPIC
+from adapter.errors import ValueUnavailable
+from adapter.kafka.answers import Answer
+from local.forwarder import Forwarder, forwarder
+from local.kafka.admin import admin
+from local.kafka.broker import Broker, Kafka, joining_broker, kafka
+from local.kafka.tools import commit, produce
+from local.processes import wait_until
+from tests.support.real.in_process import in_process
+from tests.support.real.placing import (
+    OFFSETS_PARTITIONS,
+    WAIT_SECONDS,
+    group_names,
+    leader,
+    make_offsets_topic,
+    move,
+    offsets_partition,
+    placed_topic,
+)
+
+TOPIC, JOINING, MOVED = "unreached-orders", 3, 1
+"""Topic, node, and the partition of the offsets topic that the node leads in some tests."""
+NAMES = [
+    "billing",
+    "Billing Service/eu",
+    "gruppe-\u00e4",
+    "\u65e5\u672c\u8a9e",
+    "\U0001f600",
+    "polygenelubricants",
+    "x" * 249,
+]
+
+
+class Joined(NamedTuple):
+    """Two brokers, with a topic and a group at the first; and a third that joins behind the door."""
+
+    cluster: Kafka
+    home: Path
+    group: str
+    nobody: str
+    """A group of the same partition that does not exist."""
+
+
+@pytest.fixture(scope="module")
+def joined(rig_home: Path) -> Iterator[Joined]:
+    home = rig_home / "joined-brokers"
+    with kafka(home, brokers=2) as cluster:
+        first, _ = cluster.brokers
+        placed_topic(cluster, TOPIC, [first])
+        make_offsets_topic(cluster, TOPIC)
+        produce(cluster, TOPIC, 100)
+        names = group_names(cluster, "unreached", first, 0)
+        group, nobody = next(names), next(names)
+        commit(cluster, group, {(TOPIC, 0): 60})
+        yield Joined(cluster, home, group, nobody)
+
+
+@pytest.fixture
+def door() -> Iterator[Forwarder]:
+    """Where the third broker says it is; shut."""
+    with forwarder(0) as found:
+        yield found
+
+
+def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joined: Joined, door: Forwarder) -> None:
+    with in_process(joined.cluster, call_seconds=1.0) as rig:
+        rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "both groups")
+        assert rig.lag(joined.group) == 40
+        with third_broker(joined, door), door.held():
+            failed = set()
+            for _ in range(6):
+                outcome = rig.look_round()
+                failed |= {failure.text for failure in outcome.failures}
+
+                assert rig.lag(joined.group) == 40
+                assert rig.value("records_lag_max", topic=TOPIC) == 100
+                assert rig.is_unknown(group=joined.nobody)
+            assert failed == {f"broker {JOINING} at 127.0.0.1:{door.port} does not answer"}
+
+
+def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordinates(
+    joined: Joined, door: Forwarder
+) -> None:
+    first, _ = joined.cluster.brokers
+    with third_broker(joined, door) as third, moved_to(joined.cluster, third, first):
+        names = (f"at-the-third-{number}" for number in range(100))
+        theirs, nobody = [name for name in names if offsets_partition(name) == MOVED][:2]
+        commit(joined.cluster, theirs, {(TOPIC, 0): 10})
+        with in_process(joined.cluster, call_seconds=1.0) as rig:
+            with door.held():
+                rig.wait_for_lag(40, joined.group)
+                for _ in range(3):
+                    assert rig.lag(joined.group) == 40
+                    assert rig.is_unknown(group=joined.nobody)
+                    for asked in ({"group": theirs}, {"group": nobody}, {"topic": TOPIC}):
+                        refused = rig.refusal("lag", **asked)
+                        assert isinstance(refused, ValueUnavailable)
+                        assert f"broker {JOINING} at 127.0.0.1:{door.port} has not listed its groups yet" in str(
+                            refused
+                        )
+                    assert {item.labels["group"] for item in rig.read("lag").values} >= {joined.group}
+                    rig.look_round()
+            rig.wait_for_lag(90, theirs)
+
+            rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "the sum over all groups")
+            assert rig.is_unknown(group=nobody)
+
+
+def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door: Forwarder) -> None:
+    """Its own answer to FindCoordinator, against the hash and the leaders in Metadata."""
+    first, _ = joined.cluster.brokers
+    names = [*NAMES, *(f"group-{number}" for number in range(300))]
+    with (
+        third_broker(joined, door) as third,
+        moved_to(joined.cluster, third, first),
+        admin(joined.cluster.bootstrap_servers) as client,
+        in_process(joined.cluster) as rig,
+    ):
+        leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
+        rig.run_once()
+        told = rig.brokers.coordinators(first.node_id, names)
+
+    assert isinstance(told, Answer)
+    assert set(leaders) == {1, 2, JOINING}
+    assert told.content == {name: leaders[offsets_partition(name)] for name in names}
+
+
+@contextlib.contextmanager
+def third_broker(joined: Joined, door: Forwarder) -> Iterator[Broker]:
+    """Known to the other two, and behind the open door."""
+    with joining_broker(joined.home, JOINING, door.port) as broker:
+        door.lead_to(broker.port)
+        door.release()
+        for one in joined.cluster.brokers:
+            wait_until(partial(knows_at, one, JOINING, door.port), f"{one.node_id} to know broker 3", WAIT_SECONDS)
+        yield broker
+
+
+def knows_at(broker: Broker, node: int, port: int) -> bool:
+    """Whether the broker has heard of the node at this port; it may have been elsewhere before."""
+    try:
+        with admin(f"127.0.0.1:{broker.port}") as client:
+            known = client.describe_cluster()["brokers"]
+    except KafkaError:
+        return False  # it was sent on to where the node was before
+    return any((one["broker_id"], one["port"], one["is_fenced"]) == (node, port, False) for one in known)
+
+
+@contextlib.contextmanager
+def moved_to(cluster: Kafka, broker: Broker, back: Broker) -> Iterator[None]:
+    """The broker leads a partition of the offsets topic meanwhile."""
+    with admin(cluster.bootstrap_servers) as client:
+        move(client, OFFSETS_TOPIC, MOVED, [broker.node_id, back.node_id])
+        try:
+            yield
+        finally:
+            move(client, OFFSETS_TOPIC, MOVED, [back.node_id])

@@ -1,0 +1,127 @@
+"""The demo as a person runs it: its own Kafka, its own control plane, shortened to fewer messages."""
+
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.processes import RigError, wait_until
+
+WAITING = "Ctrl-C ends it."
+CHILD_MARK = "kafka-lag-adapter-demo-"
+
+
+class Demo:
+    """A running demo with its output in a file; standard input stays open until `hang_up`."""
+
+    def __init__(self, output: Path, *arguments: str) -> None:
+        self.output = output
+        with output.open("w") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "local.demo.__main__", *arguments],
+                stdin=subprocess.PIPE,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def told(self) -> str:
+        return self.output.read_text()
+
+    def wait_for(self, text: str, seconds: float) -> None:
+        def is_there() -> bool:
+            if self.process.poll() is not None and text not in self.told:
+                raise RigError(f"the demo ended with status {self.process.returncode}:\n{self.told}")
+            return text in self.told
+
+        wait_until(is_there, f"the demo to say {text!r}", seconds)
+
+    def hang_up(self) -> int:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        return self.process.wait(60)
+
+    def left_running(self) -> list[str]:
+        """Command lines of processes whose files are below this demo's folder."""
+        found = re.search(rf"\S*/{CHILD_MARK}\S+", self.told)
+        assert found, self.told
+        lines = subprocess.run(["ps", "-Aww", "-o", "args="], capture_output=True, text=True, check=True).stdout
+        return [line for line in lines.splitlines() if found[0] in line]
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return tmp_path / "output"
+
+
+@pytest.fixture
+def demos(output: Path) -> Iterator[list[Demo]]:
+    """Whatever a test put in is ended."""
+    started: list[Demo] = []
+    yield started
+    for demo in started:
+        demo.process.kill()
+        demo.process.wait()
+        assert demo.process.stdin is not None
+        demo.process.stdin.close()
+    assert output.exists()
+
+
+def test_the_replicas_go_from_0_to_3_to_0_and_wake_again(output: Path, demos: list[Demo]) -> None:
+    demo = Demo(output, "--messages", "4000")
+    demos.append(demo)
+    demo.wait_for(WAITING, 240)
+
+    assert replicas(demo.told)[0] == 1
+    assert one_after_another(replicas(demo.told), [1, 0, 3, 0, 1]), demo.told
+    for command in printed_commands(demo.told):
+        if shutil.which(shlex.split(command)[0]):
+            answer = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - as printed
+            assert answer.returncode == 0, (command, answer.stderr)
+            assert "kafka" in answer.stdout or "billing" in answer.stdout, (command, answer.stdout)
+    assert demo.hang_up() == 0, demo.told
+    assert demo.left_running() == []
+
+
+@pytest.mark.parametrize(
+    ("number", "status"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)],
+)
+def test_whatever_ends_the_demo_nothing_of_it_is_left(
+    number: signal.Signals, status: int, output: Path, demos: list[Demo]
+) -> None:
+    demo = Demo(output)
+    demos.append(demo)
+    demo.wait_for("Starting Kubernetes", 120)
+    assert demo.left_running() != []  # the broker
+
+    os.kill(demo.process.pid, number)
+
+    assert demo.process.wait(60) == status, demo.told
+    wait_until(lambda: demo.left_running() == [], "all of them to be gone", 10)
+    assert "Traceback" not in demo.told
+
+
+def replicas(told: str) -> list[int]:
+    """The column of that name, row by row."""
+    return [int(found) for found in re.findall(r"\(avg\) +0 +3 +(\d+) +\S+$", told, re.MULTILINE)]
+
+
+def one_after_another(values: list[int], wanted: list[int]) -> bool:
+    """Whether the wanted ones come in this order, whatever is between them."""
+    rest = iter(values)
+    return all(value in rest for value in wanted)
+
+
+def printed_commands(told: str) -> list[str]:
+    commands = re.findall(r"^  ((?:kubectl|curl) .*)$", told, re.MULTILINE)
+    assert {command.split()[0] for command in commands} == {"kubectl", "curl"}
+    return commands

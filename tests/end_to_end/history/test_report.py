@@ -1,0 +1,65 @@
+"""A real broker -> the adapter's history -> compact -> report, with the numbers that the test itself produced."""
+
+import csv
+import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from local import adapter
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.processes import wait_until
+from spark.pipeline.compact import compact
+from spark.report.build import report, requested
+from spark.storage.local import LocalFiles
+from tests.end_to_end.history.test_history import counted
+from tests.support.kubernetes.fake_cluster import kubeconfig_text
+
+TOPIC, GROUP = "reported-orders", "reporter"
+INTERVAL_SECONDS = 1
+
+
+def sampled_once_more(running: adapter.Adapter, cycles: int = 2) -> None:
+    seen = counted(running, "buffered_rows")
+    wait_until(lambda: counted(running, "buffered_rows") >= seen + 2 * cycles, "samples", 30)
+
+
+def test_the_report_has_the_numbers_that_were_produced(
+    one_broker: Kafka, spark_session: SparkSession, tmp_path: Path
+) -> None:
+    create_topic(one_broker, TOPIC, 2)
+    commit(one_broker, GROUP, {(TOPIC, 0): 0, (TOPIC, 1): 0})
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(kubeconfig_text(port=1))
+    root, output = tmp_path / "history", tmp_path / "report"
+    settings = {
+        "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
+        "collection": {"interval": f"{INTERVAL_SECONDS}s", "maxAge": "10s", "groups": {"include": [GROUP]}},
+        "history": {"location": str(root), "flushInterval": "1h"},
+    }
+    started = time.monotonic()
+    with adapter.process(tmp_path / "adapter", settings, kubeconfig) as running:
+        sampled_once_more(running)
+        since = time.monotonic()
+        produce(one_broker, TOPIC, 30, 0)
+        produce(one_broker, TOPIC, 20, 1)
+        sampled_once_more(running)
+        commit(one_broker, GROUP, {(TOPIC, 0): 30, (TOPIC, 1): 5})
+        sampled_once_more(running, cycles=6)
+        shortest = time.monotonic() - since - 2 * INTERVAL_SECONDS
+    longest = time.monotonic() - started
+    later = datetime.now(UTC) + timedelta(hours=2)
+    files = LocalFiles(root)
+    compact(files, lambda: spark_session, later, later, lambda _: None)
+    request = requested(str(root), str(output), (None, None), "Europe/Berlin", None, later)
+    report(request, files, lambda: spark_session, lambda _: None, lambda: None)
+    (row,) = csv.DictReader((output / "groups.csv").read_text().splitlines())
+
+    assert (row["group"], row["topic"], row["produced"], row["consumed"]) == (GROUP, TOPIC, "50", "35")
+    assert (row["lag_max"], row["lag_last"]) == ("50", "15")
+    for messages, rate in ((50, row["production_rate"]), (35, row["consumption_rate"])):
+        assert shortest <= messages / float(rate) <= longest
+    assert row["skew"] == "0.6"
+    assert row["partitions"] == "2"

@@ -1,0 +1,183 @@
+"""Groups of every kind on a real broker: who is in them, what they read, and how far behind they are."""
+
+from contextlib import closing
+from pathlib import Path
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+
+from adapter.cluster.groups import Description, Kind, Listing, Phase, Standing
+from adapter.errors import NothingChosen
+from adapter.kafka.answers import Answer
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, described, produce
+from local.processes import wait_until
+from tests.support.real.changes import WAIT_SECONDS, member
+from tests.support.real.group_members import (
+    CONSUMER,
+    KIP_848,
+    SHARE_CONSUMER,
+    console,
+    join_as_connect_worker,
+    lines,
+    set_group_property,
+    share_lags,
+    streams_member,
+)
+from tests.support.real.in_process import InProcess, in_process
+
+SHARE_OFFSETS = 90
+"""The key of DescribeShareGroupOffsets."""
+
+
+def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) -> None:
+    create_topic(one_broker, "kinds-classic")
+    with member(one_broker, "classic", "kinds-classic"), in_process(one_broker) as rig:
+        rig.run_once()
+
+        assert standing(rig, "classic") == Standing(Kind.CLASSIC, Phase.STABLE)
+        assert description(rig, "classic", Kind.CLASSIC) == Description(1, True, frozenset({"kinds-classic"}))
+
+
+def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Kafka, tmp_path: Path) -> None:
+    read, left, group = "kip848-read", "kip848-left", "kip848"
+    for topic in (read, left):
+        create_topic(one_broker, topic)
+        produce(one_broker, topic, 10)
+    commit(one_broker, group, {(read, 0): 4, (left, 0): 1})
+    with in_process(one_broker) as rig:
+        rig.run_once()
+        assert rig.lag(group) == 15, "an Empty group may come back to both"
+
+        with console(CONSUMER, one_broker, group, read, tmp_path / "member.log", *KIP_848) as process:
+            wait_until(lambda: lines(process) == 6, "the rest to be consumed", WAIT_SECONDS, alive=[process])
+            produce(one_broker, read, 5)
+            rig.wait_for(lambda: rig.lag(group) <= 5, "the topic that nobody reads to be left out")
+
+            assert standing(rig, group) == Standing(Kind.CONSUMER, Phase.STABLE)
+            assert description(rig, group, Kind.CONSUMER) == Description(1, True, frozenset({read}))
+            assert isinstance(rig.refusal("lag", group=group, topic=left), NothingChosen)
+            assert members(rig, group) == 1
+
+
+def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one_broker: Kafka) -> None:
+    """The member is one at protocol level: it joins as Kafka Streams does, and reads nothing."""
+    source, internal, left, application = "streams-in", "streams-app-by-key-repartition", "streams-left", "streams-app"
+    create_topic(one_broker, source, partitions=2)
+    for topic in (left, internal):
+        create_topic(one_broker, topic)
+    for topic in (source, left, internal):
+        produce(one_broker, topic, 10)
+    commit(one_broker, application, {(source, 0): 2, (source, 1): 1, (internal, 0): 3, (left, 0): 0})
+    with streams_member(one_broker, application, [source], internal), in_process(one_broker) as rig:
+        rig.run_once()
+
+        assert standing(rig, application) == Standing(Kind.STREAMS, Phase.STABLE)
+        assert description(rig, application, Kind.STREAMS) == Description(1, True, frozenset({source, internal}))
+        assert members(rig, application) == 1
+        assert rig.lag(application, source) == 7
+        assert rig.lag(application) == 7 + 7
+        assert isinstance(rig.refusal("lag", group=application, topic=left), NothingChosen)
+
+
+def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path: Path) -> None:
+    topic, group = "shared", "sharers"
+    create_topic(one_broker, topic, partitions=2)
+    produce(one_broker, topic, 12)
+    set_group_property(one_broker, group, "share.auto.offset.reset", "earliest")
+    with in_process(one_broker) as rig:
+        with console(SHARE_CONSUMER, one_broker, group, topic, tmp_path / "member.log") as process:
+            wait_until(lambda: lines(process) == 12, "all to be consumed", WAIT_SECONDS, alive=[process])
+            rig.wait_for_lag(0, group)
+
+            assert standing(rig, group) == Standing(Kind.SHARE, Phase.STABLE)
+            assert description(rig, group, Kind.SHARE) == Description(1, True, frozenset({topic}))
+            rig.look_round()
+            assert members(rig, group) == 1
+            process.stop()
+        produce(one_broker, topic, 7, partition=0)
+        produce(one_broker, topic, 2, partition=1)
+        rig.wait_for_lag(9, group)
+        rig.wait_for(lambda: members(rig, group) == 0, "the member to be gone")
+
+        assert share_lags(one_broker, group) == {(topic, 0): 7, (topic, 1): 2}
+        assert rig.lag(group, topic, partition="0") == 7
+        assert rig.value("records_lag_max", group=group) == 7
+
+    with in_process(one_broker) as rig:
+        as_an_older_broker(rig, SHARE_OFFSETS, 0)
+        rig.run_once()
+        assert 9 <= rig.lag(group) <= 12 + 9, "without the broker's count, what lies behind the start is all there is"
+
+    with in_process(one_broker) as rig:
+        as_an_older_broker(rig, SHARE_OFFSETS, None)
+        rig.run_once()
+        assert f"broker 1 is too old to tell how far share group {group} is" in str(rig.refusal("lag", group=group))
+
+
+def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker: Kafka) -> None:
+    """It never joins: its group is Empty all the time, and its commits advance."""
+    topic = group = "assigned"
+    create_topic(one_broker, topic)
+    produce(one_broker, topic, 10)
+    partition = TopicPartition(topic, 0)
+    consumer = KafkaConsumer(
+        bootstrap_servers=one_broker.bootstrap_servers.split(","), group_id=group, enable_auto_commit=False
+    )
+    with closing(consumer), in_process(one_broker) as rig:
+        consumer.assign([partition])
+        for position in (4, 9):
+            consumer.commit({partition: OffsetAndMetadata(position, "", -1)})
+            rig.look_round()
+            assert rig.lag(group) == 10 - position
+
+        assert standing(rig, group) == Standing(Kind.CLASSIC, Phase.EMPTY)
+    assert described(one_broker, group)[topic, 0].lag == 1
+
+
+def test_workers_of_kafka_connect_are_not_taken_for_a_group(one_broker: Kafka) -> None:
+    """The worker is one at protocol level; the sink's consumers beside it are a group like any other."""
+    create_topic(one_broker, "connect-in")
+    produce(one_broker, "connect-in", 3)
+    commit(one_broker, "connect-sink", {("connect-in", 0): 1})
+    join_as_connect_worker(one_broker, "connect-workers")
+    with in_process(one_broker) as rig:
+        rig.run_once()
+
+        assert rig.is_unknown(group="connect-workers")
+        assert "connect-workers" not in listing(rig).groups
+        assert rig.lag("connect-sink") == 2
+
+
+def as_an_older_broker(rig: InProcess, api_key: int, newest: int | None) -> None:
+    """The connection believes that the broker knows the request up to that version, or not at all."""
+    rig.brokers.connect()
+    listing(rig)
+    connections = rig.brokers._manager._conns.values()
+    for connection in connections:
+        known = connection.broker_version_data.api_versions
+        del known[api_key]
+        if newest is not None:
+            known[api_key] = (0, newest)
+
+
+def listing(rig: InProcess) -> Listing:
+    """What the one broker lists; the rig has connected before."""
+    answer = rig.brokers.groups([1])[1]
+    assert isinstance(answer, Answer)
+    return answer.content
+
+
+def standing(rig: InProcess, group: str) -> Standing | None:
+    return listing(rig).standings.get(group)
+
+
+def members(rig: InProcess, group: str) -> int | None:
+    """What the cycle hands to the history."""
+    return rig.cycle._members.counts.get(group)
+
+
+def description(rig: InProcess, group: str, kind: Kind) -> Description | None:
+    answer = rig.brokers.described({1: [group]}, kind)[1]
+    assert isinstance(answer, Answer)
+    return answer.content[group]

@@ -1,0 +1,84 @@
+"""The shipped manifests: they hold together, and agree with what the commands take."""
+
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_group
+
+from apiservice.__main__ import app
+from apiservice.tls.issuing import serving_manifests
+from local.manifests.check import MANIFESTS, load, problems, read
+from spark.cli import app as reports
+
+ROOT = MANIFESTS.parent
+DEPLOYMENT = "deployment.yaml"
+API_SERVICE = "api-service-external.yaml"
+JOB, BUCKET_JOB = "report/cron-job-report.yaml", "report-bucket/cron-job-report.yaml"
+COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
+
+
+def test_the_shipped_manifests_have_no_problem() -> None:
+    assert problems() == []
+
+
+def test_the_certificates_command_prints_the_api_service_of_the_file() -> None:
+    service = read(MANIFESTS / "service.yaml")["metadata"]
+    now = datetime.now(UTC)
+
+    text = serving_manifests(service["namespace"], service["name"], days=1, now=now)
+
+    printed = {found["kind"]: found for found in yaml.safe_load_all(text)}
+    assert printed["APIService"]["spec"].pop("caBundle")
+    assert printed["APIService"] == read(MANIFESTS / API_SERVICE)
+    assert printed["Secret"]["metadata"]["namespace"] == service["namespace"]
+
+
+def test_the_command_line_takes_the_arguments_of_the_deployment() -> None:
+    command, *flags = read(MANIFESTS / DEPLOYMENT)["spec"]["template"]["spec"]["containers"][0]["args"]
+
+    params = get_group(app).commands[command].make_context(command, flags).params  # raises on a flag it does not know
+
+    assert params["config"] == Path("/etc/kafka-lag-adapter/settings.yaml")
+    assert (params["secure_port"], params["metrics_port"]) == (6443, 8080)
+    assert (params["tls_cert_file"].name, params["tls_private_key_file"].name) == ("tls.crt", "tls.key")
+
+
+def test_objects_are_loaded_in_the_order_of_the_list() -> None:
+    kinds = [found["kind"] for found in load()]
+
+    assert kinds[0] == "Namespace"
+    assert kinds.index("ServiceAccount") < kinds.index("Deployment")
+    assert "APIService" not in kinds
+    assert len(kinds) == len(read(MANIFESTS / "kustomization.yaml")["resources"])
+
+
+def test_the_check_says_one_line_and_ends_with_0() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "local.manifests.check"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert (run.returncode, run.stderr) == (0, "")
+    assert re.fullmatch(r"\d+ manifests agree .*\n", run.stdout)
+
+
+@pytest.mark.parametrize("file", [JOB, BUCKET_JOB])
+def test_the_command_line_takes_the_arguments_of_the_report(file: str) -> None:
+    pod = read(MANIFESTS / file)["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    for container in (*pod["initContainers"], *pod["containers"]):
+        command, *flags = container["args"]
+        get_group(reports).commands[command].make_context(command, flags)  # raises on a flag it does not know
+
+
+@pytest.mark.parametrize("file", [COMPACT, REPORT])
+def test_an_application_is_for_the_spark_that_is_pinned_and_takes_its_arguments(file: str) -> None:
+    template = read(MANIFESTS / file)["spec"]["template"]
+    command, *flags = template["arguments"]
+    get_group(reports).commands[command].make_context(command, flags)  # raises on a flag it does not know
+
+    assert f"pyspark=={template['sparkVersion']} " in (ROOT / "requirements" / "spark.txt").read_text()
+    assert template["driver"]["env"] == template["executor"]["env"], "each process finds its own way into the bucket"

@@ -1,0 +1,297 @@
+import dataclasses
+import math
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from spark.advice.assessment import drain_seconds
+from spark.advice.finding import Finding, Severity
+from spark.advice.hpa import advice_for, loop_delay, rounded
+from spark.advice.presets import presets_for
+from spark.figures.model import Above, Capacity, Group, Pace, Periods, Times, Topic
+from spark.figures.periods import between
+from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
+
+
+def finding(of: Group, code: str) -> Finding | None:
+    return next((it for it in advice_for(of).findings if it.code == code), None)
+
+
+def changed(of: Periods, **columns: float) -> Periods:
+    return dataclasses.replace(of, **{name: np.full(len(of), value) for name, value in columns.items()})
+
+
+def read(of: Periods, **given: object) -> Group:
+    return dataclasses.replace(group("billing", topic(of=of)), **given)  # type: ignore[arg-type]  # test's own words
+
+
+def silent(number: int) -> Times:
+    """So many hours of which nothing is there."""
+    return np.datetime64("2026-06-02", "us") + np.arange(number) * np.timedelta64(1, "h")
+
+
+def test_the_target_is_what_a_member_does_in_e_times_the_loops_delay() -> None:
+    target = advice_for(group(capacity=saturated(60, per_member=50))).hpa.target
+
+    assert target.value == rounded(50 * math.e * loop_delay(10))
+    assert "60 windows" in target.reason
+
+
+def test_the_target_of_a_group_that_did_nothing_says_that_it_is_a_guess() -> None:
+    assert "guess" in advice_for(read(hours(production=lambda _: 0))).hpa.target.reason
+
+
+@pytest.mark.parametrize(
+    ("value", "to"), [(0, 1), (0.2, 1), (9.1, 10), (10.5, 11), (99.9, 100), (120.1, 130), (8836, 8900)]
+)
+def test_targets_are_rounded_up_to_two_digits(value: float, to: int) -> None:
+    assert rounded(value) == to
+
+
+def test_an_idle_group_may_go_to_zero() -> None:
+    hpa = advice_for(read(hours(production=lambda hour: 0 if hour % 4 == 0 else 10))).hpa
+
+    assert hpa.min_replicas.value == 0
+    assert "HPAScaleToZero" in hpa.min_replicas.reason
+
+
+def test_the_least_replicas_carry_the_off_peak_load() -> None:
+    busy = hours(number=240, production=lambda hour: 100 if hour % 2 else 900, partitions=40)
+    hpa = advice_for(read(busy, capacity=saturated(60, 50))).hpa
+
+    assert hpa.min_replicas.value == 3  # 100/s at 80 % of 50/s each: 16 partitions each, so three members
+
+
+def test_without_a_capacity_no_more_than_one_replica_is_asked_for() -> None:
+    assert advice_for(read(hours(production=lambda _: 900))).hpa.min_replicas.value == 1
+
+
+def test_the_most_replicas_are_the_partitions_unless_a_week_shows_that_fewer_do() -> None:
+    a_day = hours(number=24, production=lambda _: 100, partitions=40)
+    a_week = hours(number=168, production=lambda _: 100, partitions=40)
+    of_a_day, of_a_week = (advice_for(read(it, capacity=saturated(60, 50))).hpa.max_replicas for it in (a_day, a_week))
+
+    assert of_a_day.value == 40
+    assert of_a_week.value == 4  # 1.5 times 100/s at 50/s each: 13 partitions each
+    assert advice_for(read(a_week)).hpa.max_replicas.value == 40
+
+
+def test_a_steep_rise_is_followed_at_once() -> None:
+    steep = hours(production=lambda hour: 1000 if hour >= 24 else 10, partitions=40)
+    up = advice_for(read(steep, capacity=saturated(60, 50))).hpa.up
+
+    assert up.pods.value == 20
+    assert up.window_seconds.value == 0
+
+
+def test_dips_that_come_back_make_the_group_wait_before_it_shrinks() -> None:
+    dipping = hours(production=lambda hour: 10 if hour % 6 == 3 else 100)
+
+    assert advice_for(read(dipping)).hpa.down.window_seconds.value == 900
+    assert advice_for(read(hours())).hpa.down.window_seconds.value == 300
+
+
+def test_every_number_has_a_reason() -> None:
+    hpa = advice_for(group(capacity=saturated())).hpa
+    numbers = [hpa.target, hpa.min_replicas, hpa.max_replicas]
+    for behavior in (hpa.up, hpa.down):
+        numbers += [behavior.window_seconds, behavior.pods, behavior.percent]
+
+    assert all(number.reason.endswith(".") for number in numbers if number.value or number is hpa.up.window_seconds)
+
+
+@pytest.mark.parametrize("capacity", [None, saturated(60)])
+def test_production_that_is_not_known_is_not_taken_for_none(capacity: Capacity | None) -> None:
+    of = read(
+        changed(hours(number=400), produced=math.nan, consumed=math.nan, covered_seconds=600.0), capacity=capacity
+    )
+    advice = advice_for(of)
+
+    assert (advice.hpa.min_replicas.value, advice.hpa.max_replicas.value) == (1, of.partitions)
+    assert "nothing_produced" not in {each.code for each in advice.findings}
+    assert drain_seconds(of.topics[0], advice.load) is None
+    assert [preset.hpa.min_replicas.value for preset in presets_for(of, advice, ZoneInfo("UTC"))] == [1, 1, 1, 4, 1]
+
+
+def test_a_few_hours_on_both_sides_of_a_gap_are_no_week() -> None:
+    of = hours(number=4, production=lambda _: 7 * 86400 / 3600, covered_seconds=7 * 86400.0)
+
+    assert advice_for(read(of, capacity=saturated(60, per_member=50))).hpa.max_replicas.value == 4
+
+
+def test_a_healthy_group_has_no_findings() -> None:
+    assert advice_for(group(capacity=saturated(60))).findings == ()
+
+
+def test_samples_that_are_gone_leave_the_lag_of_hours_known_and_percentiles_unknown() -> None:
+    whole = topic(of=hours(48, lag=lambda hour: 10.0 * hour), seconds_above=7200)
+    gone = dataclasses.replace(whole, lag=None)
+    late = dataclasses.replace(whole.lag, since=MONDAY + timedelta(hours=30)) if whole.lag else None
+    partly = dataclasses.replace(whole, lag=late)
+    said = {it.code: it.words for of in (gone, partly) for it in advice_for(group("a", of)).findings}
+
+    assert "no_lag" not in said
+    assert (gone.largest_lag, partly.largest_lag) == (940, 940)
+    assert "cover none of the hours with a known lag" in read_code(gone)
+    assert "cover only 18 of the 48 hours with a known lag" in read_code(partly)
+    assert finding(group("a", whole), "samples_gone") is None
+
+
+def read_code(of: Topic) -> str:
+    found = finding(group("a", of), "samples_gone")
+    assert found is not None
+    return found.words
+
+
+def first_day() -> Periods:
+    """A history's: its first sample covers no time."""
+    of = hours(number=24)
+    of.covered_seconds[0] = 3590
+    return of
+
+
+STUCK = changed(hours(lag=lambda _: 500), consumed=0.0)
+ABOVE = Above(600, False, 9000, 48 * 3600, 3, 4000, None)
+
+
+@pytest.mark.parametrize(
+    ("code", "of", "severity"),
+    [
+        ("stuck", read(STUCK), Severity.URGENT),
+        ("lag_without_members", read(changed(STUCK, members_max=0.0)), Severity.URGENT),
+        ("no_lag", read(changed(hours(), lag_p50=math.nan, samples=0.0)), Severity.URGENT),
+        ("falling_behind", read(changed(hours(lag=lambda hour: 900.0 * hour), consumed=18_000.0)), Severity.URGENT),
+        ("above_threshold", group("billing", dataclasses.replace(topic(), above=ABOVE)), Severity.WATCH),
+        ("hot_partition", read(hours(skew=0.9)), Severity.WATCH),
+        ("hot_partition", read(hours(skew=0.9), capacity=saturated(60, per_member=5)), Severity.URGENT),
+        ("idle_members", read(hours(members_max=5)), Severity.WATCH),
+        ("rewinds", read(hours(rewinds=1)), Severity.WATCH),
+        ("skips", read(hours(skips=1)), Severity.WATCH),
+        ("recreations", read(hours(recreations=1)), Severity.WATCH),
+        ("resets", read(hours(resets=1)), Severity.NOTE),
+        ("never_saturated", read(hours()), Severity.NOTE),
+        ("barely_saturated", read(hours(), capacity=saturated(3)), Severity.NOTE),
+        ("rare_commits", read(hours(lag=lambda _: 50), pace=Pace(lagging=300, moving=100)), Severity.NOTE),
+        ("little_data", read(hours(number=12)), Severity.NOTE),
+        ("little_data", read(hours(number=24, covered_seconds=3590)), Severity.NOTE),
+        ("incomplete", read(hours(samples=300)), Severity.NOTE),
+        ("incomplete", read(hours(samples=100)), Severity.WATCH),
+        ("incomplete", read(hours(), silent=silent(10)), Severity.NOTE),
+        ("incomplete", read(hours(), silent=silent(60)), Severity.WATCH),
+        ("nothing_produced", read(hours(production=lambda _: 0)), Severity.NOTE),
+    ],
+)
+def test_what_the_data_shows_is_said(code: str, of: Group, severity: Severity) -> None:
+    found = finding(of, code)
+
+    assert found is not None
+    assert found.severity is severity
+    assert found.words.endswith(".")
+    assert bool(found.to_do) is (severity > Severity.NOTE or code == "incomplete")
+
+
+@pytest.mark.parametrize(
+    ("code", "of"),
+    [
+        ("stuck", read(changed(STUCK, members_max=0.0))),
+        ("stuck", read(changed(STUCK, lag_p50=0.0))),
+        ("falling_behind", read(changed(hours(lag=lambda hour: 900.0 * (48 - hour)), consumed=18_000.0))),
+        ("hot_partition", read(hours(skew=1.0, partitions=1))),
+        ("hot_partition", read(hours(production=lambda _: 0.001, skew=1.0))),
+        ("rare_commits", read(STUCK, pace=Pace(lagging=300, moving=1))),
+        ("above_threshold", group("billing", dataclasses.replace(topic(of=hours(covered_seconds=0)), above=ABOVE))),
+        ("incomplete", read(hours(), silent=silent(2))),
+        ("little_data", read(first_day())),
+        ("rare_commits", read(hours(), pace=STEADY)),
+        ("idle_members", read(hours(members_max=math.nan))),
+    ],
+)
+def test_what_the_data_does_not_show_is_not_said(code: str, of: Group) -> None:
+    assert finding(of, code) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "trouble"),
+    [("stuck", STUCK), ("lag_without_members", changed(STUCK, members_max=0.0))],
+)
+def test_trouble_that_was_over_at_the_end_is_worth_watching_and_no_more_urgent(code: str, trouble: Periods) -> None:
+    over = finding(
+        read(together((between(trouble, np.arange(48) < 40), hours(since=MONDAY + timedelta(days=3))))), code
+    )
+
+    assert over is not None
+    assert over.severity is Severity.WATCH
+    assert "40 hours" in over.words
+    assert "At the end" in over.words
+
+
+def test_nobody_is_told_to_delete_a_group_that_had_members() -> None:
+    alone = changed(STUCK, members_max=0.0)
+    night_shift = together((hours(24), between(alone, np.arange(48) >= 24)))
+    never, at_times = (finding(read(of), "lag_without_members") for of in (alone, night_shift))
+
+    assert never is not None
+    assert at_times is not None
+    assert "delete" in never.to_do
+    assert (at_times.severity, "delete" in at_times.to_do, "HPA" in at_times.to_do) == (Severity.URGENT, False, True)
+
+
+def seen_again(consumed_before: float, consumed_since: float) -> Group:
+    """24 hours, a gap of two days, and ten hours: 36,000 messages an hour, of which so many were consumed."""
+    parts = (
+        changed(hours(24, lag=lambda _: 900.0), consumed=consumed_before),
+        changed(hours(10, lag=lambda hour: 5000.0 + hour, since=MONDAY + timedelta(days=3)), consumed=consumed_since),
+    )
+    return read(together(parts))
+
+
+def test_a_group_that_fell_behind_before_a_gap_of_days_is_not_falling_behind() -> None:
+    assert finding(seen_again(consumed_before=0.0, consumed_since=36_000.0), "falling_behind") is None
+
+
+def test_the_last_day_is_one_by_the_clock_and_says_how_much_of_it_was_seen() -> None:
+    found = finding(seen_again(consumed_before=36_000.0, consumed_since=18_000.0), "falling_behind")
+
+    assert found is not None
+    assert "50\u202f% of the 360\u202f000 messages of the last 24 hours (10 of them seen)" in found.words
+
+
+def test_less_than_a_day_is_not_called_one() -> None:
+    found = finding(read(changed(hours(6, lag=lambda hour: 900.0 * hour), consumed=18_000.0)), "falling_behind")
+
+    assert found is not None
+    assert "messages of the last 6 hours were" in found.words
+
+
+@pytest.mark.parametrize("events", ["rewinds", "skips", "recreations"])
+def test_what_happened_more_than_a_week_ago_is_noted_and_not_watched(events: str) -> None:
+    """In the second hour of eight days; then once more on the last."""
+    of = changed(hours(number=8 * 24), **{events: 0.0})
+    getattr(of, events)[1] = 1
+    old = finding(read(of), events)
+    getattr(of, events)[-20] = 1
+    new = finding(read(of), events)
+
+    assert old is not None
+    assert new is not None
+    assert (old.severity, new.severity) == (Severity.NOTE, Severity.WATCH)
+
+
+def test_a_threshold_of_one_message_is_said_as_one() -> None:
+    above = dataclasses.replace(ABOVE, threshold=1)
+    (said,) = (
+        finding.words
+        for finding in advice_for(group("billing", dataclasses.replace(topic(), above=above))).findings
+        if finding.code == "above_threshold"
+    )
+
+    assert said.startswith("The lag was above 1 message for ")
+
+
+def test_the_worst_comes_first() -> None:
+    severities = [it.severity for it in advice_for(read(changed(STUCK, rewinds=1.0))).findings]
+
+    assert severities == sorted(severities, reverse=True)
+    assert severities[0] is Severity.URGENT

@@ -1,0 +1,168 @@
+import re
+from dataclasses import replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adapter.settings.file import parse
+from apiservice.metrics_api.label_selector import parse as parse_selector
+from spark.advice.hpa import advice_for
+from spark.advice.hpa_manifest import file_names, hpa_yaml, is_label_value, quoted
+from spark.advice.presets import best_of, presets_for
+from spark.figures.model import Group
+from tests.support.history.report_groups import group, hours, saturated, topic
+
+NAMES = st.text(max_size=80)
+OBJECT_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+
+
+def written(of: Group) -> str:
+    advice = advice_for(of)
+    fitting = best_of(presets_for(of, advice, ZoneInfo("Europe/Berlin")))
+    return hpa_yaml(of, advice, fitting, file_names([of])[0])
+
+
+def spec_of(text: str) -> dict[str, Any]:
+    (document,) = yaml.safe_load_all(text)
+    assert isinstance(document, dict)
+    return dict(document["spec"])
+
+
+def external(text: str) -> dict[str, Any]:
+    (metric,) = spec_of(text)["metrics"]
+    return dict(metric["external"]["metric"])
+
+
+def selector_text(text: str) -> str:
+    """As the HPA's client writes matchLabels in a request."""
+    labels = external(text)["selector"]["matchLabels"]
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
+def problems(spec: dict[str, Any]) -> list[str]:
+    """What kube-apiserver's validation of an autoscaling/v2 HPA would refuse."""
+    found = []
+    if not 0 <= spec["minReplicas"] <= spec["maxReplicas"] or spec["maxReplicas"] < 1:
+        found.append("replicas")
+    (metric,) = spec["metrics"]
+    target = metric["external"]["target"]
+    if set(target) != {"type", "averageValue"} or int(target["averageValue"]) <= 0:
+        found.append("target")
+    for direction in ("scaleUp", "scaleDown"):
+        rules = spec["behavior"][direction]
+        if not 0 <= rules["stabilizationWindowSeconds"] <= 3600:
+            found.append("window")
+        if not rules["policies"] or rules["selectPolicy"] not in {"Max", "Min", "Disabled"}:
+            found.append("policies")
+        found += [
+            "policy"
+            for policy in rules["policies"]
+            if policy["type"] not in {"Pods", "Percent"}
+            or policy["value"] < 1
+            or not 1 <= policy["periodSeconds"] <= 1800
+        ]
+    return found
+
+
+@pytest.mark.parametrize(
+    "of",
+    [
+        group(capacity=saturated()),
+        group(),
+        group("x", topic(of=hours(1, lambda _: 0))),
+        group("x", topic(of=hours(200, lambda hour: hour**2, partitions=300)), capacity=saturated(20, 1)),
+    ],
+)
+def test_every_file_is_an_hpa_that_kubernetes_takes(of: Group) -> None:
+    assert problems(spec_of(written(of))) == []
+
+
+def test_legal_names_are_selected_by_their_labels() -> None:
+    metric = external(written(group("billing", topic("orders"))))
+
+    assert metric["name"] == "kafka_consumergroup_lag"
+    assert metric["selector"] == {"matchLabels": {"cluster": "main", "group": "billing", "topic": "orders"}}
+
+
+def test_several_topics_of_one_group_are_one_sum() -> None:
+    selector = external(written(group("billing", topic("orders"), topic("returns"))))["selector"]
+
+    assert selector["matchLabels"] == {"cluster": "main", "group": "billing"}
+    assert selector["matchExpressions"] == [{"key": "topic", "operator": "In", "values": ["orders", "returns"]}]
+
+
+@settings(max_examples=30, deadline=None)
+@given(NAMES.filter(lambda name: not is_label_value(name)))
+def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: str) -> None:
+    text = written(group(name, topic("orders")))
+    snippet = "\n".join(line.split("# | ", 1)[1] for line in text.splitlines() if "# | " in line)
+    parsed = parse(yaml.safe_load(f"clusters: [{{name: main, bootstrapServers: ['localhost:1']}}]\n{snippet}"))
+
+    assert parsed.metrics[0].group == name
+    assert external(text) == {"name": parsed.metrics[0].name}
+
+
+@settings(max_examples=30, deadline=None)
+@given(NAMES, NAMES)
+def test_no_name_breaks_the_file(name: str, of_topic: str) -> None:
+    text = written(group(name, topic(of_topic)))
+
+    assert problems(spec_of(text)) == []
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8")))
+def test_quoted_text_is_read_back_as_it_was(text: str) -> None:
+    assert yaml.safe_load(quoted(text)) == text
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["main", "eu"]), NAMES | st.sampled_from(["a", "A", "a-", "a b"])), unique=True)
+)
+def test_names_of_files_are_legal_and_never_shared(keys: list[tuple[str, str]]) -> None:
+    names = file_names([replace(group(name), cluster=cluster) for cluster, name in keys])
+
+    assert len({name.casefold() for name in names}) == len(keys)
+    assert all(OBJECT_NAME.fullmatch(name) and len(name) <= 63 for name in names)
+
+
+def test_a_group_named_like_anothers_file_takes_nothing_from_it() -> None:
+    first = file_names([group("A b")])[0]
+    names = file_names([group("A b"), group(first)])
+
+    assert len(set(names)) == 2
+
+
+def test_a_plain_name_stays_as_it_is() -> None:
+    assert file_names([group("billing"), group("search-2")]) == ("billing", "search-2")
+
+
+@pytest.mark.parametrize("name", ["", "\u65e5\u672c", "..."])
+def test_a_name_of_which_nothing_can_stand_in_a_files_name_is_called_a_group(name: str) -> None:
+    assert re.fullmatch("group-[0-9a-f]{8}", file_names([group(name)])[0])
+
+
+def test_the_group_without_a_name_is_selected_by_its_label() -> None:
+    """The adapter's settings take no empty name, and an empty text is a legal label value."""
+    (group_is,) = (it for it in parse_selector(selector_text(written(group("", topic("orders"))))) if it.key == "group")
+
+    assert group_is.only == frozenset({""})
+
+
+def test_doubts_and_reasons_stand_in_the_file() -> None:
+    text = written(group("billing", topic(of=hours(4))))
+
+    assert "# - [note] Less than a day of data" in text
+    assert "your-consumer" in text
+    assert max(len(line) for line in text.splitlines()) <= 120
+
+
+def test_the_words_of_a_label_value_are_kubernetes() -> None:
+    legal, illegal = ("", "a", "A.b_c-d", "x" * 63), ("-a", "a-", "a b", "x" * 64, "ä", "a\n")
+
+    assert all(map(is_label_value, legal))
+    assert not any(map(is_label_value, illegal))

@@ -1,0 +1,100 @@
+import dataclasses
+import math
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from spark.advice.hpa import advice_for
+from spark.advice.presets import Preset, best_of, presets_for
+from spark.figures.model import Above, Group, Lag
+from tests.support.history.report_groups import group, hours, saturated, span, topic
+
+BERLIN = ZoneInfo("Europe/Berlin")
+NAMES = ["low inertia", "high inertia", "known peaks", "initial load", "constantly high"]
+
+
+def of(it: Group) -> dict[str, Preset]:
+    return {preset.name: preset for preset in presets_for(it, advice_for(it), BERLIN)}
+
+
+def daily(hour: int) -> float:
+    return 20 + 180 * max(0.0, math.sin((hour % 24 - 6) / 12 * math.pi))
+
+
+BY_THE_CLOCK = group("billing", topic(of=hours(168, daily, partitions=12)), capacity=saturated(60, 50))
+STEADY = group("billing", topic(of=hours(168, lambda _: 100, partitions=12)), capacity=saturated(60, 50))
+
+
+def test_all_five_are_given_also_where_none_fits() -> None:
+    presets = of(group("billing", topic(of=hours(6, lambda hour: 10 * hour))))
+
+    assert list(presets) == NAMES
+    assert best_of(tuple(presets.values())) is None
+
+
+def test_peaks_by_the_clock_are_known_peaks_with_a_schedule_in_local_time() -> None:
+    preset = of(BY_THE_CLOCK)["known peaks"]
+
+    assert preset.fits
+    assert "09:00-" in preset.extra  # from 07:00 UTC on it is 1.5 times the usual: 09:00 in summer
+    assert "set minReplicas to 6" in preset.extra
+
+
+def test_chance_is_no_pattern() -> None:
+    chance = hours(168, lambda hour: float(pow(7, hour + 1, 1009)))
+
+    assert not of(group("billing", topic(of=chance)))["known peaks"].fits
+
+
+def test_a_load_that_hardly_changes_is_constantly_high_and_keeps_what_the_median_needs() -> None:
+    preset = of(STEADY)["constantly high"]
+
+    assert preset.fits
+    assert preset.hpa.min_replicas.value == 3  # 100/s at 80 % of 50/s each: four of twelve partitions each
+    assert not of(BY_THE_CLOCK)["constantly high"].fits
+
+
+def test_a_backlog_at_the_start_is_an_initial_load_that_begins_with_all() -> None:
+    backlog = dataclasses.replace(
+        topic(of=hours(48, partitions=12)), lag=Lag(48, 0, 100, 1e6, 1e6, 1e6, 0, *span(hours()))
+    )
+    preset = of(group("billing", backlog, capacity=saturated(60, 50)))["initial load"]
+
+    assert preset.fits
+    assert preset.hpa.min_replicas.value == 12
+    assert "12 members work off" in preset.extra
+
+
+def test_what_is_no_backlog_is_not_worked_off() -> None:
+    quiet = dataclasses.replace(
+        topic(of=hours(48, partitions=12)), lag=Lag(48, 300, 310, 320, 330, 300, 310, *span(hours()))
+    )
+
+    assert of(group("billing", quiet, capacity=saturated(60, 50)))["initial load"].extra == ""
+
+
+def test_short_spikes_ask_for_low_inertia_that_still_settles() -> None:
+    spikes = dataclasses.replace(topic(), above=Above(600, False, 1200, 48 * 3600, 5, 600, None))
+    it = group("billing", spikes, capacity=saturated(60, 50))
+    preset, hpa = of(it)["low inertia"], advice_for(it).hpa
+
+    assert preset.fits
+    assert 0.64 / math.e * hpa.target.value < preset.hpa.target.value < hpa.target.value
+    assert preset.hpa.down.window_seconds.value == 60
+
+
+def test_load_that_comes_and_goes_asks_for_high_inertia() -> None:
+    preset = of(group("billing", topic(of=hours(48, lambda hour: 10 if hour % 6 == 3 else 100))))["high inertia"]
+
+    assert preset.fits
+    assert (preset.hpa.down.window_seconds.value, preset.hpa.down.pods.value, preset.hpa.down.period_seconds) == (
+        900,
+        1,
+        120,
+    )
+
+
+@pytest.mark.parametrize("it", [BY_THE_CLOCK, STEADY, group(), group("x", topic(of=hours(1, lambda _: 0)))])
+def test_no_preset_asks_for_more_than_there_are_partitions_or_less_than_none(it: Group) -> None:
+    for preset in of(it).values():
+        assert 0 <= preset.hpa.min_replicas.value <= preset.hpa.max_replicas.value <= it.partitions

@@ -1,0 +1,237 @@
+"""A history in a bucket, on a store of this machine: the same tables as in a folder, whatever comes between."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from adapter.history import buckets
+from spark.cli import app
+from spark.pipeline.compact import Outcome, compact
+from spark.report.build import report, requested
+from spark.storage import bucket, lease
+from spark.storage.bucket import BucketFiles
+from spark.storage.local import LocalFiles
+from spark.storage.location import files_at
+from tests.support.history.compacting import NOW, compacted, in_process
+from tests.support.history.fake_store import FakeStore
+from tests.support.history.random_histories import Written, history, lay
+from tests.support.history.written_history import sample, write
+
+LOCATION = "s3://lag/history"
+
+
+def compacted_there() -> Outcome:
+    return compact(files_at(LOCATION), in_process, NOW, NOW, lambda _: None)
+
+
+def asked(*command: str) -> tuple[int, str]:
+    """Status and what was told, without progress."""
+    result = CliRunner().invoke(app, command)
+    return result.exit_code, result.stderr.splitlines()[-1]
+
+
+def ended(*command: str) -> tuple[int, str]:
+    """The same of a process of its own, which starts Spark."""
+    process = subprocess.run(
+        [sys.executable, "-m", "spark", *command], stderr=subprocess.PIPE, text=True, check=False, timeout=240
+    )
+    return process.returncode, process.stderr.splitlines()[-1]
+
+
+def content_of(root: Path) -> dict[str, bytes]:
+    there = (path for path in root.rglob("*") if path.is_file() and not path.relative_to(root).parts[0].startswith("."))
+    return {str(path.relative_to(root)): path.read_bytes() for path in there}
+
+
+def random_history() -> list[Written]:
+    chance = Random(5)  # noqa: S311 -- a history, no secret
+    return [part for number in range(12) for part in history(f"c{number}", chance)]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """Three hours and their tables, of a folder; the store has the samples alone."""
+    root = tmp_path / "small"
+    write(root, [sample(600 * each, each, 2 * each, partition=part) for each in range(18) for part in (0, 1)])
+    return root
+
+
+def test_tables_are_the_same_to_the_byte_as_in_a_folder_also_after_late_files(store: FakeStore, tmp_path: Path) -> None:
+    written = random_history()
+    for parts in ([part for part in written if not part.is_late], written):
+        lay(tmp_path / "here", parts)
+        lay(tmp_path / "there", parts)
+        store.lay(tmp_path / "there")
+        here, there = compacted(tmp_path / "here"), compacted_there()
+
+        assert there == here
+        assert here.hours
+        assert store.below("history/") == content_of(tmp_path / "here")
+
+
+def test_a_second_run_finds_nothing_to_do_and_changes_nothing(store: FakeStore, small: Path) -> None:
+    store.lay(small)
+    compacted_there()
+    store.requests.clear()
+
+    outcome = compacted_there()
+
+    assert (outcome.hours, outcome.days) == ((), ())
+    assert store.changes() == [("POST", "lag")], "the reservation is deleted"
+
+
+def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
+    store: FakeStore, spark_session: SparkSession, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setitem(spark_session.sparkContext.environment, name, os.environ[name])
+    store.lay(small)
+    compacted(small)
+    compacted_there()
+    found = []
+    for name, files in (("here", LocalFiles(small)), ("there", files_at(LOCATION))):
+        request = requested(LOCATION, str(tmp_path / name), (None, None), "UTC", None, NOW)
+        report(request, files, lambda: spark_session, lambda _: None, lambda: None)
+        found.append(content_of(tmp_path / name))
+
+    assert found[0] == found[1]
+    assert json.loads(found[0]["report.json"])["groups"]
+
+
+def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: FakeStore, small: Path) -> None:
+    store.lay(small)
+    compacted(small)
+    store.objects |= {"reports/hpa/of-a-group-that-is-gone.yaml": b"1", "reports/mine": b"2"}
+
+    assert ended("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 day, skipped 0")
+    assert store.below("history/") == content_of(small)
+    status, said = ended("report", "--history", LOCATION, "--output", "s3://lag/reports")
+
+    assert status == 0, said
+    documents = store.below("reports/")
+    assert sorted(documents) == ["groups.csv", "hpa/billing.yaml", "mine", "report.html", "report.json", "report.md"]
+    assert b"</html>" in documents["report.html"]
+    assert store.kinds["reports/report.html"] == "text/html; charset=utf-8"
+
+
+def test_a_run_that_ends_before_any_of_its_changes_is_made_good_by_the_next(
+    store: FakeStore, small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.lay(small)
+    compacted_there()
+    late = write(small, [sample(4000, 3, 90)], writer="late")[0]
+    store.lay(small)
+    compacted(small)
+    before = dict(store.objects)
+    assert f"history/{late.relative_to(small)}" in before
+    changes = Changes(monkeypatch)
+
+    number = 0
+    while not changes.is_done:
+        store.objects = dict(before)
+        changes.left = number
+        with suppress(Ended):
+            compacted_there()
+            changes.is_done = True
+        changes.left = None
+        compacted_there()
+        assert store.below("history/") == content_of(small), f"ended before change {number}"
+        number += 1
+    assert number > 10
+
+
+class Ended(BaseException):
+    """The process is gone."""
+
+
+class Changes:
+    """Of a bucket: after so many that are `left` the next one ends the run; None: none does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: int | None = None
+        self.is_done = False
+        for name in ("_put", "_copy", "_delete"):
+            monkeypatch.setattr(BucketFiles, name, self._counted(getattr(BucketFiles, name)))
+
+    def _counted(self, change: Callable[..., None]) -> Callable[..., None]:
+        def counted(files: BucketFiles, path: str, by: object) -> None:
+            if self.left == 0:
+                raise Ended
+            self.left = None if self.left is None else self.left - 1
+            change(files, path, by)
+
+        return counted
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "last"),
+    [
+        (signal.SIGKILL, -9, "compacting 2026-11-20 06:00 to 2026-11-20 08:00: 36 rows of 3 files"),
+        (signal.SIGTERM, 143, "kafka-lag-report: interrupted; the next run goes on from here\n"),
+    ],
+)
+def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next_would_not_make_good(
+    store: FakeStore, small: Path, number: signal.Signals, status: int, last: str
+) -> None:
+    store.lay(small)
+    command = [sys.executable, "-m", "spark", "compact", "--history", LOCATION]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+
+    def end_over_totals(method: str, path: str) -> None:
+        if method == "PUT" and path.startswith("/lag/history/hours/") and path.endswith("/totals.parquet"):
+            os.kill(process.pid, number)
+
+    try:
+        store.on_request = end_over_totals
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    store.on_request = lambda _method, _path: None
+
+    assert (process.returncode, last in told) == (status, True)
+    store.objects.pop(f"history/{lease.NAME}", None)  # it expires after a minute
+    assert compacted_there().days
+    compacted(small)
+    seen = {key: content for key, content in store.below("history/").items() if not key.startswith(".")}
+    assert seen == content_of(small)
+
+
+@pytest.mark.parametrize("command", [("compact",), ("report", "--output", "out")], ids=["compact", "report"])
+def test_trouble_with_a_bucket_is_one_sentence_that_names_it(
+    command: tuple[str, ...], store: FakeStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(bucket, "ATTEMPTS", 1)
+    monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.3)
+    nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
+    store.objects["history/samples/unknown"] = b"1"
+
+    def told(location: str, environment: dict[str, str] | None = None) -> tuple[int, str]:
+        with pytest.MonkeyPatch.context() as other:
+            for name, value in (environment or {}).items():
+                other.setenv(name, value)
+            return asked(*command, "--history", location)
+
+    assert told("s3://lag/elsewhere") == (2, "kafka-lag-report: s3://lag/elsewhere does not exist")
+    assert told("s3://elsewhere/history") == (2, "kafka-lag-report: s3://elsewhere/history does not exist")
+    status, sentence = told(LOCATION)
+    assert (status, sentence.partition(" holds no ")[0]) == (2, f"kafka-lag-report: {LOCATION}")
+    for environment, status, word in (
+        (nobody, 2, "ACCESS_DENIED"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, 2, "NETWORK_CONNECTION"),
+    ):
+        found, sentence = told(LOCATION, environment)
+        assert found == status
+        assert re.fullmatch(f"kafka-lag-report: {LOCATION}: .*{word}.*", sentence)

@@ -1,0 +1,89 @@
+"""Compaction where the system does not do what it is asked for: nothing is taken for damaged, nothing is half done."""
+
+import resource
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import spark.tables.sample_files
+from spark.storage.local import LocalFiles
+from spark.storage.protocol import File
+from tests.support.history.compacting import compacted
+from tests.support.history.written_history import read, sample, write
+
+
+def command(root: Path) -> list[str]:
+    return [sys.executable, "-m", "spark", "compact", "--history", str(root)]
+
+
+def test_two_runs_at_once_do_not_mix_their_tables(tmp_path: Path) -> None:
+    write(tmp_path, [sample(0, 1, 10)])
+    with LocalFiles(tmp_path).reserved():
+        other = subprocess.run(command(tmp_path), stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+
+    assert (other.returncode, other.stderr) == (1, f"kafka-lag-report: another run compacts {tmp_path}\n")
+    assert [each.name for each in tmp_path.iterdir()] == ["samples"]
+    assert len(compacted(tmp_path).hours) == 1
+
+
+def test_a_full_disk_ends_the_run_in_one_sentence_and_leaves_what_was_there(tmp_path: Path) -> None:
+    """Full for whatever has more than 3000 bytes: the deltas are the first."""
+    write(tmp_path, [sample(each * 10, each * 37 % 1000, each * 131 % 100_000) for each in range(350)])
+
+    ended = subprocess.run(
+        command(tmp_path),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
+    )
+
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines()[-1].startswith("kafka-lag-report: [Errno 27] ")
+    assert "Traceback" not in ended.stderr
+    assert [each.name for each in tmp_path.iterdir()] == ["samples"]
+
+
+@pytest.mark.parametrize("error", [PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")])
+def test_a_file_that_cannot_be_reached_is_not_taken_for_torn(
+    error: OSError, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path, [sample(0, 1, 10)])
+
+    def refuses(_self: LocalFiles, _file: File) -> None:
+        raise error
+
+    with monkeypatch.context() as patched:
+        patched.setattr(LocalFiles, "opened", refuses)
+        with pytest.raises(type(error)):
+            compacted(tmp_path)
+
+    assert [each.name for each in tmp_path.iterdir()] == ["samples"]
+    assert compacted(tmp_path).skipped == ()
+    assert len(read(tmp_path, "deltas")) == 1
+
+
+def test_a_file_that_is_gone_between_its_footer_and_its_rows_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Retention deletes while compaction reads; what is left is done by the next run."""
+    write(tmp_path, [sample(0, 1, 10)])
+    (leaves,) = write(tmp_path, [sample(10, 1, 10)], "b")
+    looked = spark.tables.sample_files._lies_within
+
+    def looked_and_gone(metadata: pq.FileMetaData, hour: datetime) -> bool:
+        leaves.unlink(missing_ok=True)
+        return looked(metadata, hour)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(spark.tables.sample_files, "_lies_within", looked_and_gone)
+        with pytest.raises(FileNotFoundError):
+            compacted(tmp_path)
+    outcome = compacted(tmp_path)
+
+    assert (len(outcome.hours), outcome.skipped) == (1, ())

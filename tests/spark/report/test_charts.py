@@ -1,0 +1,115 @@
+import math
+import re
+from dataclasses import replace
+from xml.etree import ElementTree as ET
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spark.advice.weekly_pattern import week_of
+from spark.figures import formatting
+from spark.figures.model import Shares
+from spark.figures.periods import between
+from spark.report import charts
+from spark.report.svg_parts import HEIGHT, WIDTH, escaped, nice_top
+from tests.support.history.report_groups import MONDAY, hours, topic
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def parsed(text: str) -> ET.Element:
+    return ET.fromstring(text)  # noqa: S314 - our own text
+
+
+def titles(text: str) -> list[str]:
+    return [it.text or "" for it in parsed(text).iter("title")]
+
+
+def all_charts(number: int = 48) -> list[str]:
+    of = hours(number, lambda hour: 10 + hour, lambda hour: 5 * hour)
+    return [
+        charts.lag_chart(of, topic().above, BERLIN),
+        charts.rates_chart(of, BERLIN),
+        charts.members_chart(of, 4, BERLIN),
+        charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN),
+        charts.shares_chart(topic().shares, BERLIN),
+    ]
+
+
+@pytest.mark.parametrize("number", [1, 2, 48, 170, 171, 1000])
+def test_charts_are_well_formed_and_inside_their_frame(number: int) -> None:
+    for text in all_charts(number):
+        for rect in parsed(text).iter("rect"):
+            x, y, width, height = (float(rect.get(name, "nan")) for name in ("x", "y", "width", "height"))
+            assert -3 <= x <= x + width <= WIDTH + 3
+            assert 0 <= y <= y + height <= HEIGHT
+        for number_in_path in re.findall(r"[ML]([\d.]+) ([\d.]+)", text):
+            assert 0 <= float(number_in_path[0]) <= WIDTH
+            assert 0 <= float(number_in_path[1]) <= HEIGHT
+
+
+def test_every_chart_says_in_words_what_it_shows() -> None:
+    for text in all_charts():
+        svg = next(parsed(text).iter("svg"))
+        assert svg.get("role") == "img"
+        assert ": " in (svg.get("aria-label") or "")
+
+
+def test_each_hour_has_a_tooltip_with_numbers_and_units() -> None:
+    text = charts.rates_chart(hours(3, lambda hour: 10.0 * (hour + 1)), BERLIN)
+
+    assert titles(text)[1] == "Mon 01 Jun 03:00: produced 20\u202f/s, consumed 20\u202f/s"
+
+
+def test_many_hours_are_thinned_to_their_largest_lag_and_the_chart_says_so() -> None:
+    of = hours(1000, lag=lambda hour: 777.0 if hour == 501 else 1.0)
+    seen = titles(charts.lag_chart(of, topic().above, BERLIN))
+
+    assert len(seen) <= 170
+    assert sum("max 1\u202f554" in text for text in seen) == 1
+    assert "6 hours on" in seen[0]
+
+
+def test_a_line_stops_where_hours_are_missing() -> None:
+    whole = hours(48)
+    holed = between(whole, np.array([not 20 <= hour < 30 for hour in range(48)]))
+
+    def strokes(text: str) -> int:
+        return next(it for it in parsed(text).iter("path") if it.get("class") == "line made").get("d", "").count("M")
+
+    assert strokes(charts.rates_chart(whole, BERLIN)) == 1
+    assert strokes(charts.rates_chart(holed, BERLIN)) == 2
+
+
+def test_what_is_not_known_is_said_and_not_drawn_as_zero() -> None:
+    unknown = replace(hours(4), members_max=np.full(4, math.nan), lag_max=np.full(4, math.nan))
+
+    assert "not counted" in charts.members_chart(unknown, 4, BERLIN)
+    assert "not known" in charts.lag_chart(unknown, topic().above, BERLIN)
+    assert "No hour" in charts.rates_chart(hours(0), BERLIN)
+    assert "Nothing was produced" in charts.shares_chart(Shares(MONDAY, ()), BERLIN)
+
+
+def test_the_threshold_never_flattens_the_lag() -> None:
+    low = hours(24, lag=lambda _: 3.0)
+    text = charts.lag_chart(low, replace(topic().above, threshold=1_000_000), BERLIN)
+
+    assert 'class="limit" d' not in text
+
+
+@given(st.floats(1e-6, 1e15))
+def test_an_axis_ends_above_the_largest_value_in_few_steps(value: float) -> None:
+    top, step = nice_top(value)
+
+    assert top >= value * (1 - 1e-9)
+    assert 2 <= round(top / step) <= 5
+
+
+@given(st.text(alphabet=st.characters()))
+def test_any_text_can_be_shown(text: str) -> None:
+    shown = parsed(f'<a title="{escaped(text)}">{escaped(text)}</a>')
+
+    assert shown.text == shown.get("title") or (not text and shown.text is None)

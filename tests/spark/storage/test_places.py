@@ -1,0 +1,170 @@
+"""A location that cannot be used: status 2, in at most three lines, within 20 seconds."""
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from local.s3.object_store import OWNER, STRANGER, Account
+from spark.errors import Unusable
+from spark.storage import location
+from spark.storage.local import LocalFiles
+from spark.storage.report_output import output_at
+from tests.support.history.real_bucket import RealBucket
+
+NOWHERE = "http://127.0.0.1:1"
+UNKNOWN = "http://no-such-host.invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    status: int
+    lines: list[str]
+    seconds: float
+
+
+def ended(place: str, environment: Mapping[str, str], *command: str) -> Ended:
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "spark", *command, "--history", place],
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+    return Ended(done.returncode, done.stderr.splitlines(), time.monotonic() - began)
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that takes connections and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(64)
+        yield f"http://127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture(params=["compact", "report"])
+def command(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, ...]:
+    return ("compact",) if request.param == "compact" else ("report", "--output", str(tmp_path / "out"))
+
+
+def refused(place: str, environment: Mapping[str, str]) -> str:
+    """What both commands say, without the process."""
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in environment.items():
+            patched.setenv(name, value)
+        with pytest.raises(Unusable) as raised:
+            location.reached(place)
+    return str(raised.value)
+
+
+def refusal(found: Ended) -> str:
+    """The last line, where all that is promised of it holds."""
+    assert found.status == 2, found
+    assert len(found.lines) <= 3, found
+    assert all(len(line) < 500 for line in found.lines), found
+    assert found.seconds < 20, found
+    return found.lines[-1].removeprefix("kafka-lag-report: ")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("hdfs://name/history", "'hdfs://name/history' is neither a path nor s3://BUCKET/PREFIX, gs://"),
+        ("s3n://lag/history", "'s3n://lag/history' is neither a path nor s3://BUCKET/PREFIX, gs://"),
+        ("s3://", "'s3://' names no legal bucket"),
+        ("/nowhere/history", "/nowhere/history does not exist"),
+        ("/etc/hostname", "/etc/hostname is not a folder"),
+    ],
+)
+def test_what_is_no_location_is_said(place: str, said: str) -> None:
+    assert refused(place, {}).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("account", "url", "said"),
+    [
+        (Account("owner", "wrong"), None, "ACCESS_DENIED"),
+        (Account("nobody", "nothing"), None, "ACCESS_DENIED"),
+        (STRANGER, None, "ACCESS_DENIED"),
+        (OWNER, NOWHERE, "Could not connect to server"),
+        (OWNER, UNKNOWN, "Could not resolve host"),
+    ],
+    ids=["wrong secret", "unknown key", "no permission", "nobody listens", "no such host"],
+)
+def test_a_bucket_that_refuses_or_cannot_be_reached_is_said(
+    account: Account, url: str | None, said: str, real_bucket: RealBucket
+) -> None:
+    told = refused(real_bucket.location, account.environment(url or real_bucket.server.url))
+
+    assert told.startswith(f"{real_bucket.location}: ")
+    assert said in told
+
+
+def test_a_bucket_or_prefix_that_is_missing_is_said(real_bucket: RealBucket) -> None:
+    for place in ("s3://no-such-bucket/history", real_bucket.location):
+        assert refused(place, {}) == f"{place} does not exist"
+
+
+def test_an_object_is_no_place_for_a_history(real_bucket: RealBucket) -> None:
+    real_bucket.folder.write_text("an object")
+
+    assert refused(real_bucket.location, {}) == f"{real_bucket.location} is an object, not a prefix"
+
+
+def test_both_commands_end_with_status_2(command: tuple[str, ...], real_bucket: RealBucket) -> None:
+    environment = OWNER.environment(real_bucket.server.url)
+
+    assert refusal(ended("hdfs://name/history", {}, *command)).startswith("'hdfs://name/history' is neither a path nor")
+    assert refusal(ended("s3://gone/history", environment, *command)) == "s3://gone/history does not exist"
+
+
+def test_a_store_that_never_answers_is_given_up(silent: str) -> None:
+    assert refusal(ended("s3://lag/history", OWNER.environment(silent), "compact")).startswith("s3://lag/history: ")
+
+
+def test_an_output_that_cannot_be_reached_is_said_before_anything_is_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", NOWHERE)
+
+    with pytest.raises(Unusable, match=r"^s3://lag/reports: "):
+        output_at("s3://lag/reports").prepare()
+
+
+@pytest.mark.parametrize(
+    ("place", "environment"),
+    [
+        ("gs://lag/history", {"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere/key.json"}),
+        ("abfss://lag@nosuchaccount.dfs.invalid/history", {"AZURE_STORAGE_KEY": "a2V5"}),
+    ],
+    ids=["gs", "abfss"],
+)
+def test_other_providers_trouble_is_said_as_well(place: str, environment: Mapping[str, str]) -> None:
+    assert refusal(ended(place, environment, "compact")).startswith(f"{place}: ")
+
+
+def test_a_library_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = threading.Event()
+    monkeypatch.setattr(location, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(LocalFiles, "probe", lambda _self: ending.wait())
+
+    assert refused(str(tmp_path), {}) == f"{tmp_path} does not answer within 0 s"
+    ending.set()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_folder_without_permission_is_said(tmp_path: Path) -> None:
+    tmp_path.chmod(0)
+    try:
+        assert refused(str(tmp_path), {}) == f"{tmp_path} cannot be read: Permission denied"
+    finally:
+        tmp_path.chmod(0o700)

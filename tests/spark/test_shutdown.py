@@ -1,0 +1,56 @@
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.support.history.written_history import read, sample, write
+
+
+def asked_to_compact(root: Path) -> subprocess.Popen[str]:
+    """A process of its own, for it is to be ended."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "spark", "compact", "--history", str(root), "--master", "local[1]"],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_staged(root: Path, process: subprocess.Popen[str]) -> None:
+    """Until a task has begun its first hour, of forty."""
+    deadline = time.monotonic() + 240
+    while not list(root.glob(".compacting-*/attempt-*/hours")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, "no table was begun"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    times = [hour * 3600 + at for hour in range(40) for at in range(0, 3600, 12)]
+    write(tmp_path, [sample(at, at, at + 3) for at in times])
+    return tmp_path
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_run_with_its_status_and_no_half_written_table(
+    history: Path, number: signal.Signals, status: int
+) -> None:
+    process = asked_to_compact(history)
+    try:
+        wait_for_staged(history, process)
+        os.kill(process.pid, number)
+        _, told = process.communicate(timeout=60)
+    finally:
+        process.kill()
+
+    assert process.returncode == status, told
+    assert told.splitlines()[-1] == "kafka-lag-report: interrupted; the next run goes on from here"
+    assert "Traceback" not in told
+    assert "Exception" not in told
+    assert [each.name for each in history.iterdir()] == ["samples"]
+    assert read(history, "deltas") == []

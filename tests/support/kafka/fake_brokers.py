@@ -1,0 +1,508 @@
+"""A Kafka cluster as literal data behind the interface of `adapter.kafka.client.Brokers`, and a cycle that reads it.
+
+Brokers can be silent (a deadline passes), refuse the connection, or still be loading their groups. Every request is
+remembered as `(kind, node)`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from threading import Condition
+from typing import Any, TypeVar
+
+import numpy as np
+
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
+from adapter.cluster.groups import Description, Kind, Listing, Phase, Standing
+from adapter.cluster.topics import Topic, Topology
+from adapter.collector.cycle import Cycle, Outcome
+from adapter.history.sample import Sample
+from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
+from adapter.kafka.calls import Calls
+from adapter.kafka.client import CALL_SECONDS, Brokers, Probe
+from adapter.lag.rules import Watching
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import ClusterView, Store
+from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
+from adapter.protocol.group_responses import GroupShares, SharedPartitions
+from adapter.protocol.offset_responses import Columns
+from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
+from adapter.settings.models import Settings
+from tests.support import samples
+from tests.support.kafka import responses
+from tests.support.samples import SteppedClock
+
+T = TypeVar("T")
+Partition = tuple[str, int]
+UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER = 3, 6
+
+
+@dataclass
+class Kafka:
+    """What is true in the cluster; tests change it between cycles."""
+
+    topics: dict[str, list[int]] = field(default_factory=dict)
+    """Topic -> the leader of each partition."""
+    commits: dict[str, dict[Partition, int]] = field(default_factory=dict)
+    """Group -> what it has committed; every group here is listed by its coordinator."""
+    coordinators: dict[str, int] = field(default_factory=dict)
+    """Group -> node; NOBODY: every broker refuses. Others belong to the leader of their partition of the offsets topic,
+    or to the first broker where there is no such topic."""
+    misplaced: dict[str, int] = field(default_factory=dict)
+    """Group -> who coordinates it, as FindCoordinator wrongly says; NOBODY: it does not say."""
+    ends: dict[Partition, int] = field(default_factory=dict)
+    stable_ends: dict[Partition, int] = field(default_factory=dict)
+    """Where they differ from the ends."""
+    starts: dict[Partition, int] = field(default_factory=dict)
+    """Where they are not 0."""
+    generations: dict[str, str] = field(default_factory=dict)
+    epochs: dict[str, list[int]] = field(default_factory=dict)
+    """Topic -> the leader epoch of each partition, where it is told."""
+    nodes: tuple[int, ...] = (1, 2, 3)
+    silent: set[int] = field(default_factory=set)
+    refusing: set[int] = field(default_factory=set)
+    loading: set[int] = field(default_factory=set)
+    unlisted: set[str] = field(default_factory=set)
+    """Groups that nobody lists, whatever they have committed."""
+    commit_errors: dict[str, int] = field(default_factory=dict)
+    end_errors: dict[Partition, int] = field(default_factory=dict)
+    start_errors: dict[Partition, int] = field(default_factory=dict)
+    ignorant: dict[int, set[str]] = field(default_factory=dict)
+    """Node -> topics that its Metadata lacks."""
+    behind: dict[int, dict[str, int]] = field(default_factory=dict)
+    """Node -> topic -> how many of its partitions the node's Metadata has, where not all."""
+    believed: dict[int, dict[str, tuple[list[int], list[int]]]] = field(default_factory=dict)
+    """Node -> topic -> leaders and epochs that its Metadata has instead of the true ones."""
+    hidden: set[str] = field(default_factory=set)
+    """Topics that we may not describe."""
+    stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
+    """Node -> what it answers for groups instead of the truth, error 0: as after a freeze."""
+    members: dict[str, set[str]] = field(default_factory=dict)
+    """Group with members -> the topics that they read; groups that are not here are Empty."""
+    moving: set[str] = field(default_factory=set)
+    """Those of them that are not Stable just now."""
+    undescribed: set[str] = field(default_factory=set)
+    """Groups whose description is an error: the coordinator is loading or moving, or we may not describe them."""
+    member_counts: dict[str, int] = field(default_factory=dict)
+    """Where it is not one."""
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    """Of the groups that are not classic."""
+    shares: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)
+    """Share group -> start and lag of every partition that it has begun; it is in `commits` and `kinds` as well."""
+    share_errors: dict[str, int] = field(default_factory=dict)
+    ignorant_of_shares: set[int] = field(default_factory=set)
+    """Nodes that are too old to know how far share groups are."""
+    unreachable: str | None = None
+    """Why no bootstrap server lets us in."""
+    delays: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
+    """(Kind of request, node) -> seconds until the broker reads it, and from then on until the answer is here."""
+    deadline_seconds: float = 0.0
+    """How long a call to a silent broker takes."""
+    busy_seconds: float = 0.0
+    """How long the adapter takes before it sends requests for log offsets: it is short of CPU."""
+    move_on_to: Callable[[float], None] = lambda _: None
+    """Make the ends and commits those of a time."""
+
+
+NOBODY = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """When a request was sent, read by the broker, and answered."""
+
+    kind: str
+    node: int
+    sent: float
+    read: float
+    received: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    read: float
+    received: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _UnderWay:
+    """An answer that is on its way to us."""
+
+    calls: Calls[Any]
+    number: int
+    received: float
+    outcome: Answer[Any] | Failure
+
+
+class FakeBrokers(Brokers):
+    """Reads `kafka` instead of a network; its methods are those that a cycle calls."""
+
+    def __init__(self, kafka: Kafka, clock: SteppedClock) -> None:
+        super().__init__(samples.settings().clusters[0], lambda _: None)
+        self.kafka = kafka
+        self.requests: list[tuple[str, int | None]] = []
+        self.asked_for: list[tuple[str, object]] = []
+        """(kind, what was asked for), beside `requests`."""
+        self.before: dict[str, Callable[[], None]] = {}
+        """Kind -> what happens just before the next request of that kind."""
+        self.connects = self.closes = 0
+        self._clock = clock
+        self._connected = False
+        self.exchanges: list[Exchange] = []
+        """Every request with commits or log offsets that was answered."""
+        self._under_way: list[_UnderWay] = []
+        self._last: dict[int, _Times] = {}
+        """Node -> when it read and answered its last request."""
+
+    @property
+    def is_connected(self) -> bool:
+        return self._connected
+
+    def connect(self) -> None:
+        self.connects += 1
+        if self.kafka.unreachable is not None:
+            raise ClusterUnreachable([Failure("refused", self.kafka.unreachable)])
+        self._connected = True
+
+    def close(self) -> None:
+        self.closes += 1
+        self._connected = False
+
+    def topology(
+        self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
+    ) -> dict[int | None, Answer[Topology] | Failure]:
+        outcomes: dict[int | None, Answer[Topology] | Failure] = {}
+        for node in nodes:
+            outcomes[node] = self._described(node, expected)
+            if isinstance(outcomes[node], Answer):
+                break
+        return outcomes
+
+    def _described(self, node: int | None, expected: frozenset[str]) -> Answer[Topology] | Failure:
+        if node is None:
+            alive = [n for n in self.kafka.nodes if n not in self.kafka.silent | self.kafka.refusing]
+            node = alive[0] if alive else self.kafka.nodes[0]
+            self.requests.append(("Metadata", None))
+        else:
+            self.requests.append(("Metadata", node))
+        self._let_pass("Metadata", [node])
+        return self._failure(node) or Answer(self._topology(node, expected), self._clock.seconds)
+
+    def _topology(self, node: int, expected: frozenset[str]) -> Topology:
+        hidden = self.kafka.ignorant.get(node, set()) | self.kafka.hidden
+        sizes = self.kafka.behind.get(node, {})
+        return Topology(
+            brokers={n: f"kafka-{n}:9092" for n in self.kafka.nodes},
+            topics={name: self._topic(node, name, sizes.get(name)) for name in self.kafka.topics if name not in hidden},
+            hidden=expected & self.kafka.hidden,
+        )
+
+    def _topic(self, node: int, name: str, size: int | None) -> Topic:
+        truth = self.kafka.topics[name], self.kafka.epochs.get(name)
+        leaders, epochs = self.kafka.believed.get(node, {}).get(name, truth)
+        told = None if epochs is None else np.array(epochs, dtype=np.int32)[:size]
+        return Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[:size], told)
+
+    def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
+        nodes = tuple(nodes)
+        self._let_pass("ListGroups", nodes)
+        return {node: self._asked("ListGroups", node) or self._told(self._listing(node)) for node in nodes}
+
+    def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
+        self._let_pass("FindCoordinator", [node])
+        known = {group: self.kafka.misplaced.get(group, self._coordinator(group)) for group in groups}
+        told = {group: coordinator for group, coordinator in known.items() if coordinator != NOBODY}
+        return self._asked("FindCoordinator", node) or self._told(told)
+
+    def _listing(self, node: int) -> Listing:
+        if node in self.kafka.loading:
+            return Listing(frozenset(), loading=True)
+        own = {group for group in self.kafka.commits if self._coordinator(group) == node}
+        listed = frozenset(own - self.kafka.unlisted)
+        return Listing(listed, False, {group: self._standing(group) for group in listed})
+
+    def _standing(self, group: str) -> Standing:
+        kind = self.kafka.kinds.get(group, Kind.CLASSIC)
+        is_stable = group in self.kafka.members and group not in self.kafka.moving
+        return Standing(
+            kind, Phase.STABLE if is_stable else Phase.MOVING if group in self.kafka.moving else Phase.EMPTY
+        )
+
+    def described(
+        self, plan: Mapping[int, Sequence[str]], kind: Kind
+    ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
+        self._let_pass("Describe", plan)
+        self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
+        return {
+            node: self._asked(f"Describe {kind}", node)
+            or self._told(
+                {group: self._description(group, kind) for group in groups if self._is_described(node, group)}
+            )
+            for node, groups in plan.items()
+        }
+
+    def _is_described(self, node: int, group: str) -> bool:
+        return node not in self.kafka.loading and group not in self.kafka.undescribed
+
+    def _description(self, group: str, kind: Kind) -> Description | None:
+        if self.kafka.kinds.get(group, Kind.CLASSIC) is not kind or group not in self.kafka.members:
+            return None
+        is_stable = group not in self.kafka.moving
+        topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
+        return Description(self.kafka.member_counts.get(group, 1), is_stable, topics)
+
+    def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
+        plan: dict[int, tuple[str, ...]] = {}
+        for question in questions:
+            plan[question.node] = (*plan.get(question.node, ()), *question.groups)
+        self.asked_for.append(("OffsetFetch", plan))
+        return self._in_flight([("OffsetFetch", one.node, partial(self._commits_told, one)) for one in questions])
+
+    def _commits_told(self, question: CommitQuestion) -> Columns:
+        return question.columns(self._fetched(question))
+
+    def _fetched(self, question: CommitQuestion) -> bytes:
+        groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
+        return responses.offset_fetch({group: (error, _by_topic(rows, {})) for group, error, rows in groups})
+
+    def _commits_of(self, node: int, group: str) -> tuple[int, Mapping[Partition, int]]:
+        """Error, and commits."""
+        stale = self.kafka.stale_commits.get(node, {})
+        if group in stale:
+            return 0, stale[group]
+        if self._coordinator(group) != node:
+            return NOT_COORDINATOR, {}
+        if node in self.kafka.loading:
+            return COORDINATOR_LOADING, {}
+        if group in self.kafka.commit_errors:
+            return self.kafka.commit_errors[group], {}
+        return 0, self.kafka.commits.get(group, {})
+
+    def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
+        kind = "DescribeShareGroupOffsets"
+        return self._in_flight([(kind, node, partial(self._shares_told, node, plan[node])) for node in plan])
+
+    def _shares_told(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
+        return self._too_old(node) or {group: self._shares_of(node, group) for group in groups}
+
+    def _in_flight(self, asked: Sequence[tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
+        """Send (kind, node, what it answers) all at once; the answers arrive while somebody waits."""
+        calls = Calls[T](len(asked), Condition(), float("inf"), self._clock.monotonic, _as_it_is, None)
+        for number, (kind, node, answer) in enumerate(asked):
+            calls.sent[number] = self._clock.seconds
+            received, outcome = self._exchanged(kind, node, answer)
+            self._under_way.append(_UnderWay(calls, number, received, outcome))
+        return calls
+
+    def _exchanged(self, kind: str, node: int, answer: Callable[[], T | Failure]) -> tuple[float, Answer[T] | Failure]:
+        """A broker answers the requests of a connection one after another."""
+        self.requests.append((kind, node))
+        now, last = self._clock.seconds, self._last.get(node, _Times(0.0, 0.0))
+        there, back = self.kafka.delays.get((kind, node), (0.0, 0.0))
+        times = _Times(max(now + there, last.read), max(now + there + back, last.received))
+        failure = self._failure(node)
+        if failure is None and times.received - now >= CALL_SECONDS:
+            failure = Failure("timed_out", f"broker {node} at kafka-{node}:9092 does not answer")
+        if failure is not None:
+            return now + (self.kafka.deadline_seconds if failure.was_silence else 0.0), failure
+        self._last[node] = times
+        self.exchanges.append(Exchange(kind, node, now, times.read, times.received))
+        self.kafka.move_on_to(times.read)
+        content = answer()
+        return times.received, content if isinstance(content, Failure) else Answer(content, times.received)
+
+    def wait(self, *calls: Calls[Any], together: float) -> bool:
+        mine = [one for one in self._under_way if one.calls in calls]
+        responses = [one.received for one in mine if isinstance(one.outcome, Answer)]
+        until = min(responses) + together if responses else float("inf")
+        arrived = [one for one in mine if one.received <= until]
+        for one in arrived:
+            one.calls.settle(one.number, one.outcome, one.received)
+            self._under_way.remove(one)
+        if mine:
+            end = until if len(arrived) < len(mine) else max(one.received for one in arrived)
+            self._clock.seconds = max(self._clock.seconds, end)
+        return not all(one.are_taken for one in calls)
+
+    def _too_old(self, node: int) -> Failure | None:
+        return Failure("version", f"broker {node} is too old") if node in self.kafka.ignorant_of_shares else None
+
+    def _shares_of(self, node: int, group: str) -> GroupShares:
+        if self._coordinator(group) != node:
+            return GroupShares(NOT_COORDINATOR, {})
+        if group in self.kafka.share_errors:
+            return GroupShares(self.kafka.share_errors[group], {})
+        told = self.kafka.shares.get(group, {})
+        topics = {topic: [index for of, index in told if of == topic] for topic, _ in told}
+        return GroupShares(0, {topic: self._shared(told, topic, indexes) for topic, indexes in topics.items()})
+
+    def _shared(
+        self, told: Mapping[Partition, tuple[int, int]], topic: str, indexes: Sequence[int]
+    ) -> SharedPartitions:
+        starts, lags = zip(*(told[topic, index] for index in indexes), strict=True)
+        return SharedPartitions(
+            np.array(indexes, dtype=np.int32),
+            np.array(starts, dtype=np.int64),
+            np.array(lags, dtype=np.int64),
+            np.zeros(len(indexes), dtype=np.int32),
+        )
+
+    def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
+        kinds = {_kind_of(question) for question in questions}
+        for kind in kinds:
+            plan = {one.node: one.topics for one in questions if _kind_of(one) == kind}
+            asked = {node: {t: tuple(ps.tolist()) for t, ps in topics.items()} for node, topics in plan.items()}
+            self.asked_for.append((kind, asked))
+        self._clock.seconds += self.kafka.busy_seconds
+        return self._in_flight([(_kind_of(one), one.node, partial(self._offsets_told, one)) for one in questions])
+
+    def _offsets_told(self, question: OffsetQuestion) -> Columns:
+        return question.columns(self._listed(question))
+
+    def _listed(self, question: OffsetQuestion) -> bytes:
+        partitions = [(topic, index) for topic, indexes in question.topics.items() for index in indexes.tolist()]
+        kind = _kind_of(question)
+        if kind == "ListOffsets earliest":
+            told, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
+        else:
+            changed = self.kafka.stable_ends if kind == "ListOffsets read_committed" else {}
+            told, errors = (
+                {one: {**self.kafka.ends, **changed}.get(one, 0) for one in partitions},
+                self.kafka.end_errors,
+            )
+        found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
+        return responses.list_offsets(_by_topic(told, found))
+
+    def _leader_error(self, node: int, partition: Partition) -> int:
+        topic, index = partition
+        leaders = self.kafka.topics.get(topic, [])
+        if index >= len(leaders):
+            return UNKNOWN_TOPIC_OR_PARTITION
+        return 0 if leaders[index] == node else NOT_LEADER
+
+    def rest(self, seconds: float) -> None:  # noqa: ARG002
+        """The clock stands still: only what is scheduled for that time happens."""
+        self.before.pop("rest", lambda: None)()
+
+    def probe(self, node: int) -> Probe:
+        self.requests.append(("probe", node))
+        return FakeProbe(self.kafka, node)
+
+    def _coordinator(self, group: str) -> int:
+        leaders = self.kafka.topics.get(OFFSETS_TOPIC)
+        led_by = leaders[partition_of(group, len(leaders))] if leaders else self.kafka.nodes[0]
+        return self.kafka.coordinators.get(group, led_by)
+
+    def _asked(self, kind: str, node: int) -> Failure | None:
+        self.before.pop(kind, lambda: None)()
+        self.requests.append((kind, node))
+        return self._failure(node)
+
+    def _let_pass(self, kind: str, nodes: Iterable[int]) -> None:
+        """The time until the last of them has answered."""
+        self._clock.seconds += max((sum(self.kafka.delays.get((kind, node), ())) for node in nodes), default=0.0)
+
+    def _failure(self, node: int) -> Failure | None:
+        who = f"broker {node} at kafka-{node}:9092"
+        if node in self.kafka.silent:
+            return Failure("timed_out", f"{who} does not answer")
+        if node in self.kafka.refusing or node not in self.kafka.nodes:
+            return Failure("refused", f"{who} refuses the connection")
+        return None
+
+    def _told(self, content: T) -> Answer[T]:
+        return Answer(content, self._clock.seconds)
+
+
+class FakeProbe(Probe):
+    """Answered as soon as its broker is no longer silent."""
+
+    def __init__(self, kafka: Kafka, node: int) -> None:
+        super().__init__(None)
+        self._kafka = kafka
+        self._node = node
+
+    @property
+    def is_done(self) -> bool:
+        return self.was_answered
+
+    @property
+    def was_answered(self) -> bool:
+        return self._node not in self._kafka.silent | self._kafka.refusing
+
+
+def _as_it_is(_: int, outcome: Any, __: float) -> Any:  # noqa: ANN401 - an answer or a failure
+    return outcome
+
+
+def _kind_of(question: OffsetQuestion) -> str:
+    if question.timestamp == EARLIEST:
+        return "ListOffsets earliest"
+    return f"ListOffsets {question.isolation.value}"
+
+
+def _by_topic(offsets: Mapping[Partition, int], errors: Mapping[Partition, int]) -> dict[str, list[responses.Row]]:
+    """As on the wire, where partitions come in any order: here the last first."""
+    topics: dict[str, list[responses.Row]] = {}
+    for topic, index in sorted(offsets, reverse=True):
+        error = errors.get((topic, index), 0)
+        topics.setdefault(topic, []).append((index, -1 if error else offsets[topic, index], error))
+    return topics
+
+
+class Rig:
+    """A cycle over a fake cluster, and the metrics of what it stored."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        settings: Settings | None = None,
+        cluster: str = "main",
+    ) -> None:
+        self.kafka = kafka
+        self.settings = settings or samples.settings()
+        self.clock = SteppedClock()
+        self.brokers = FakeBrokers(kafka, self.clock)
+        self.store = Store(one.name for one in self.settings.clusters)
+        watching = Watching(self.settings, cluster)
+        interval = self.settings.collection.interval
+        self.samples: list[Sample] = []
+        """What the newest cycle handed over to be kept."""
+        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock, keep=self.samples.append)
+        self.metrics = Metrics(self.settings, self.store, self.clock)
+
+    def run(self, cycles: int = 1) -> Outcome:
+        """So many cycles, an interval apart; the clock stands where the last one read. Gives its outcome."""
+        for _ in range(cycles):
+            if self.store.version:
+                self.clock.seconds += self.settings.collection.interval
+            self.brokers.requests.clear()
+            self.brokers.asked_for.clear()
+            self.samples.clear()
+            outcome = self.cycle.run_once()
+        return outcome
+
+    def counted(self) -> Counter[str]:
+        """How many requests of each kind the newest cycle sent; the two isolation levels apart."""
+        return Counter(kind for kind, _ in self.brokers.requests)
+
+    def asked(self, kind: str) -> list[object]:
+        return [what for asked, what in self.brokers.asked_for if asked == kind]
+
+    @property
+    def view(self) -> ClusterView:
+        return self.store.views[0]
+
+    def read(self, metric: str = "lag", requirements: Sequence[Requirement] = ()) -> Reading:
+        name = f"kafka_consumergroup_{metric}" if metric in samples.SHORT_NAMES else metric
+        return self.metrics.read(name, requirements)
+
+    def lag(self, group: str = "billing") -> int:
+        """The sum of what a selector for the group gives, as the autoscaler adds it."""
+        return sum(item.value for item in self.read("lag", samples.wants(group=group)).values)
+
+    def lag_of(self, group: str, topic: str) -> int:
+        (item,) = self.read("lag", samples.wants(group=group, topic=topic)).values
+        return item.value

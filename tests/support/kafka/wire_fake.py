@@ -1,0 +1,308 @@
+"""Brokers on loopback sockets that answer a `fake_brokers.Kafka` in Kafka's own bytes, and spoil what is asked.
+
+The bytes are made by kafka-python's encoders. One thread serves all connections of all brokers. A fault stands for a
+broker and a kind of request; it turns the right frame into what is sent instead.
+"""
+
+import asyncio
+import contextlib
+import struct
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from kafka.protocol.admin import ListGroupsResponse
+from kafka.protocol.api_message import ApiMessage
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+
+from adapter.protocol.codes import COORDINATOR_LOADING, NO_ERROR, NOT_COORDINATOR
+from adapter.protocol.prepared_requests import EARLIEST
+from tests.support.kafka.fake_brokers import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, Kafka
+
+LIST_OFFSETS, METADATA, OFFSET_FETCH, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 16, 18
+VERSIONS = {LIST_OFFSETS: (0, 7), METADATA: (0, 12), OFFSET_FETCH: (0, 8), LIST_GROUPS: (0, 5), API_VERSIONS: (0, 4)}
+_REQUESTS = {
+    LIST_OFFSETS: ListOffsetsRequest,
+    METADATA: MetadataRequest,
+    OFFSET_FETCH: OffsetFetchRequest,
+    API_VERSIONS: ApiVersionsRequest,
+}
+_Topics = OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTopics
+_Ends = ListOffsetsResponse.ListOffsetsTopicResponse
+_Described = MetadataResponse.MetadataResponseTopic
+
+
+@dataclass(frozen=True)
+class Spoilt:
+    """What is sent instead of a frame, and whether the connection is closed after it."""
+
+    frame: bytes = b""
+    then_close: bool = False
+
+
+Fault = Callable[[bytes], Spoilt]
+
+
+@dataclass(frozen=True)
+class _Asked:
+    node: int
+    key: int
+    version: int
+    correlation: int
+    body: bytes
+
+
+@dataclass
+class WireFake:
+    """Made by `wire_fake`. What is true is in `kafka`, what goes wrong in `faults`; both may change at any time."""
+
+    kafka: Kafka
+    faults: dict[tuple[int, int], Fault] = field(default_factory=dict)
+    """(node, key of the request) -> what happens to the answer."""
+    versions: Mapping[int, tuple[int, int]] = field(default_factory=lambda: dict(VERSIONS))
+    row_errors: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """(group, topic, partition) -> the error in its row of an answer to OffsetFetch."""
+    throttle_ms: int = 0
+    """In every answer to OffsetFetch and ListOffsets."""
+    hosts: dict[int, str] = field(default_factory=dict)
+    """Node -> the name that Metadata tells, where it is not 127.0.0.1."""
+    ports: dict[int, int] = field(default_factory=dict)
+    identities: dict[int, int] = field(default_factory=dict)
+    """Node -> the node that has taken its port."""
+    asked: "Counter[tuple[int, int]]" = field(default_factory=Counter)
+    """(node, key) -> how often."""
+    mistakes: list[Exception] = field(default_factory=list)
+    """Of the fake itself; `wire_fake` raises the first."""
+    _open: "set[asyncio.StreamWriter]" = field(default_factory=set)
+    _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+
+    @property
+    def connections(self) -> int:
+        return len(self._open)
+
+    def address(self, node: int) -> str:
+        return f"127.0.0.1:{self.ports[node]}"
+
+    def cluster(self, name: str = "main", nodes: Sequence[int] = ()) -> dict[str, object]:
+        """As in the settings file."""
+        return {"name": name, "bootstrapServers": [self.address(node) for node in nodes or self.kafka.nodes]}
+
+    def cut_all(self) -> None:
+        """Close every connection, as a network does."""
+        self._loop.call_soon_threadsafe(self._cut_all)
+
+    def _cut_all(self) -> None:
+        for writer in set(self._open):
+            writer.transport.abort()
+
+    # -- the server ------------------------------------------------------------------------------
+
+    async def serve(self, started: threading.Event, stopping: asyncio.Event) -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            for node in self.kafka.nodes:
+                server = await asyncio.start_server(self._handler(node), "127.0.0.1", 0)
+                stack.push_async_callback(server.wait_closed)
+                stack.callback(server.close)
+                self.ports[node] = server.sockets[0].getsockname()[1]
+            stack.callback(self._cut_all)
+            started.set()
+            await stopping.wait()
+
+    def _handler(self, node: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]:
+        async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._open.add(writer)
+            try:
+                while True:
+                    (size,) = struct.unpack(">i", await reader.readexactly(4))
+                    asked = _asked(self.identities.get(node, node), await reader.readexactly(size))
+                    sent = self._answered(asked)
+                    writer.write(sent.frame)
+                    await writer.drain()
+                    if sent.then_close:
+                        return
+            except (asyncio.IncompleteReadError, ConnectionError):
+                return  # the client went, or `cut_all` did it
+            except Exception as error:  # noqa: BLE001 - shown to the test at its end
+                self.mistakes.append(error)
+            finally:
+                self._open.discard(writer)
+                writer.close()
+
+        return handle
+
+    def _answered(self, asked: _Asked) -> Spoilt:
+        self.asked[asked.node, asked.key] += 1
+        if asked.node in self.kafka.silent:
+            return Spoilt()
+        if asked.node in self.kafka.refusing:
+            return Spoilt(then_close=True)
+        lowest, highest = self.versions.get(asked.key, (0, -1))
+        if not lowest <= asked.version <= highest and asked.key != API_VERSIONS:
+            return Spoilt(then_close=True)  # as a broker does that does not know the version
+        response = self._response(asked)
+        response.API_VERSION = asked.version
+        response.with_header(asked.correlation)
+        frame = bytes(response.encode(header=True, framed=True))
+        fault = self.faults.get((asked.node, asked.key))
+        return Spoilt(frame) if fault is None else fault(frame)
+
+    # -- what is true ----------------------------------------------------------------------------
+
+    def _response(self, asked: _Asked) -> ApiMessage:
+        if asked.key == API_VERSIONS:
+            return self._api_versions()
+        if asked.key == LIST_GROUPS:
+            return self._groups(asked.node)
+        question = _REQUESTS[asked.key].decode(asked.body, version=asked.version)
+        if asked.key == METADATA:
+            return self._metadata(question)
+        return self._commits(asked.node, question) if asked.key == OFFSET_FETCH else self._ends(asked.node, question)
+
+    def _api_versions(self) -> ApiVersionsResponse:
+        keys = [
+            ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
+            for key, (low, high) in self.versions.items()
+        ]
+        return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0)
+
+    def _metadata(self, question: MetadataRequest) -> MetadataResponse:
+        part = MetadataResponse.MetadataResponseBroker
+        brokers = [
+            part(node_id=node, host=self.hosts.get(node, "127.0.0.1"), port=self.ports[node], rack=None)
+            for node in self.kafka.nodes
+        ]
+        named = self.kafka.topics if question.topics is None else {}
+        return MetadataResponse(
+            throttle_time_ms=0,
+            brokers=brokers,
+            cluster_id="fake",
+            controller_id=self.kafka.nodes[0],
+            topics=[self._topic(name, leaders) for name, leaders in named.items()],
+        )
+
+    def _topic(self, name: str, leaders: Sequence[int]) -> Any:  # noqa: ANN401 - the library has no types
+        part = _Described.MetadataResponsePartition
+        generation = self.kafka.generations.get(name)
+        return _Described(
+            error_code=0,
+            name=name,
+            topic_id=uuid.UUID(generation) if generation else uuid.uuid5(uuid.NAMESPACE_OID, name),
+            is_internal=False,
+            partitions=[
+                part(
+                    error_code=0 if leader >= 0 else 5,
+                    partition_index=index,
+                    leader_id=leader,
+                    leader_epoch=0,
+                    replica_nodes=[leader],
+                    isr_nodes=[leader],
+                    offline_replicas=[],
+                )
+                for index, leader in enumerate(leaders)
+            ],
+        )
+
+    def _groups(self, node: int) -> ListGroupsResponse:
+        is_loading = node in self.kafka.loading
+        listed = [] if is_loading else [g for g in self.kafka.commits if self._coordinator(g) == node]
+        part = ListGroupsResponse.ListedGroup
+        return ListGroupsResponse(
+            throttle_time_ms=0,
+            error_code=COORDINATOR_LOADING if is_loading else NO_ERROR,
+            groups=[
+                part(group_id=group, protocol_type="consumer", group_state="Empty", group_type="classic")
+                for group in listed
+                if group not in self.kafka.unlisted
+            ],
+        )
+
+    def _coordinator(self, group: str) -> int:
+        return self.kafka.coordinators.get(group, self.kafka.nodes[0])
+
+    def _commits(self, node: int, question: OffsetFetchRequest) -> OffsetFetchResponse:
+        part = OffsetFetchResponse.OffsetFetchResponseGroup
+        groups = []
+        for one in question.groups:
+            error = self._group_error(node, one.group_id)
+            commits = {} if error else self.kafka.commits.get(one.group_id, {})
+            groups.append(part(group_id=one.group_id, error_code=error, topics=self._committed(one.group_id, commits)))
+        return OffsetFetchResponse(throttle_time_ms=self.throttle_ms, groups=groups)
+
+    def _group_error(self, node: int, group: str) -> int:
+        if self._coordinator(group) != node:
+            return NOT_COORDINATOR
+        return COORDINATOR_LOADING if node in self.kafka.loading else self.kafka.commit_errors.get(group, NO_ERROR)
+
+    def _committed(self, group: str, commits: Mapping[tuple[str, int], int]) -> list[Any]:
+        part = _Topics.OffsetFetchResponsePartitions
+        topics: dict[str, list[Any]] = {}
+        for (topic, index), offset in commits.items():
+            error = self.row_errors.get((group, topic, index), NO_ERROR)
+            row = part(
+                partition_index=index,
+                committed_offset=-1 if error else offset,
+                committed_leader_epoch=-1,
+                metadata="",
+                error_code=error,
+            )
+            topics.setdefault(topic, []).append(row)
+        return [_Topics(name=topic, partitions=rows) for topic, rows in topics.items()]
+
+    def _ends(self, node: int, question: ListOffsetsRequest) -> ListOffsetsResponse:
+        part = _Ends.ListOffsetsPartitionResponse
+        topics = []
+        for topic in question.topics:
+            rows = []
+            for asked in topic.partitions:
+                one = (topic.name, asked.partition_index)
+                error = self._end_error(node, one)
+                told = self.kafka.starts.get(one, 0) if asked.timestamp == EARLIEST else self.kafka.ends.get(one, 0)
+                rows.append(
+                    part(
+                        partition_index=one[1],
+                        error_code=error,
+                        timestamp=-1,
+                        offset=-1 if error else told,
+                        leader_epoch=0,
+                    )
+                )
+            topics.append(_Ends(name=topic.name, partitions=rows))
+        return ListOffsetsResponse(throttle_time_ms=self.throttle_ms, topics=topics)
+
+    def _end_error(self, node: int, one: tuple[str, int]) -> int:
+        leaders = self.kafka.topics.get(one[0], [])
+        if one[1] >= len(leaders):
+            return UNKNOWN_TOPIC_OR_PARTITION
+        return self.kafka.end_errors.get(one, NO_ERROR) if leaders[one[1]] == node else NOT_LEADER
+
+
+def _asked(node: int, frame: bytes) -> _Asked:
+    key, version, correlation, client = struct.unpack_from(">hhih", frame)
+    begin = 10 + max(client, 0)
+    request = _REQUESTS.get(key)
+    is_flexible = version >= 3 if request is None else request.flexible_version_q(version)
+    return _Asked(node, key, version, correlation, frame[begin + is_flexible :])
+
+
+@contextlib.contextmanager
+def wire_fake(kafka: Kafka) -> Iterator[WireFake]:
+    """Brokers for every node of `kafka` on ports of 127.0.0.1; ended with the block."""
+    fake = WireFake(kafka)
+    started, stopping = threading.Event(), asyncio.Event()
+    thread = threading.Thread(
+        target=lambda: fake._loop.run_until_complete(fake.serve(started, stopping)), name="wire-fake"
+    )
+    thread.start()
+    try:
+        assert started.wait(10), "the fake brokers did not start"
+        yield fake
+    finally:
+        fake._loop.call_soon_threadsafe(stopping.set)
+        thread.join()
+        fake._loop.close()
+    if fake.mistakes:
+        raise fake.mistakes[0]

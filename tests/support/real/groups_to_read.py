@@ -1,0 +1,60 @@
+"""Topics, messages and commits that the shared adapter reads: all at rest, so that every reader sees the same numbers.
+
+Made before the adapter starts, because a new group is seen within 30 s only.
+"""
+
+from typing import Any
+
+from local.adapter import EXTERNAL_METRICS
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.kubernetes.control_plane import ControlPlane
+from local.processes import wait_until
+
+LAG = "kafka_consumergroup_lag"
+TOPICS = {"read-orders": 3, "read-invoices": 2}
+MESSAGES = {("read-orders", 0): 1200, ("read-orders", 1): 7, ("read-orders", 2): 64, ("read-invoices", 1): 15_000}
+COMMITS = {
+    "ledger": {
+        ("read-orders", 0): 200,
+        ("read-orders", 1): 7,
+        ("read-orders", 2): 0,
+        ("read-invoices", 0): 0,
+        ("read-invoices", 1): 1,
+    },
+    "mail": {("read-orders", 0): 1199, ("read-orders", 2): 63},
+}
+UNLABELLED_GROUP = "Mail Service/eu"
+"""No legal label value: it has a metric of its own name."""
+UNLABELLED_METRIC = "mail-service-backlog"
+UNLABELLED_COMMITS = {("read-invoices", 1): 14_900, ("read-invoices", 0): 0}
+
+
+def prepare(cluster: Kafka) -> None:
+    for topic, partitions in TOPICS.items():
+        create_topic(cluster, topic, partitions)
+    for (topic, partition), count in MESSAGES.items():
+        produce(cluster, topic, count, partition)
+    for group, offsets in COMMITS.items():
+        commit(cluster, group, offsets)
+    commit(cluster, UNLABELLED_GROUP, UNLABELLED_COMMITS)
+
+
+def settings(cluster: Kafka) -> dict[str, Any]:
+    return {
+        "clusters": [{"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}],
+        "collection": {"interval": "1s", "maxAge": "10s"},
+        "metrics": [{"name": UNLABELLED_METRIC, "value": "lag", "group": UNLABELLED_GROUP}],
+    }
+
+
+def path(namespace: str, metric: str, selector: str = "") -> str:
+    query = f"?labelSelector={selector}" if selector else ""
+    return f"{EXTERNAL_METRICS}/namespaces/{namespace}/{metric}{query}"
+
+
+def wait_until_read(plane: ControlPlane) -> None:
+    """Wait until all of it is served."""
+    asked = [path("default", LAG, f"group%3D{group}") for group in COMMITS]
+    asked.append(path("default", UNLABELLED_METRIC))
+    wait_until(lambda: all(plane.raw(each)[0] == 200 for each in asked), "the groups to be read", 45)

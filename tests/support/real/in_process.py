@@ -1,0 +1,143 @@
+"""The collector's parts in this process, on a real broker: a test runs every cycle itself and asks as clients do.
+
+Nothing runs between two cycles, so what a test sees is what the last cycle read. What is due every 30 or 60 seconds
+(Metadata, ListGroups, log starts, members) is due in the next cycle after `InProcess.put_forward`.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from adapter.collector.cycle import Cycle, Outcome
+from adapter.errors import AdapterError, NothingChosen
+from adapter.kafka.client import Brokers
+from adapter.lag.rules import Watching
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.store import Store
+from adapter.settings.file import parse
+from adapter.settings.models import Settings
+from local.kafka.broker import Kafka
+from local.processes import wait_until
+from tests.support.samples import SHORT_NAMES, wants
+
+ALL_DUE_SECONDS = 61.0
+"""After this time everything that is read at intervals is due."""
+WAIT_SECONDS = 60.0
+"""For what Kafka does in a moment, on a machine that is busy with something else."""
+
+
+@dataclass
+class CycleClock:
+    """The machine's clock, for the cycle alone: ahead of what readers and brokers go by."""
+
+    ahead: float = 0.0
+
+    def monotonic(self) -> float:
+        return time.monotonic() + self.ahead
+
+    def time(self) -> float:
+        return time.time() + self.ahead
+
+
+@dataclass(frozen=True)
+class InProcess:
+    """One cluster's cycle, its store, and the metrics that are served from it; made by `in_process`."""
+
+    settings: Settings
+    brokers: Brokers
+    store: Store
+    cycle: Cycle
+    metrics: Metrics
+    requests: list[str] = field(default_factory=list)
+    """The kind of every request that was sent, in order."""
+    clock: CycleClock = field(default_factory=CycleClock)
+
+    def run_once(self) -> Outcome:
+        return self.cycle.run_once()
+
+    def put_forward(self, seconds: float = ALL_DUE_SECONDS) -> None:
+        """Make everything that is read at intervals due in the next cycle."""
+        self.clock.ahead += seconds
+
+    def look_round(self) -> Outcome:
+        """A cycle in which everything is read."""
+        self.put_forward()
+        return self.run_once()
+
+    def read(self, metric: str, **labels: str) -> Reading:
+        """`metric` by its short name or as clients write it; raises what the product raises."""
+        name = f"kafka_consumergroup_{metric}" if metric in SHORT_NAMES else metric
+        return self.metrics.read(name, wants(**labels))
+
+    def value(self, metric: str, **labels: str) -> int:
+        """The sum of the items, as the HPA takes it."""
+        return sum(item.value for item in self.read(metric, **labels).values)
+
+    def lag(self, group: str, topic: str | None = None, **labels: str) -> int:
+        return self.value("lag", group=group, **({} if topic is None else {"topic": topic}), **labels)
+
+    def uncommitted(self, group: str) -> int:
+        return self.value("uncommitted_partitions", group=group)
+
+    def refusal(self, metric: str, **labels: str) -> AdapterError | None:
+        """The error instead of an answer; None where there is an answer."""
+        try:
+            self.read(metric, **labels)
+        except AdapterError as error:
+            return error
+        return None
+
+    def is_unknown(self, **labels: str) -> bool:
+        """Whether there is nothing of that kind (a 404), rather than a number or a refusal."""
+        return isinstance(self.refusal("lag", **labels), NothingChosen)
+
+    def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
+        """Run cycles until it holds, each of them looking round; a refusal counts as "not yet"."""
+
+        def holds_after_a_cycle() -> bool:
+            self.look_round()
+            with contextlib.suppress(AdapterError):
+                return condition()
+            return False
+
+        wait_until(holds_after_a_cycle, what, seconds)
+
+    def wait_for_lag(self, expected: int, group: str, topic: str | None = None) -> None:
+        self.wait_for(lambda: self.lag(group, topic) == expected, f"lag {expected} of group {group}")
+
+
+def settings_for(cluster: Kafka, **parts: Any) -> Settings:  # noqa: ANN401 - as in the settings file
+    """Settings of that cluster, named `main`; `parts` are further keys as in the settings file."""
+    main = {"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}
+    collection = {"interval": "1s", "maxAge": "60s", **parts.get("collection", {})}
+    return parse({"clusters": [main], **parts, "collection": collection})
+
+
+@contextlib.contextmanager
+def in_process(
+    cluster: Kafka,
+    *,
+    call_seconds: float = 3.0,
+    **parts: Any,  # noqa: ANN401 - as above
+) -> Iterator[InProcess]:
+    """Not yet connected: the first cycle does that. Afterwards nothing of it is left, its thread included."""
+    settings = settings_for(cluster, **parts)
+    requests: list[str] = []
+    clock = CycleClock()
+    (main,) = settings.clusters
+    brokers = Brokers(main, requests.append, call_seconds)
+    store = Store([main.name])
+    cycle = Cycle(main.name, settings.collection.interval, Watching(settings, main.name), brokers, store, clock)
+    try:
+        yield InProcess(settings, brokers, store, cycle, Metrics(settings, store, CycleClock()), requests, clock)
+    finally:
+        left = _client_threads() - brokers.is_connected
+        brokers.close()
+        wait_until(lambda: _client_threads() <= left, "the client's thread to end", WAIT_SECONDS)
+
+
+def _client_threads() -> int:
+    return sum(thread.name == "kafka-io-kafka-lag-adapter" for thread in threading.enumerate())
