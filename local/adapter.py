@@ -12,7 +12,7 @@ import datetime
 import json
 import ssl
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,27 @@ class Adapter:
         ) as pool:
             response = pool.request("GET", path, headers=headers, timeout=30.0, retries=False)
         return response.status, response.data
+
+    @contextlib.contextmanager
+    def sent(self, path: str, headers: Mapping[str, str]) -> Iterator[Callable[[], tuple[int, bytes]]]:
+        """Send a request as `get` does, but do not wait: a function that waits for its status and body."""
+        context = ssl.create_default_context(cafile=str(self.serving.authority))
+        connection = urllib3.connection.HTTPSConnection(
+            "127.0.0.1",
+            self.port,
+            ssl_context=context,
+            server_hostname=SERVER_NAME,
+            assert_hostname=SERVER_NAME,
+            timeout=30.0,
+        )
+
+        def wait() -> tuple[int, bytes]:
+            response = connection.getresponse()
+            return response.status, response.data
+
+        with contextlib.closing(connection):
+            connection.request("GET", path, headers=headers)
+            yield wait
 
     def get_plain(self, path: str) -> tuple[int, bytes]:
         """Status and body at the port for probes and the adapter's own metrics."""

@@ -5,14 +5,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"`(\w+)::(\w+)`")
-ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "late", "brokers")
+ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "late", "faults")
 
 
 def path_of(name: str) -> Path:
-    """As the page says where its short names are."""
-    folder = ROOT / "tests"
-    places = [folder / "end_to_end" / f"test_{prefix}{name}.py" for prefix in ("situations_", "group_", "faults_", "")]
-    return next(path for path in (*places, folder / f"{name}.py") if path.exists())
+    """`test_…`: below tests/adapter; another name: on a real broker, below tests/end_to_end."""
+    folder, file = ("adapter", name) if name.startswith("test_") else ("end_to_end", f"test_{name}")
+    (path,) = (ROOT / "tests" / folder).rglob(f"{file}.py")
+    return path
 
 
 def test_every_test_that_the_page_names_exists() -> None:
