@@ -9,48 +9,35 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks import (
-    broker_requests,
-    busy_cycles,
-    cycle_cost,
-    cycle_cost_on_brokers,
-    direct_reads,
-    failing_cycles,
-    frozen_broker,
-    history_writer,
-    hundred_groups,
-    late_broker,
-    reads_through_kube_apiserver,
-    reads_under_strangers,
-    single_reads,
-    spark_compact,
-    spark_report,
-)
+from benchmarks.brokers import frozen, late, requests
+from benchmarks.cycles import cost, cost_on_brokers, failing
+from benchmarks.history import compact, report, writer
 from benchmarks.measuring.effort import FULL, QUICK, Effort
 from benchmarks.measuring.machine import description
 from benchmarks.measuring.tables import Table, markdown, with_figures
+from benchmarks.reads import busy_cycles, direct, hundred_groups, single, through_kube_apiserver, under_strangers
 from benchmarks.rig.cluster import rig, say
 from local.processes import RigError, exit_on_sigterm, scratch
 
 # Measured before brokers and control plane are started, which would take part of the machine.
 ALONE: dict[str, Callable[[Path, Effort], Table]] = {
-    "cycle-cost": cycle_cost.measure,
-    "cycle-cost-on-brokers": cycle_cost_on_brokers.measure,
-    "failing-cycles": failing_cycles.measure,
-    "late-broker": late_broker.measure,
-    "history-writer": history_writer.measure,
-    "spark-compact": spark_compact.measure,
-    "spark-report": spark_report.measure,
+    "cycle-cost": cost.measure,
+    "cycle-cost-on-brokers": cost_on_brokers.measure,
+    "failing-cycles": failing.measure,
+    "late-broker": late.measure,
+    "history-writer": writer.measure,
+    "spark-compact": compact.measure,
+    "spark-report": report.measure,
 }
 # The HPAs of the last one stay, and would add their reads to every other.
 ON_RIG = {
-    "broker-requests": broker_requests.measure,
-    "direct-reads": direct_reads.measure,
-    "reads-through-kube-apiserver": reads_through_kube_apiserver.measure,
-    "reads-under-strangers": reads_under_strangers.measure,
+    "broker-requests": requests.measure,
+    "direct-reads": direct.measure,
+    "reads-through-kube-apiserver": through_kube_apiserver.measure,
+    "reads-under-strangers": under_strangers.measure,
     "busy-cycles": busy_cycles.measure,
-    "single-reads": single_reads.measure,
-    "frozen-broker": frozen_broker.measure,
+    "single-reads": single.measure,
+    "frozen-broker": frozen.measure,
     "hundred-groups": hundred_groups.measure,
 }
 TABLES = (*ALONE, *ON_RIG)

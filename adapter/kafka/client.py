@@ -28,6 +28,7 @@ from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
 from adapter.kafka.failures import failure_of
 from adapter.protocol import group_responses, offset_requests
+from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
 from adapter.protocol.metadata_response import Descriptions, topology_in
 from adapter.protocol.offset_responses import Columns
@@ -302,7 +303,7 @@ class Brokers:
             self._last_failures.pop(node, None)
             try:
                 return Answer(decode(outcome), received)
-            except group_responses.MalformedResponse as error:
+            except MalformedResponse as error:
                 return Failure("malformed", f"{who} sent what cannot be read: {error}")
         failure = failure_of(outcome, who)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):

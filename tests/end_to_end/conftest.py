@@ -19,7 +19,7 @@ from local.kubernetes.control_plane import control_plane as running_control_plan
 from local.kubernetes.node import Node
 from local.kubernetes.node import node as running_node
 from local.processes import scratch
-from tests.end_to_end import groups_to_read
+from tests.support.real import groups_to_read
 
 OFTEN = {
     "log.initial.task.delay.ms": "1000",

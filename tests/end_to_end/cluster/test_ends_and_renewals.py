@@ -55,7 +55,7 @@ def test_a_renewed_certificate_is_served_and_verified_without_a_restart(
     control_plane: ControlPlane, adapter: Adapter
 ) -> None:
     before = adapter.serving.pair.certificate.read_bytes()
-    renewed = new_serving(adapter.settings.models.parent)
+    renewed = new_serving(adapter.settings.parent)
     assert renewed.pair.certificate == adapter.serving.pair.certificate
     assert renewed.pair.certificate.read_bytes() != before
 
