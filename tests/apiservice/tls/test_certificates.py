@@ -19,7 +19,7 @@ from apiservice.tls.certificates import CertificateUnusable, PairFiles, ServingT
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
 
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
-NAME = "kafka-lag-adapter.lag.states.svc"
+NAME = "kafka-lag-adapter.lag.svc"
 NOW = datetime.datetime(2026, 11, 21, tzinfo=datetime.UTC)
 
 
