@@ -13,7 +13,7 @@ from local.adapter import adapter
 
 WATCHED = 100
 CLIENTS = (1, 5)
-MOST_TIMES_THE_FLOOR = 1.4
+MOST_TIMES_A_NAMESPACE_READ = {"p50": 1.0, "p99": 1.15}
 HOW = (
     "The same read through a real kube-apiserver with a ServiceAccount's token, in turn with reading a Namespace "
     "through it (what kube-apiserver itself costs) and with a bare FastAPI route behind an APIService of its own (what "
@@ -55,11 +55,11 @@ def _rows(clients: int, taken: dict[str, list[Slice]]) -> list[Row]:
         Row(f"{who}: Namespace read", _figure(taken["namespace"])),
         Row(f"{who}: bare route", _figure(taken["bare"])),
     ]
-    for name, shown, goal in (("external", "external read", MOST_TIMES_THE_FLOOR), ("bare", "bare route", None)):
+    for name, shown, goals in (("external", "external read", MOST_TIMES_A_NAMESPACE_READ), ("bare", "bare route", {})):
         p50 = median_ratio([s.p50 for s in taken[name]], [s.p50 for s in taken["namespace"]])
         p99 = median_ratio([s.p99 for s in taken[name]], [s.p99 for s in taken["namespace"]])
-        rows.append(row(f"{who}: {shown}, p50 as a multiple of the Namespace read's", p50, goal, "x"))
-        rows.append(row(f"{who}: {shown}, p99 as a multiple of the Namespace read's", p99, goal, "x"))
+        rows.append(row(f"{who}: {shown}, p50 as a multiple of the Namespace read's", p50, goals.get("p50"), "x"))
+        rows.append(row(f"{who}: {shown}, p99 as a multiple of the Namespace read's", p99, goals.get("p99"), "x"))
     return rows
 
 
