@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 ROUNDS_BEFORE_GONE = 3
 NOBODY = -1
@@ -44,6 +45,15 @@ class Standing:
     phase: Phase
 
 
+class Owned(NamedTuple):
+    """The partitions of one topic that are assigned to one member alone."""
+
+    member: str
+    """The member id."""
+    topic: str
+    partitions: tuple[int, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Description:
     """A group's members at one time."""
@@ -52,6 +62,8 @@ class Description:
     is_stable: bool
     topics: frozenset[str] = frozenset()
     """What they read, as a Stable group's members say; empty where that is not known."""
+    owned: tuple[Owned, ...] = ()
+    """The assignment of a Stable group; empty where it is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from adapter.collector.inventory import Looking
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members
 from adapter.collector.observed import batches_of, with_commits, with_ends
+from adapter.collector.owners import OwnerColumn
 from adapter.collector.share_groups import ShareRound, Shares, with_shares
 from adapter.columns import Codes
 from adapter.history.sample import NOT_ASKED, Keep, Sample
@@ -96,6 +97,7 @@ class Cycle:
         self._commits = Commits(brokers, self._liveness, watching)
         self._shares = Shares(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
+        self._owners = OwnerColumn()
         self._members = Members(brokers, self._liveness, clock.monotonic, interval)
         self._looking = Looking(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
         self._rows = StandingRows(watching, residue_after)
@@ -225,6 +227,8 @@ class Cycle:
             interval_seconds=self._interval,
             members=self._members_of(layout),
             is_committed_only=rows.is_committed_only,
+            owners=self._owners.of(layout, self._members.owned),
+            counts_from_start=rows.treatment.counts_from_start,
         )
 
     def _members_of(self, layout: Layout) -> Codes:

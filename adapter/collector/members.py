@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from adapter.cluster.groups import Description, Directory, Kind, Phase, Standing
+from adapter.cluster.groups import Description, Directory, Kind, Owned, Phase, Standing
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
@@ -40,6 +40,8 @@ class _Group:
     members: int | None = None
     topics: frozenset[str] = frozenset()
     """What the members read, by the last description of the group as Stable; empty if there was none."""
+    owned: tuple[Owned, ...] = ()
+    """What is assigned to each member, by the same description."""
     described_at: float = NEVER
     """When that description was received."""
     outdated_since: float = STILL_HOLDS
@@ -68,6 +70,9 @@ class Members:
         self.topics_read: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that some member is subscribed to or assigned, by the last description of the group as
         Stable; the same object while nothing changes."""
+        self.owned: Mapping[str, tuple[Owned, ...]] = {}
+        """Group -> what is assigned to each of its members; only while the description is not outdated, as partitions
+        move in a rebalance. The same object while nothing changes."""
         self.described_at: Mapping[str, float] = {}
         """Group in `topics_read` -> when that description was received."""
         self.counts: Mapping[str, int] = {}
@@ -164,6 +169,9 @@ class Members:
         topics_read = {group: known.topics for group, known in described.items()}
         if topics_read != self.topics_read:
             self.topics_read = topics_read
+        owned = {group: known.owned for group, known in described.items() if known.outdated_since == STILL_HOLDS}
+        if owned != self.owned:
+            self.owned = owned
 
 
 def _is_empty(known: _Group, standing: Standing, now: float) -> bool:
@@ -185,4 +193,10 @@ def _learnt(known: _Group, group: str, kind: Kind, answer: Answer[dict[str, Desc
     known = replace(known, members=description.members or known.members, gone_as=None)
     if not description.topics:
         return known.outdated(known.asked_at)
-    return replace(known, topics=description.topics, described_at=answer.received, outdated_since=STILL_HOLDS)
+    return replace(
+        known,
+        topics=description.topics,
+        owned=description.owned,
+        described_at=answer.received,
+        outdated_since=STILL_HOLDS,
+    )

@@ -33,6 +33,8 @@ class Column:
     type: Type
     meaning: str
     is_nullable: bool = False
+    is_optional: bool = False
+    """Whether files of earlier releases lack the column. It is null in their rows."""
 
 
 SAMPLES = (
@@ -50,4 +52,18 @@ SAMPLES = (
     Column("state", Type.TEXT, "ok, no_commit, truncated, ahead, stale, leaderless, error or unknown"),
     Column("members", Type.INT32, "members of the group; null: not asked", is_nullable=True),
     Column("isolation", Type.TEXT, "which end `log_end` is: read_uncommitted or read_committed"),
+    Column(
+        "owner",
+        Type.TEXT,
+        "id of the member that the partition is assigned to; null: none, several, or not known",
+        is_nullable=True,
+        is_optional=True,
+    ),
+    Column(
+        "offset_reset",
+        Type.TEXT,
+        "how the settings count a partition without commit: latest (0) or earliest (log_end - log_start)",
+        is_nullable=True,
+        is_optional=True,
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyarrow import parquet
 
 from adapter.history.arrow import array_of
@@ -41,7 +42,8 @@ def encoded(rows: Rows) -> pa.Buffer:
         column_encoding=ENCODINGS,
         store_schema=False,
     ) as writer:
-        writer.write_table(table_of(rows), row_group_size=ROW_GROUP)
+        for begin in range(0, len(rows), ROW_GROUP):
+            writer.write_table(table_of(rows.chosen(slice(begin, begin + ROW_GROUP))))
         writer.add_key_value_metadata({VERSION_KEY: str(VERSION)})
     return sink.getvalue()
 
@@ -55,8 +57,20 @@ def table_of(rows: Rows) -> pa.Table:
 def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
     if column.type is not Type.TEXT:
         return array_of(TYPES[column.type], values, is_nullable=column.is_nullable)
-    codes = array_of(pa.int32(), values.astype(np.int32, copy=False), is_nullable=column.is_nullable)
-    return pa.DictionaryArray.from_arrays(codes, _texts(rows.names[column.name]))
+    names, used = _used(rows.names[column.name], values.astype(np.int32, copy=False))
+    codes = array_of(pa.int32(), used, is_nullable=column.is_nullable)
+    return pa.DictionaryArray.from_arrays(codes, _texts(names))
+
+
+def _used(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[Sequence[str], NDArray[np.int32]]:
+    """The names that occur: pyarrow would write all of them into the dictionary of each group of rows."""
+    occurs = np.zeros(len(names) + 1, dtype=bool)
+    occurs[codes] = True
+    occurs[len(names)] = False  # where the code of null, -1, refers to
+    if occurs[:-1].all():
+        return names, codes
+    places = np.where(occurs, np.cumsum(occurs) - 1, -1).astype(np.int32)
+    return [names[place] for place in np.flatnonzero(occurs).tolist()], places[codes]
 
 
 def _texts(names: Sequence[str]) -> pa.Array:

@@ -14,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.history.contract import SAMPLES, Type
-from adapter.history.sample import Sample
+from adapter.history.sample import Owners, Sample
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import State
 
 NULL = -1
 STATES = tuple(state.name.lower() for state in State)
 ISOLATIONS = ("read_uncommitted", "read_committed")
+OFFSET_RESETS = ("latest", "earliest")
 NAMES = tuple(column.name for column in SAMPLES if column.type is Type.TEXT)
 MICROSECONDS = 1e6
 HOUR = 3_600_000_000
@@ -46,8 +47,8 @@ class Rows:
         """Microseconds since the epoch."""
         return int(self.columns["sampled_at"].min())
 
-    def chosen(self, rows: NDArray[Any]) -> Rows:
-        """`rows`: flags, or indexes in the desired order."""
+    def chosen(self, rows: NDArray[Any] | slice) -> Rows:
+        """`rows`: flags, a slice, or indexes in the desired order."""
         return Rows({name: column[rows] for name, column in self.columns.items()}, self.names)
 
 
@@ -88,6 +89,7 @@ def _of_layout(samples: list[Sample]) -> Rows:
     log_end = cycles([np.where(seen.end_cause == 0, seen.log_end, NULL) for seen in observed])
     received = cycles([_microseconds(s.observed.end_received, s.to_epoch) for s in samples])
     topic_ids, topic_id = _generations(layout)
+    owners = _same_names([sample.owners for sample in samples])
     columns = {
         "sampled_at": np.tile(_microseconds(np.array([sample.sampled_at for sample in samples])), len(layout)),
         "received_at": np.where(log_end >= 0, received, NULL),
@@ -103,6 +105,8 @@ def _of_layout(samples: list[Sample]) -> Rows:
         "state": cycles([sample.state for sample in samples]).astype(np.int32),
         "members": cycles([sample.members for sample in samples]),
         "isolation": cycles([sample.is_committed_only for sample in samples]).astype(np.int32),
+        "owner": cycles([each.codes for each in owners]),
+        "offset_reset": cycles([sample.counts_from_start for sample in samples]).astype(np.int32),
     }
     names = {
         "cluster": (samples[0].cluster,),
@@ -111,8 +115,20 @@ def _of_layout(samples: list[Sample]) -> Rows:
         "topic_id": topic_ids,
         "state": STATES,
         "isolation": ISOLATIONS,
+        "owner": owners[0].names,
+        "offset_reset": OFFSET_RESETS,
     }
     return Rows(columns, names)
+
+
+def _same_names(owners: Sequence[Owners]) -> list[Owners]:
+    """Owners change a few times an hour at most: each of them is recoded once."""
+    different = {id(each): each for each in owners}
+    if len(different) == 1:
+        return list(owners)
+    names = tuple(sorted({name for each in different.values() for name in each.names}))
+    recoded = {key: Owners(names, _places(each.names, names)[each.codes]) for key, each in different.items()}
+    return [recoded[id(each)] for each in owners]
 
 
 def _microseconds(seconds: NDArray[np.float64], to_epoch: float = 0.0) -> NDArray[np.int64]:
@@ -143,11 +159,14 @@ def joined(blocks: Sequence[Rows]) -> Rows:
 
 
 def _recoded(block: Rows, name: str, names: Sequence[str]) -> Numbers:
-    places = {each: at for at, each in enumerate(names)}
-    # The code of null, -1, refers to the last entry.
-    table = np.array([*(places[each] for each in block.names[name]), NULL], dtype=np.int32)
-    recoded: Numbers = table[block.columns[name]]
+    recoded: Numbers = _places(block.names[name], names)[block.columns[name]]
     return recoded
+
+
+def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.int32]:
+    """The place of each name, and one more entry that the code of null, -1, refers to."""
+    places = {each: at for at, each in enumerate(among)}
+    return np.array([*(places[each] for each in names), NULL], dtype=np.int32)
 
 
 def by_hour(samples: Iterable[Sample]) -> dict[int, list[Sample]]:

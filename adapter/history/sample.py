@@ -13,7 +13,20 @@ from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Observed
 
 NOT_ASKED = -1
-"""In `members`."""
+"""In `members` and `owners`."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owners:
+    """The same object from cycle to cycle while no partition changes hands."""
+
+    names: tuple[str, ...]
+    """Member ids, sorted."""
+    codes: Codes
+    """For each row the place of its owner's name; NOT_ASKED where the owner is not known."""
+
+
+NO_OWNERS = Owners((), np.empty(0, np.int32))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +47,9 @@ class Sample:
     """Of the row's group; NOT_ASKED where they were not described."""
     is_committed_only: Flags
     """Whether the end is that of read_committed."""
+    owners: Owners
+    counts_from_start: Flags
+    """Whether the whole log counts where there is no commit (offsetReset: earliest)."""
 
 
 Keep = Callable[[Sample], None]

@@ -27,6 +27,7 @@ from adapter.kafka.calls import Calls
 from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
 from adapter.kafka.failures import failure_of
+from adapter.kafka.group_descriptions import descriptions_in
 from adapter.protocol import group_responses, offset_requests
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
@@ -196,7 +197,7 @@ class Brokers:
         """The members of groups, all of this kind: one request per coordinator."""
         name = DESCRIBE[kind].__name__.removesuffix("Request")
         requests = {node: describe(kind, groups) for node, groups in plan.items()}
-        return self._ask(name, requests, lambda response: group_responses.descriptions_in(response, kind))
+        return self._ask(name, requests, lambda response: descriptions_in(response, kind))
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         """How far share groups are in every partition that they have begun: one request per coordinator, in order."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.history.rows import ISOLATIONS, STATES, Rows
+from adapter.history.rows import ISOLATIONS, OFFSET_RESETS, STATES, Rows
 from adapter.history.rows import Numbers as Column
 from local.histories.plausible_world import MONDAY, Numbers, Rates
 
@@ -87,6 +87,8 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
         "state": zeros,
         "members": np.full(len(number), MEMBERS, dtype=np.int32),
         "isolation": zeros,
+        "owner": topic // TOPICS_OF_A_GROUP * MEMBERS + number % MEMBERS,
+        "offset_reset": zeros,
     }
 
 
@@ -115,11 +117,14 @@ def shuffled_flushes(partitions: int, interval: int, days: int, seed: int) -> It
 
 def _names(partitions: int) -> dict[str, list[str] | tuple[str, ...]]:
     topics = -(-partitions // PARTITIONS_OF_A_TOPIC)
+    groups = -(-topics // TOPICS_OF_A_GROUP)
     return {
         "cluster": ["main"],
-        "group": [f"group-{number:04d}" for number in range(-(-topics // TOPICS_OF_A_GROUP))],
+        "group": [f"group-{number:04d}" for number in range(groups)],
         "topic": [f"topic-{number:05d}" for number in range(topics)],
         "topic_id": [f"id-of-topic-{number:010d}" for number in range(topics)],
         "state": STATES,
         "isolation": ISOLATIONS,
+        "owner": [f"group-{number // MEMBERS:04d}-{number % MEMBERS}" for number in range(groups * MEMBERS)],
+        "offset_reset": OFFSET_RESETS,
     }

@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from adapter.history.files import Folder
 from adapter.history.parquet import encoded
-from adapter.history.rows import ISOLATIONS, NULL, STATES, Rows
+from adapter.history.rows import ISOLATIONS, NULL, OFFSET_RESETS, STATES, Rows
 from adapter.history.writer import FileNames
 from adapter.lag.snapshot import State
 from local.histories import large_day
@@ -33,6 +34,7 @@ BOTH = range(at(1, 10), at(1, 11))
 """Minutes of Tuesday in which two adapters wrote."""
 SECOND_WRITERS_DELAY = 20.0
 """Seconds by which its cycles begin later."""
+MOST_MEMBERS = 16
 AWAY, AWAY_PARTITIONS = range(at(6, 20), at(6, 20, 10)), 3
 """Minutes of Sunday in which a broker, the leader of every third partition, did not answer."""
 
@@ -88,7 +90,9 @@ def _rows(reads: list[Read], minutes: range, delay: float) -> Rows:
     generations = [f"{topic}-{number}" for topic in topics for number in (OLD, NEW)]
     for part, read in zip(parts, reads, strict=True):
         topic = topics.index(read.reader.topic)
-        part["group"] = np.full_like(part["group"], groups.index(read.reader.group))
+        group = groups.index(read.reader.group)
+        part["group"] = np.full_like(part["group"], group)
+        part["owner"] = np.where(part["owner"] < 0, NULL, part["owner"] + group * MOST_MEMBERS).astype(np.int32)
         part["topic"] = np.full_like(part["topic"], topic)
         part["topic_id"] = part["topic_id"] + 2 * topic
     names = {
@@ -98,6 +102,8 @@ def _rows(reads: list[Read], minutes: range, delay: float) -> Rows:
         "topic_id": [_topic_id(text) for text in generations],
         "state": STATES,
         "isolation": ISOLATIONS,
+        "owner": [f"{group}-{number}" for group in groups for number in range(MOST_MEMBERS)],
+        "offset_reset": OFFSET_RESETS,
     }
     return Rows({name: np.concatenate([part[name] for part in parts]) for name in parts[0]}, names)
 
@@ -136,8 +142,22 @@ def _of_read(read: Read, minutes: range, delay: float) -> dict[str, Numbers]:
         "state": state.astype(np.int32),
         "members": np.tile(read.reader.members[part], partitions),
         "isolation": np.zeros(partitions * count, dtype=np.int32),
+        "owner": _owner(partitions, read.reader.members[part]),
+        "offset_reset": np.zeros(partitions * count, dtype=np.int32),
     }
     return {name: column.reshape(-1) for name, column in columns.items()}
+
+
+def _owner(partitions: int, members: NDArray[np.int32]) -> Numbers:
+    """As the RangeAssignor divides the partitions of one topic; there are members in every minute or NULL."""
+    number = np.maximum(members, 1)
+    least, more = partitions // number, partitions % number
+    partition = np.arange(partitions)[:, np.newaxis]
+    in_larger = partition < more * (least + 1)
+    owner = np.where(
+        in_larger, partition // (least + 1), more + (partition - more * (least + 1)) // np.maximum(least, 1)
+    )
+    return np.where(members > 0, owner, NULL)
 
 
 def _is_away(partitions: int, minutes: range) -> Numbers:

@@ -30,7 +30,7 @@ TABLES = {
     layout.PARTITIONS: contract.PARTITIONS,
     layout.CARRY: contract.CARRIED,
 }
-UNREAD = ("received_at", "interval_seconds", "members", "isolation")
+UNREAD = ("received_at", "interval_seconds", "members", "isolation", "owner", "offset_reset")
 OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
 
 

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from adapter.history.contract import Type
 from spark.errors import Unusable
 from spark.rules.lag_statistics import statistics_of
 from spark.rules.topic_samples import COLUMNS, Names, Topics
 from spark.storage.protocol import Files
 from spark.tables.columns import Rows, rows_of
+from spark.tables.parquet_tables import opened
 
 SLICE_ROWS = 8_000_000
 """Samples of a slice, of whole groups. A task holds eight bytes of each, and one hour with all its columns."""
@@ -76,11 +76,9 @@ def _hours(task: Slice, topics: Topics) -> Iterator[Rows]:
 
 def _table(files: Files, path: str, groups: Sequence[Names]) -> pa.Table:
     """The row groups that may have one of the groups."""
-    texts = [column.name for column in COLUMNS if column.type is Type.TEXT]
     try:
-        with pq.ParquetFile(files.source(path), read_dictionary=texts) as file:
-            there = set(file.schema_arrow.names)
-            names = [column.name for column in COLUMNS if column.name in there]
+        with opened(files, path, COLUMNS) as file:
+            names = [column.name for column in COLUMNS]
             return file.read_row_groups(_row_groups(file.metadata, groups[0], groups[-1]), names)
     except pa.ArrowException as error:
         raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error

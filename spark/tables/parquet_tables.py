@@ -36,17 +36,24 @@ def unreadable(path: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise TableUnreadable(path) from error
-    except (OSError, pa.ArrowException, KeyError) as error:  # KeyError: a text column that the file does not have
+    except (OSError, pa.ArrowException) as error:
         if is_of_system(error):
             raise
         raise TableUnreadable(path) from error
 
 
 def _arrow(files: Files, path: str, contract: Sequence[Column]) -> pa.Table:
-    texts = [column.name for column in contract if column.type is Type.TEXT]
-    with pq.ParquetFile(files.source(path), read_dictionary=texts) as opened:
-        there = set(opened.schema_arrow.names)
-        return opened.read([column.name for column in contract if column.name in there])
+    with opened(files, path, contract) as file:
+        return file.read([column.name for column in contract])
+
+
+def opened(files: Files, path: str, contract: Sequence[Column]) -> pq.ParquetFile:
+    """Texts are read as dictionaries. A file may lack columns: reading those returns no column."""
+    source = files.source(path)
+    metadata = pq.read_metadata(source)
+    there = set(metadata.schema.names)
+    texts = [column.name for column in contract if column.type is Type.TEXT and column.name in there]
+    return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
 
 
 @contextlib.contextmanager

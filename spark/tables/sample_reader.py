@@ -13,14 +13,14 @@ from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from adapter.history.contract import SAMPLES, Column, Type
+from adapter.history.contract import SAMPLES, Column
 from spark.errors import SampleFilesDamaged, is_of_system
 from spark.storage.protocol import Files, each_of
 from spark.tables.columns import Flags, Ints, Rows, joined, none_of, numbered, rows_of
 from spark.tables.contract import NAMES
 from spark.tables.layout import HOUR, hour_of, start_of
+from spark.tables.parquet_tables import opened
 from spark.tables.sample_files import DAMAGED, Sound, micros_of
 from spark.tables.sample_validation import fault_of
 
@@ -126,9 +126,9 @@ class HourReader:
     def _contents_of(self, sound: Sound) -> _Contents:
         counts: Counter[Topic] = Counter()
         groups: list[tuple[Topic, Topic] | None] = []
-        with self._opened(sound, NAME_COLUMNS) as opened:
-            for number in range(opened.num_row_groups):
-                rows = _checked(opened.read_row_group(number, list(NAMES)), NAME_COLUMNS)
+        with opened(self.files, sound.file.path, NAME_COLUMNS) as file:
+            for number in range(file.num_row_groups):
+                rows = _checked(file.read_row_group(number, list(NAMES)), NAME_COLUMNS)
                 topics, place = topics_in(rows)
                 counts.update(dict(zip(topics, np.bincount(place).tolist(), strict=True)))
                 groups.append((topics[0], topics[-1]) if topics else None)
@@ -136,16 +136,12 @@ class HourReader:
 
     def _rows_of(self, sound: Sound, groups: list[int] | None, part: Part, columns: Sequence[Column]) -> Rows:
         names = [column.name for column in columns]
-        with self._opened(sound, columns) as opened:
+        with opened(self.files, sound.file.path, columns) as file:
             if groups is None:
-                return _of_its_hour(_checked(opened.read(names), columns), sound)
-            tables = (opened.read_row_group(number, names) for number in groups)
+                return _of_its_hour(_checked(file.read(names), columns), sound)
+            tables = (file.read_row_group(number, names) for number in groups)
             parts = [part.of(_of_its_hour(_checked(table, columns), sound)) for table in tables]
         return joined(parts) if parts else none_of(columns)
-
-    def _opened(self, sound: Sound, columns: Sequence[Column]) -> pq.ParquetFile:
-        texts = [column.name for column in columns if column.type is Type.TEXT]
-        return pq.ParquetFile(self.files.source(sound.file.path), read_dictionary=texts)
 
 
 def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:

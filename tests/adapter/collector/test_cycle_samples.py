@@ -1,5 +1,6 @@
 """What a cycle hands over to be kept: its observations as they were, whatever is served in their place."""
 
+from adapter.cluster.groups import Owned
 from adapter.columns import NEVER
 from adapter.history.sample import NOT_ASKED, Sample
 from adapter.lag.snapshot import State
@@ -87,3 +88,36 @@ def test_a_sample_has_the_number_of_each_groups_members_where_it_is_known() -> N
         "idle": 0,
         "unlisted": NOT_ASKED,
     }
+
+
+def owners_of(sample: Sample) -> list[str | None]:
+    """Of billing's rows."""
+    rows = sample.layout.spans["billing"]
+    return [None if code < 0 else sample.owners.names[code] for code in sample.owners.codes[rows].tolist()]
+
+
+def test_a_sample_has_the_member_that_owns_each_partition_as_long_as_the_assignment_stands() -> None:
+    cluster = kafka()
+    cluster.members = {"billing": {"orders"}}
+    cluster.owned = {"billing": (Owned("m0", "orders", (0, 7)), Owned("m1", "orders", (2,)), Owned("m1", "gone", (0,)))}
+    rig = running(cluster)
+    rig.run(6)
+    described = sample_of(rig)
+    rig.run()
+
+    assert owners_of(described) == ["m0", None, "m1"]
+    assert sample_of(rig).owners is described.owners
+
+    cluster.moving = {"billing"}
+    rig.run(6)
+
+    assert owners_of(sample_of(rig)) == [None] * 3
+
+
+def test_a_sample_has_how_the_settings_count_a_partition_without_commit() -> None:
+    cluster = kafka()
+    cluster.commits["audit"] = {ORDERS_0: 1}
+    sample = sample_of(running(cluster, given(offsetReset="earliest")))
+    rows = sample.layout.spans["billing"]
+
+    assert sample.counts_from_start.nonzero()[0].tolist() == list(range(rows.start, rows.stop))

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -14,13 +15,13 @@ from pyarrow import parquet
 
 from adapter.columns import NEVER
 from adapter.history.contract import SAMPLES, VERSION_KEY
-from adapter.history.parquet import ROW_GROUP, SCHEMA, encoded
+from adapter.history.parquet import ROW_GROUP, SCHEMA, encoded, table_of
 from adapter.history.rows import STATES, by_hour, rows_of
 from adapter.history.sample import Sample
 from adapter.lag.layout import NO_LAYOUT, layout_of
 from adapter.lag.snapshot import State
 from tests.support import samples
-from tests.support.history.histories import SAMPLED, TO_EPOCH, observing, read_back, sample
+from tests.support.history.histories import SAMPLED, TO_EPOCH, observing, owning, read_back, sample
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SAMPLED_AT = EPOCH + timedelta(seconds=SAMPLED)
@@ -33,7 +34,8 @@ def kept(*given: Sample) -> list[dict[str, Any]]:
 
 def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
     layout = layout_of({"billing": ["orders"]}, samples.topology({"orders": [1]}, {"orders": "gen-1"}))
-    seen = sample(layout, members=[3], is_committed_only=[True], state=[State.TRUNCATED])
+    seen = sample(layout, members=[3], is_committed_only=[True], state=[State.TRUNCATED], counts_from_start=[True])
+    seen = owning(seen, "billing-0")
 
     assert kept(seen) == [
         {
@@ -51,8 +53,29 @@ def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
             "state": "truncated",
             "members": 3,
             "isolation": "read_committed",
+            "owner": "billing-0",
+            "offset_reset": "earliest",
         }
     ]
+
+
+def test_every_row_keeps_the_owner_of_its_own_time() -> None:
+    first, later = owning(sample(), "b", None), owning(sample(at=SAMPLED + 10), "a", "b")
+    again = replace(sample(at=SAMPLED + 20), owners=later.owners)
+
+    owners = [(row["partition"], row["owner"]) for row in kept(first, later, again)]
+    assert owners == [(0, "b"), (0, "a"), (0, "a"), (1, None), (1, "b"), (1, "b")]
+
+
+def test_a_group_of_rows_has_a_dictionary_of_its_own_names() -> None:
+    """pyarrow writes all names of a dictionary into every group of rows."""
+    layout = samples.layout([(f"group-{number:04}", "t", 0) for number in range(1000)])
+    rows = rows_of([owning(sample(layout), *(f"member-{n:04}" for n in range(1000)))])
+    assert rows is not None
+
+    some = table_of(rows.chosen(slice(10, 12)))
+    assert some["owner"].combine_chunks().dictionary.to_pylist() == ["member-0010", "member-0011"]
+    assert some["group"].to_pylist() == ["group-0010", "group-0011"]
 
 
 def test_a_file_says_its_contract_and_has_its_schema() -> None:
@@ -77,7 +100,7 @@ def test_a_file_says_its_contract_and_has_its_schema() -> None:
     ],
 )
 def test_what_was_not_seen_in_the_cycle_is_null_and_nothing_else(seen: Sample, nulls: set[str]) -> None:
-    unasked = {"members", "topic_id"}
+    unasked = {"members", "topic_id", "owner"}
     for row in kept(seen):
         assert {name for name, value in row.items() if value is None} == nulls | unasked
 
@@ -155,7 +178,9 @@ def some_samples(draw: st.DrawFn) -> list[Sample]:
             cluster=draw(st.sampled_from(["main", "eu"])),
             state=column(st.sampled_from(State)),
             members=column(st.integers(-1, 9)),
+            counts_from_start=column(st.booleans()),
         )
+        plain = owning(plain, *(draw(st.sampled_from([None, "m-0", "m-1", "m-2"])) for _ in range(len(layout))))
         seen = {name: column(offsets) for name in ("committed", "log_end", "log_start")}
         causes = {name: column(st.integers(0, 1)) for name in ("commit_cause", "end_cause")}
         made.append(observing(plain, **seen, **causes))
@@ -186,6 +211,8 @@ def plainly(seen: Sample, row: int) -> dict[str, Any]:
         "state": STATES[seen.state[row]],
         "members": known(seen.members[row]),
         "isolation": "read_uncommitted",
+        "owner": None if (code := seen.owners.codes[row]) < 0 else seen.owners.names[code],
+        "offset_reset": "earliest" if seen.counts_from_start[row] else "latest",
     }
 
 

@@ -1,6 +1,6 @@
 """Our own forms of requests that the library does not have: bytes as brokers write them, made by hand."""
 
-from adapter.cluster.groups import Description, Kind
+from adapter.cluster.groups import Description, Kind, Owned
 from adapter.kafka.describe_messages import (
     ConsumerGroupDescribeRequest,
     DescribeShareGroupOffsetsRequest,
@@ -10,6 +10,7 @@ from adapter.kafka.describe_messages import (
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
 )
+from adapter.kafka.group_descriptions import descriptions_in
 from adapter.protocol import group_responses
 
 NO_TAGS = b"\0"
@@ -74,8 +75,8 @@ def test_a_share_group_is_described_with_what_its_members_subscribe_to() -> None
     member += several(text("orders"), text("refunds")) + assigned + NO_TAGS
     body = response(described_group("workers", "Stable", text("simple"), several(member)))
 
-    told = group_responses.descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
-    assert told == {"workers": Description(1, True, frozenset({"orders", "refunds"}))}
+    told = descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
+    assert told == {"workers": Description(1, True, frozenset({"orders", "refunds"}), (Owned("m1", "orders", (0,)),))}
 
 
 def topic_info(name: str) -> bytes:
@@ -97,17 +98,15 @@ def test_a_streams_group_is_described_with_what_its_topology_reads() -> None:
     member += endpoint + several(tag) + several(position) + several(position) + tasks + tasks + b"\0" + NO_TAGS
     body = response(described_group("app", "Stable", topology, several(member)))
 
-    told = group_responses.descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
-    assert told == {"app": Description(1, True, frozenset({"orders", "by-key"}))}
+    told = descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
+    assert told == {"app": Description(1, True, frozenset({"orders", "by-key"}), (Owned("m1", "orders", (0,)),))}
 
 
 def test_a_streams_group_without_a_topology_is_described_without_topics() -> None:
     unknown, unresolved = b"\xff", b"\1" + number(1, 4) + NULL + NO_TAGS
     groups = (described_group(name, "Stable", told, several()) for name, told in (("a", unknown), ("b", unresolved)))
 
-    told = group_responses.descriptions_in(
-        StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS
-    )
+    told = descriptions_in(StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS)
     assert told == {"a": Description(0, True), "b": Description(0, True)}
 
 

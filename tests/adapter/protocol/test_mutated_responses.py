@@ -15,6 +15,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from adapter.cluster.groups import Kind
 from adapter.columns import LARGEST_OFFSET, is_offset
+from adapter.kafka.group_descriptions import descriptions_in
 from adapter.protocol import group_responses
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.metadata_response import topology_in
@@ -178,7 +179,7 @@ def test_changed_listings(how: Changes) -> None:
 @given(changes)
 def test_changed_descriptions(how: Changes) -> None:
     value_or_malformed(
-        by_library(DESCRIPTION, lambda one: group_responses.descriptions_in(one, Kind.CLASSIC)),
+        by_library(DESCRIPTION, lambda one: descriptions_in(one, Kind.CLASSIC)),
         changed(bytes(DESCRIPTION.encode()), how),
     )
 

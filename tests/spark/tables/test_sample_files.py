@@ -8,6 +8,7 @@ from adapter.history.contract import SAMPLES
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import File
 from spark.tables.sample_files import Skipped, Sound, examined, writer_of
+from spark.tables.sample_reader import PART_ROWS, HourReader
 from spark.tables.sample_validation import fault_of
 from tests.support.history.written_history import SCHEMA, START, sample, write_file
 
@@ -26,7 +27,7 @@ def reason(root: Path, path: Path) -> str:
 
 def foreign(root: Path, table: pa.Table, version: str | None = "1") -> Path:
     """A file of the history by its name."""
-    (root / FOLDER).mkdir(parents=True)
+    (root / FOLDER).mkdir(parents=True, exist_ok=True)
     path = root / FOLDER / "a-20261120T060000.000000Z.parquet"
     metadata = {"kafka_lag_adapter.contract": version} if version is not None else None
     pq.write_table(table.replace_schema_metadata(metadata), path)
@@ -44,6 +45,17 @@ def test_a_file_as_the_adapter_writes_it_is_sound(tmp_path: Path) -> None:
 
     assert isinstance(sound, Sound)
     assert (sound.writer, sound.rows, sound.is_of_its_hour) == ("adapter-7f-x2", 1, True)
+
+
+@pytest.mark.parametrize("part_rows", [PART_ROWS, 1])
+def test_a_file_of_an_earlier_release_is_sound_and_its_rows_have_no_owner(tmp_path: Path, part_rows: int) -> None:
+    newer = write_file(tmp_path / FOLDER, [sample(10, 1, 2, owner="m-0", offset_reset="earliest")], "b")
+    older = foreign(tmp_path, rows().drop_columns(["owner", "offset_reset"]))
+    sound = [one for path in (newer, older) if isinstance(one := judged(tmp_path, path), Sound)]
+
+    ((_, read),) = HourReader(LocalFiles(tmp_path), sound, part_rows).parts()
+    owners = read.rows.texts["owner"].to_pylist()
+    assert [None if code < 0 else owners[code] for code in read.rows["owner"].tolist()] == ["m-0", None]
 
 
 def test_a_torn_file_is_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from adapter.history.retention import LEDGER, Ledger
-from adapter.history.sample import NOT_ASKED, Sample
+from adapter.history.sample import NOT_ASKED, Owners, Sample
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Cause, State, nothing_observed
 from tests.support import samples
@@ -38,6 +38,8 @@ def sample(layout: Layout | None = None, *, at: float = SAMPLED, cluster: str = 
         interval_seconds=10.0,
         members=np.full(rows, NOT_ASKED, dtype=np.int32),
         is_committed_only=np.zeros(rows, dtype=bool),
+        owners=Owners((), np.full(rows, NOT_ASKED, dtype=np.int32)),
+        counts_from_start=np.zeros(rows, dtype=bool),
     )
     new: dict[str, Any] = {
         name: np.asarray(values, dtype=getattr(made, name).dtype) for name, values in columns.items()
@@ -50,6 +52,13 @@ def observing(made: Sample, **columns: Any) -> Sample:  # noqa: ANN401 - a colum
     new = {name: np.asarray(values, dtype=getattr(made.observed, name).dtype) for name, values in columns.items()}
     causes = (*made.observed.causes, Cause(State.UNKNOWN, "broker 2 does not answer"))
     return replace(made, observed=replace(made.observed, causes=causes, **new))
+
+
+def owning(made: Sample, *owners: str | None) -> Sample:
+    """Each row's partition assigned to a member."""
+    names = tuple(sorted({owner for owner in owners if owner is not None}))
+    codes = [NOT_ASKED if owner is None else names.index(owner) for owner in owners]
+    return replace(made, owners=Owners(names, np.array(codes, dtype=np.int32)))
 
 
 def read_back(content: pa.Buffer) -> list[dict[str, Any]]:

@@ -110,6 +110,8 @@ def _series(cluster: str, number: int, style: Style, chance: Random) -> Iterator
             interval_seconds=interval,
             members=chance.choice([None, 1, 2, 5]),
             state="stale" if style.is_stale else chance.choice(STATES),
+            owner=chance.choice([None, "m-0", "m-1"]),
+            offset_reset=chance.choice([None, "latest", "earliest"]),
         )
 
 

@@ -40,6 +40,8 @@ def sample(seconds: float, committed: int | None, log_end: int | None, **other: 
         "state": "ok" if committed is not None else "no_commit",
         "members": 2,
         "isolation": "read_uncommitted",
+        "owner": None,
+        "offset_reset": None,
     }
     return row | other
 

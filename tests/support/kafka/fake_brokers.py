@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.cluster.groups import Description, Kind, Listing, Phase, Standing
+from adapter.cluster.groups import Description, Kind, Listing, Owned, Phase, Standing
 from adapter.cluster.topics import Topic, Topology
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.history.sample import Sample
@@ -86,6 +86,8 @@ class Kafka:
     undescribed: set[str] = field(default_factory=set)
     """Groups whose description is an error: the coordinator is loading or moving, or we may not describe them."""
     member_counts: dict[str, int] = field(default_factory=dict)
+    owned: dict[str, tuple[Owned, ...]] = field(default_factory=dict)
+    """Group -> what is assigned to each of its members."""
     """Where it is not one."""
     kinds: dict[str, Kind] = field(default_factory=dict)
     """Of the groups that are not classic."""
@@ -251,7 +253,8 @@ class FakeBrokers(Brokers):
             return None
         is_stable = group not in self.kafka.moving
         topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
-        return Description(self.kafka.member_counts.get(group, 1), is_stable, topics)
+        owned = self.kafka.owned.get(group, ()) if is_stable else ()
+        return Description(self.kafka.member_counts.get(group, 1), is_stable, topics, owned)
 
     def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
         plan: dict[int, tuple[str, ...]] = {}

@@ -1,0 +1,141 @@
+"""Responses that describe groups -> their members, the topics that these read, and the partitions that each one owns.
+
+Members of classic groups send their subscription and assignment as bytes, which the client library decodes. Any client
+may send anything: what cannot be decoded is not known, and concerns its own group alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from adapter.cluster.groups import Description, Kind, Owned
+from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from adapter.protocol.group_responses import of_a_known_shape
+
+Assignment = Iterable[Owned]
+Read = tuple[frozenset[str], Assignment]
+"""The topics that the members of a group read, and what is assigned to them."""
+
+
+@of_a_known_shape
+def descriptions_in(response: Any, kind: Kind) -> dict[str, Description | None]:  # noqa: ANN401
+    """A response to the describe request of a kind: group -> its members; None: there is no such group of that kind.
+
+    Groups that could not be described are left out.
+    """
+    return {
+        group.group_id: None if _is_gone(group) else _description_of(group, kind)
+        for group in response.groups
+        if group.error_code in {NO_ERROR, GROUP_NOT_FOUND}
+    }
+
+
+def _is_gone(group: Any) -> bool:  # noqa: ANN401
+    """Brokers report a missing group as Dead without an error (DescribeGroups before version 6), or as not found."""
+    return bool(group.error_code == GROUP_NOT_FOUND or group.group_state.lower() == "dead")
+
+
+def _description_of(group: Any, kind: Kind) -> Description:  # noqa: ANN401
+    if group.group_state.lower() != "stable":
+        return Description(len(group.members), is_stable=False)
+    topics, owned = _READERS[kind](group)
+    return Description(len(group.members), is_stable=True, topics=topics, owned=tuple(sorted(owned)))
+
+
+def _read_by_classic(group: Any) -> Read:  # noqa: ANN401
+    try:
+        subscribed = _union(map(_subscribed, group.members))
+        owned = [one for member in group.members for one in _classic_assignment(member)]
+    except MalformedResponse:
+        return frozenset(), ()
+    return subscribed | {one.topic for one in owned}, _non_empty(owned)
+
+
+@of_a_known_shape
+def _subscribed(member: Any) -> frozenset[str]:  # noqa: ANN401
+    body = member.member_metadata
+    return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
+
+
+@of_a_known_shape
+def _classic_assignment(member: Any) -> list[Owned]:  # noqa: ANN401
+    body = member.member_assignment
+    assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
+    return [Owned(member.member_id, part.topic, tuple(part.partitions)) for part in assigned]
+
+
+def _of_version_0(body: bytes) -> bytes:
+    """The fields that every version has: some clients announce a later version without its fields, or send no user
+    data."""
+    return b"\0\0" + bytes(body)[2:] + b"\xff\xff\xff\xff"
+
+
+def _read_by_consumers(group: Any) -> Read:  # noqa: ANN401
+    targets = _union(_topics_in(member.target_assignment) for member in group.members)
+    topics, owned = _read_by_subscribers(group)
+    return topics | targets, owned
+
+
+def _read_by_subscribers(group: Any) -> Read:  # noqa: ANN401
+    topics = _union(
+        frozenset(member.subscribed_topic_names) | _topics_in(member.assignment) for member in group.members
+    )
+    owned = (
+        Owned(member.member_id, part.topic_name, tuple(part.partitions))
+        for member in group.members
+        for part in member.assignment.topic_partitions
+    )
+    return topics, _non_empty(owned)
+
+
+def _read_by_share_group(group: Any) -> Read:  # noqa: ANN401
+    """Several members may share a partition, which then has no owner."""
+    topics, owned = _read_by_subscribers(group)
+    owned = list(owned)
+    members = Counter((one.topic, partition) for one in owned for partition in one.partitions)
+    alone = (
+        one._replace(partitions=tuple(number for number in one.partitions if members[one.topic, number] == 1))
+        for one in owned
+    )
+    return topics, _non_empty(alone)
+
+
+def _read_by_streams(group: Any) -> Read:  # noqa: ANN401
+    """All members of an application run the same topology; it is null while topics are missing. The task of a
+    partition number reads that partition of each source topic."""
+    subtopologies = (group.topology.subtopologies or ()) if group.topology else ()
+    sources = {
+        part.subtopology_id: {*part.source_topics, *(topic.name for topic in part.repartition_source_topics)}
+        for part in subtopologies
+    }
+    owned = (
+        Owned(member.member_id, topic, tuple(tasks.partitions))
+        for member in group.members
+        for tasks in member.assignment.active_tasks
+        for topic in sources.get(tasks.subtopology_id, ())
+    )
+    return _union(map(frozenset, sources.values())), _non_empty(owned)
+
+
+def _topics_in(assignment: Any) -> frozenset[str]:  # noqa: ANN401
+    return frozenset(part.topic_name for part in assignment.topic_partitions)
+
+
+def _non_empty(owned: Assignment) -> Assignment:
+    return (one for one in owned if one.partitions)
+
+
+def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
+    return frozenset().union(*sets)
+
+
+_READERS: Mapping[Kind, Callable[[Any], Read]] = {
+    Kind.CLASSIC: _read_by_classic,
+    Kind.CONSUMER: _read_by_consumers,
+    Kind.SHARE: _read_by_share_group,
+    Kind.STREAMS: _read_by_streams,
+}
