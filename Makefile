@@ -8,7 +8,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo report-demo test check bench rig spark-cluster spark-archive format requirements clean
+.PHONY: demo report-demo test test-unit test-spark test-e2e check bench rig spark-cluster spark-archive format requirements clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -17,8 +17,22 @@ demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.demo.report
 
-test: rig ## every test, those on the real broker, control plane and S3 server included
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+test: rig ## every test, the quick ones first; each part ends with its number of tests and its time
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-spark
+	@$(MAKE) --no-print-directory test-e2e
+
+test-unit: $(VENV)/installed ## the tests that need no real parts, in parallel
+	@echo "unit tests"
+	@$(BIN)/python -m pytest -m "not spark and not e2e" -n 4 --dist worksteal $(PYTEST_ARGS)
+
+test-spark: rig ## the tests that run Spark or the S3 server
+	@echo "tests with Spark and the S3 server"
+	@$(BIN)/python -m pytest -m spark -n 2 --dist loadfile $(PYTEST_ARGS)
+
+test-e2e: rig ## the tests on a real Kafka and a real control plane
+	@echo "tests on a real Kafka and a real control plane"
+	@$(BIN)/python -m pytest -m e2e $(PYTEST_ARGS)
 
 check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@echo "check: format, lint, types, imports, manifests"

@@ -177,10 +177,12 @@ def wait_until(
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody listens on and that this function has not given before."""
-    for port in random.sample(PORTS, 1000):
-        if port not in _ports_given and _is_free(port):
-            _ports_given.add(port)
+    """Returns a port of 127.0.0.1 that nobody listens on and that no call of any process has returned before.
+
+    A UDP socket on the same number, kept open until this process ends, is what other processes see.
+    """
+    for port in random.sample(PORTS, len(PORTS)):
+        if _is_free(port) and _reserve(port):
             return port
     raise RigError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}")
 
@@ -299,10 +301,23 @@ class _Owner:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as listener:
-        try:
-            listener.bind(("127.0.0.1", port))
-        except OSError:
-            return False
+        return _binds(listener, port)
+
+
+def _reserve(port: int) -> bool:
+    reservation = socket.socket(type=socket.SOCK_DGRAM)
+    if _binds(reservation, port):
+        reservation.detach()  # open until this process ends
+        return True
+    reservation.close()
+    return False
+
+
+def _binds(unbound: socket.socket, port: int) -> bool:
+    try:
+        unbound.bind(("127.0.0.1", port))
+    except OSError:
+        return False
     return True
 
 
@@ -328,6 +343,5 @@ def _started_at(pid: int) -> str:
     return "".join(letter for letter in answer.stdout if letter.isalnum())
 
 
-_ports_given: set[int] = set()
 _owner = _Owner()
 atexit.register(stop_all)

@@ -1,4 +1,4 @@
-"""What all tests share: one SparkSession and one S3 server for all that need them."""
+"""Fixtures that tests in several folders share, and the parts that `make test` runs one after the other."""
 
 import itertools
 from collections.abc import Iterator
@@ -12,6 +12,16 @@ from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
 
 NUMBERS = itertools.count(1)
+SPARK_FIXTURES = {"spark_session", "s3_server"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Assigns each test to its part: `e2e` and `spark` by these rules or by a mark in its file, `unit` otherwise."""
+    for item in items:
+        if "end_to_end" in item.path.parts:
+            item.add_marker("e2e")
+        elif SPARK_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker("spark")
 
 
 @pytest.fixture(scope="session")

@@ -169,6 +169,18 @@ def test_free_ports_are_free_and_never_given_twice() -> None:
         listener.bind(("127.0.0.1", ports[0]))
 
 
+def test_two_processes_never_get_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = free_port()
+    monkeypatch.setattr(processes, "PORTS", range(first, first + 1))
+    other = "from local import processes; processes.PORTS = range({0}, {0} + 1); processes.free_port()"
+
+    done = subprocess.run([sys.executable, "-c", other.format(first)], capture_output=True, text=True, check=False)
+
+    assert "no free port" in done.stderr
+    with pytest.raises(RigError, match="no free port"):
+        free_port()
+
+
 def test_a_port_in_use_is_not_free() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))

@@ -9,6 +9,8 @@ import pytest
 
 from tests.support.history.written_history import read, sample, write
 
+pytestmark = pytest.mark.spark
+
 
 def asked_to_compact(root: Path) -> subprocess.Popen[str]:
     """A process of its own, for it is to be ended."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pytest
 
 from adapter.history.files import Folder
 from adapter.history.parquet import encoded
@@ -18,6 +19,7 @@ from spark.pipeline.batches import Limits
 from tests.support.history.compacting import compacted
 from tests.support.history.written_history import Row, keyed
 
+pytestmark = pytest.mark.spark
 PARTITIONS, INTERVAL, FLUSHES_OF_AN_HOUR = 1000, 15, 12
 
 HOURLY = """

@@ -19,6 +19,7 @@ from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
 from tests.support.history.real_bucket import RealBucket
 
+pytestmark = pytest.mark.spark
 NOWHERE = "http://127.0.0.1:1"
 UNKNOWN = "http://no-such-host.invalid"
 
