@@ -110,6 +110,8 @@ class Round:
     """Every broker was asked."""
     looks: int = 0
     """How many answers with Metadata have come since, each from another broker than the one before."""
+    is_over: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    """By partition of the offsets topic, as far as known: whether its leader reported all its groups."""
 
     @property
     def whole(self) -> set[int]:
@@ -131,7 +133,9 @@ def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
     misplaced = {node for node, one in listed.listings.items() if _is_misplaced(node, one.groups, (earlier, topic))}
     partitions = _partitions(known, topic)
     if topic is not None and earlier is not None:
-        partitions[_led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))] = listed.at
+        is_listed = _led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))
+        is_listed[: len(listed.is_over)] &= listed.is_over[: len(topic.leaders)]
+        partitions[is_listed] = listed.at
     brokers = {**known.brokers, **dict.fromkeys(whole, listed.at)}
     return Heard(
         {node: at for node, at in brokers.items() if node in topology.brokers},

@@ -10,7 +10,7 @@ import numpy as np
 from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
 from adapter.collector.commit_plans import GROUPS_PER_REQUEST, CommitPlan, CommitPlans, Learnt, learnt_of
 from adapter.collector.row_mapping import NOWHERE
-from adapter.collector.takeovers import Takeovers
+from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
@@ -118,6 +118,7 @@ class Commits:
         self._headless: dict[str, int] = {}
         self._plans = CommitPlans()
         self._takeovers = Takeovers()
+        self.handovers = Handovers(brokers, liveness)
         self._incomplete: set[str] = set()
         """Groups with topics that are missing in the last answers."""
         self.directory = Directory()
@@ -231,6 +232,13 @@ class Commits:
         was_silent = self._was_silent(plan, number)
         is_told = learnt.code != NOWHERE
         is_accepted = is_told & (columns.group_error == NO_ERROR)
+        for place in np.flatnonzero(is_accepted & ~self._takeovers.were_read(learnt.code)).tolist():
+            group = columns.shape.groups[place]
+            if not self.handovers.is_final(group, question.node):
+                is_accepted[place] = False
+                text = f"broker {question.node} has just taken over group {group} and may report old commits"
+                found.problems[group] = Cause(State.UNKNOWN, text)
+                found.refusing[group] = question.node
         is_first = found.node[learnt.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
         is_better = ~is_first & found.was_silent[learnt.code] & (not was_silent)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
 from adapter.cluster.groups import NOBODY
-from adapter.cluster.topics import ANSWERS_BEFORE_DELETED, Topology, updated, wants_another_look, without_epochs
+from adapter.cluster.topics import ANSWERS_BEFORE_DELETED, Topic, Topology, updated, wants_another_look, without_epochs
 from adapter.cluster.unlisted_groups import Limits, Silence, nothing_heard, silence_of
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.log_offsets import may_not_describe_topic
@@ -21,9 +21,6 @@ LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
 MOST_ASKED = 3
 """So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
-SETTLING_SECONDS = 1.0
-"""A broker that has just taken over groups lists none of them, without an error, until its followers have confirmed
-what it read: about 0.3 s. An adapter that has just started would take them for absent."""
 FIND_SECONDS = 15.0
 """Between two questions for coordinators."""
 LOOKS_TO_CONFIRM = 2
@@ -61,7 +58,6 @@ class Looking:
         self._newest_round = self._asked_who = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
-        self._is_settled = False
         self._strangers: Mapping[tuple[str, int], int] = {}
         """Partitions with commits that Metadata does not have -> in how many cycles running."""
         self._looked_at: tuple[object, ...] = ()
@@ -89,20 +85,22 @@ class Looking:
             self._read_topology(now)
         if not self.topology.brokers:
             return
-        self._settle()
+        handovers = self._commits.handovers
+        has_news |= handovers.is_outdated
+        handovers.follow(self._coordinating_topic)
         self._list_groups(now)
         has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
         if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
             self._read_topology(now, is_second_look=has_looked)
         if self._has_first_lists:
             self._read_topology(now, is_second_look=True)
+        handovers.follow(self._coordinating_topic)
         self._find_coordinators(now)
 
-    def _settle(self) -> None:
-        """Wait once, between the first look at Metadata and the first listings: who led before it knows its groups."""
-        if not self._is_settled:
-            self._is_settled = True
-            self._brokers.rest(SETTLING_SECONDS)
+    @property
+    def _coordinating_topic(self) -> Topic | None:
+        """The offsets topic, unless the brokers' lists contradict what it says."""
+        return None if self._heard.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
 
     def _find_coordinators(self, now: float) -> None:
         """Have the groups found that nobody coordinates: a silent broker may, or one that has just taken over.
@@ -126,7 +124,8 @@ class Looking:
             listings = self._commits.list_groups(nodes, self.topology.brokers.keys(), leader_of)
             # Who has only just come back may list what it coordinated before it fell silent.
             believed = {node: one for node, one in listings.items() if not self._liveness.is_doubtful(node)}
-            self._rounds.append(Round(now, believed, self.topology, is_full))
+            is_over = self._commits.handovers.is_over
+            self._rounds.append(Round(now, believed, self.topology, is_full, is_over=is_over))
 
     @property
     def _not_listed(self) -> frozenset[int]:

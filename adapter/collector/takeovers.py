@@ -1,7 +1,8 @@
 """Which groups have a new coordinator: for a moment it reports old commits, or none, without an error.
 
 A broker that becomes the leader of a partition of `__consumer_offsets` reads all of it, but reports only what it knows
-to be replicated. Until its followers have asked it once, about 0.3 s, that is what it knew as a follower.
+to be replicated. Until its followers have asked it once, about 0.3 s, that is what it knew as a follower. Meanwhile it
+refuses to report the log end of the partition (KIP-207).
 """
 
 from __future__ import annotations
@@ -10,8 +11,16 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
+from adapter.cluster.topics import NO_LEADER, Topic
 from adapter.columns import NEVER, Codes, Flags
+from adapter.kafka.answers import Answer
+from adapter.kafka.client import Brokers
+from adapter.kafka.liveness import Liveness
+from adapter.protocol.codes import NO_ERROR
+from adapter.protocol.prepared_requests import LATEST, OffsetQuestion
+from adapter.settings.models import Isolation
 
 TAKEOVER_SECONDS = 30.0
 """Kafka's default for replica.lag.time.max.ms: a follower that does not ask leaves the set of replicas after that."""
@@ -40,6 +49,11 @@ class Takeovers:
         node[new], since[new] = self._node[old], self._since[old]
         self._groups, self._codes, self._node, self._since = groups, codes, node, since
 
+    def were_read(self, codes: Codes) -> Flags:
+        """Whether each of these groups has been answered for before."""
+        found: Flags = self._node[codes] != NOBODY
+        return found
+
     def note_answer(self, codes: Codes, node: int, received: float) -> Flags:
         """Returns whether the node has taken over each of these groups a moment ago."""
         is_new = (self._node[codes] != node) & (self._node[codes] != NOBODY)
@@ -52,3 +66,62 @@ class Takeovers:
         """Their coordinator refused them, or ended: the next answer is of a new one, be it the same node."""
         codes = np.array([self._codes[group] for group in groups], dtype=np.intp)
         self._node[codes] = np.where(self._node[codes] == NOBODY, NOBODY, LOST)
+
+
+class Handovers:
+    """Which leaders of the offsets topic report all that they know by now. Used by one thread."""
+
+    def __init__(self, brokers: Brokers, liveness: Liveness) -> None:
+        self._brokers = brokers
+        self._liveness = liveness
+        self._topic: Topic | None = None
+        """The offsets topic as last seen; None: it does not show who coordinates which group."""
+        self.is_over: Flags = np.zeros(0, dtype=bool)
+        """By partition; replaced, never changed."""
+        self.is_outdated = False
+        """Whether a broker has reported a group since then that, as far as is known, another one coordinates."""
+
+    def follow(self, topic: Topic | None) -> None:
+        """Ask for the log ends of the partitions whose leader is new, or did not report them last time."""
+        before, self._topic, self.is_outdated = self._topic, topic, False
+        if topic is None or (topic is before and self.is_over.all()):
+            return
+        is_over = self.is_over.copy() if topic is before else _led_throughout(before, self.is_over, topic)
+        waiting = ~is_over & (topic.leaders != NO_LEADER)
+        nodes = self._liveness.present(np.unique(topic.leaders[waiting]).tolist())
+        places = [np.flatnonzero(waiting & (topic.leaders == node)) for node in nodes]
+        questions = [
+            OffsetQuestion(node, {OFFSETS_TOPIC: own.astype(np.int32)}, LATEST, Isolation.READ_UNCOMMITTED)
+            for node, own in zip(nodes, places, strict=True)
+        ]
+        answers = self._brokers.finish(self._brokers.offsets(questions))
+        self._liveness.note(dict(zip(nodes, answers, strict=True)))
+        for own, answer in zip(places, answers, strict=True):
+            if isinstance(answer, Answer):
+                columns = answer.content
+                is_over[np.intersect1d(own, columns.shape.partition[columns.error == NO_ERROR])] = True
+        self.is_over = is_over
+
+    def is_final(self, group: str, node: int) -> bool:
+        """Whether what the node reports of the group is all that has been committed."""
+        if self._topic is None:
+            return True
+        partition = partition_of(group, len(self.is_over))
+        is_leader = int(self._topic.leaders[partition]) == node
+        self.is_outdated |= not is_leader
+        return is_leader and bool(self.is_over[partition])
+
+
+def _led_throughout(before: Topic | None, is_over: Flags, topic: Topic) -> Flags:
+    """`is_over`, where the same broker leads in the same epoch as before."""
+    found: Flags = np.zeros(len(topic.leaders), dtype=bool)
+    if (
+        before is not None
+        and before.generation == topic.generation
+        and before.epochs is not None
+        and topic.epochs is not None
+    ):
+        both = slice(min(len(is_over), len(found)))
+        is_same = (before.leaders[both] == topic.leaders[both]) & (before.epochs[both] == topic.epochs[both])
+        found[both] = is_over[both] & is_same
+    return found

@@ -233,10 +233,6 @@ class Brokers:
         self.wait(calls, together=float("inf"))
         return list(calls.take().values())
 
-    def rest(self, seconds: float) -> None:
-        """Ask nothing for so long."""
-        time.sleep(seconds)
-
     def probe(self, node: int) -> Probe:
         """Ask a silent broker for a sign of life, without waiting for it."""
         self._count_request("Metadata")

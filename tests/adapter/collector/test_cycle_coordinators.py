@@ -376,13 +376,63 @@ def test_whatever_moves_or_falls_silent_no_group_is_absent_or_missing_in_a_sum()
     assert answered > WORLDS * CYCLES / 20, (answered, refused)
 
 
+NEW_LEADER = 78
+"""Kafka's error while a new leader does not know how far its followers are."""
+
+
+def taking_over() -> Kafka:
+    """Broker 1 has just taken over the group; it does not report all that has been committed."""
+    kafka = cluster(LEADERS, READ)
+    kafka.end_errors = {(OFFSETS_TOPIC, partition): NEW_LEADER for partition in (0, 3)}
+    return kafka
+
+
 def test_a_start_while_a_coordinator_takes_over_hides_no_group() -> None:
     """Until its followers have confirmed what it read, it lists none of its groups, without an error."""
-    offsets = {OFFSETS_TOPIC: [1, 2, 3, 1, 2]}
-    cluster = Kafka({"orders": [1], **offsets}, {"billing": {("orders", 0): 0}}, ends={("orders", 0): 5})
-    cluster.unlisted = {"billing"}
-    rig = Rig(cluster)
-    rig.brokers.before["rest"] = cluster.unlisted.clear
+    kafka = taking_over()
+    kafka.unlisted = {READ}
+    rig = rig_of(kafka)
+    refused = refusal(rig, group=READ)
+    kafka.unlisted.clear()
+    kafka.end_errors.clear()
     rig.run()
 
-    assert rig.lag() == 5
+    assert "broker 1 at kafka-1:9092 has not listed its groups yet" in refused
+    assert rig.lag(READ) == 3
+
+
+def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits() -> None:
+    kafka = taking_over()
+    kafka.commits[READ] = {ORDERS_0: 2}
+    rig = rig_of(kafka)
+    refused = refusal(rig, group=READ)
+    kafka.end_errors.clear()
+    kafka.commits[READ] = {ORDERS_0: 7}
+    rig.run()
+
+    assert f"broker 1 has just taken over group {READ} and may report old commits" in refused
+    assert rig.lag(READ) == 3
+
+
+def test_the_first_commits_of_a_group_count_only_from_the_leader_that_was_asked_about_the_handover() -> None:
+    """The group moves in the middle of the cycle: a rule names it, so that every broker is asked for it."""
+    kafka = cluster(LEADERS, READ)
+    rig = Rig(kafka, samples.settings(rules=[{"group": READ, "topics": ["orders"]}]))
+    kafka.unlisted = {READ}
+    kafka.coordinators = {READ: 2}
+    kafka.commits[READ] = {ORDERS_0: 2}
+    rig.run()
+    refused = refusal(rig, group=READ)
+    move(kafka, 0, 2)
+    kafka.commits[READ] = {ORDERS_0: 7}
+    rig.run()
+
+    assert f"broker 2 has just taken over group {READ}" in refused
+    assert rig.lag(READ) == 3
+
+
+def test_a_start_asks_each_leader_of_the_offsets_topic_once_whether_its_handover_is_over() -> None:
+    rig = rig_of(cluster(LEADERS, READ))
+
+    asked = {node: set(topics) for plan in rig.asked("ListOffsets read_uncommitted") for node, topics in plan.items()}  # type: ignore[attr-defined]
+    assert [node for node, topics in asked.items() if OFFSETS_TOPIC in topics] == [2, 3, 4]

@@ -98,6 +98,39 @@ def test_a_new_coordinator_s_old_commits_are_not_served(three_brokers: Kafka) ->
     assert beside_the_truth == {0}
 
 
+def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits(three_brokers: Kafka) -> None:
+    """Adapters start one after another while it reports old commits, or lists no groups."""
+    topic = "moves-started"
+    placed_topic(three_brokers, topic, three_brokers.brokers)
+    produce(three_brokers, topic, 100)
+    group = next(group_names(three_brokers, topic, three_brokers.brokers[0], 1))
+    where, nodes = TopicPartition(OFFSETS_TOPIC, offsets_partition(group)), itertools.cycle([2, 3, 1])
+    numbers: list[int] = []
+    refusals: list[str] = []
+
+    def is_served(lag: int) -> bool:
+        """By an adapter that has just started; what it serves is the difference from the truth."""
+        with in_process(three_brokers, collection={"groups": {"include": [group]}}) as rig:
+            rig.run_once()
+            try:
+                numbers.append(rig.lag(group) - lag)
+            except ValueUnavailable as error:
+                refusals.append(str(error))
+                return False
+            return True
+
+    with admin(three_brokers.bootstrap_servers) as client:
+        for number in range(MOVES):
+            commit(three_brokers, group, {(topic, 0): 10 + number})
+            first = next(nodes)
+            client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
+            client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
+            wait_until(partial(is_served, 90 - number), f"group {group} to be served", 20)
+
+    assert set(numbers) == {0}
+    assert refusals, "no start fell into a handover"
+
+
 def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafka) -> None:
     """Members are described in every cycle, so also while the one broker stops and the other loads the group."""
     read, left = "moves-read", "moves-left"

@@ -385,10 +385,6 @@ class FakeBrokers(Brokers):
             return UNKNOWN_TOPIC_OR_PARTITION
         return 0 if leaders[index] == node else NOT_LEADER
 
-    def rest(self, seconds: float) -> None:  # noqa: ARG002
-        """The clock stands still: only what is scheduled for that time happens."""
-        self.before.pop("rest", lambda: None)()
-
     def probe(self, node: int) -> Probe:
         self.requests.append(("probe", node))
         return FakeProbe(self.kafka, node)
