@@ -28,6 +28,8 @@ class Finding:
     words: str
     asks: str = ""
     """What a person does about this one, where it is not what TO_DO says of all with its code."""
+    is_over: bool = False
+    """Whether it had ended before the last hour."""
 
     @property
     def to_do(self) -> str:

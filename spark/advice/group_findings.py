@@ -34,6 +34,7 @@ def stuck(group: Group, _: Load) -> Finding | None:
         f"Stuck: in {formatting.plural(number, 'hour')} members were there and messages waited, but no commit moved. "
         "More replicas do not help: look for a message that cannot be processed, or work that takes longer than "
         "max.poll.interval.ms." + ("" if still[-1] else " At the end it was over."),
+        is_over=not still[-1],
     )
 
 

@@ -1,35 +1,54 @@
 """Pure: a group's figures -> the HPA it should have, with a reason for every number.
 
-The arithmetic of an HPA on lag (replicas = lag / target) is a control loop: with a target of less than about 2.7 times
-what a member does during the loop's delay it overshoots, and with less than 0.64 times that it never settles.
+An HPA on lag (replicas = lag / target) is a control loop. While it scales, a message waits for about target / capacity
+seconds, so the target follows from the wait that was agreed on. With less than 0.64 times the loop's delay the
+replicas never settle: then, and where the data does not support a number, no target is recommended.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed
 from spark.advice.finding import Finding
+from spark.advice.replay import HPA_PERIOD_SECONDS, TOLERANCE, Expected, Loop, replayed
 from spark.figures import formatting
-from spark.figures.model import Group
+from spark.figures.model import Capacity, Group
 
-HPA_PERIOD_SECONDS = 15
-"""How often the HPA controller looks."""
 START_SECONDS = 30
-"""A pod's way from wanted to ready, assumed."""
+"""From a pod that is wanted to a pod that is ready, assumed."""
 JOIN_SECONDS = 10
-"""A member's way from ready to its first message, a rebalance included, assumed."""
-NO_OVERSHOOT = math.e
-"""Of target / capacity / delay: from here on an integrator with a delay settles without overshoot."""
+"""From a ready pod to its first message, a rebalance included, assumed."""
+SETTLES = 2 / math.pi
+"""Of target / capacity / delay: with less, an integrator with a delay never settles."""
+MARGIN = 1.2
+"""The HPA tolerates 10 % above its target, and new pods take their time."""
+KEPT_ENOUGH = 0.95
+"""Of the time; with less in the replay, the wait is not kept."""
 A_WEEK = 6.5 * DAY
-GUESS = 100
+REFUSING = {
+    "stuck": "Its commits stand still: more replicas do not help.",
+    "stuck_partition": "A partition is stuck: more replicas do not help.",
+    "hot_partition": "One partition gets far more than the others: an HPA on the total lag adds replicas that have "
+    "nothing to read.",
+    "little_data": "Less than a day was seen: the daily peak may not be in it.",
+}
+"""Findings that leave no number to recommend; trouble that is over does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
     value: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """None: no number can be recommended, for this reason."""
+
+    value: int | None
     reason: str
 
 
@@ -45,7 +64,7 @@ class Behavior:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    target: Number
+    target: Target
     """`averageValue` of the lag: messages that one replica may have waiting."""
     min_replicas: Number
     max_replicas: Number
@@ -59,22 +78,23 @@ class Advice:
     hpa: Recommendation
     findings: tuple[Finding, ...]
     """Worst first."""
+    expected: Expected | None = None
+    """Of the recommended HPA; None where it has no target."""
 
 
 def advice_for(group: Group) -> Advice:
     load = load_of(group)
-    return Advice(load=load, hpa=recommended(load, group.interval_seconds), findings=findings_of(group, load))
-
-
-def recommended(load: Load, interval_seconds: float) -> Recommendation:
+    findings = findings_of(group, load)
     most = max_replicas(load)
-    return Recommendation(
-        target=target(load, interval_seconds),
+    hpa = Recommendation(
+        target=Target(None, ""),
         min_replicas=min_replicas(load, most.value),
         max_replicas=most,
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
+    target, expected = _target(group, load, findings, hpa)
+    return Advice(load, replace(hpa, target=target), findings, expected)
 
 
 def loop_delay(interval_seconds: float) -> float:
@@ -82,26 +102,79 @@ def loop_delay(interval_seconds: float) -> float:
     return interval_seconds + HPA_PERIOD_SECONDS + START_SECONDS + JOIN_SECONDS
 
 
-def target(load: Load, interval_seconds: float) -> Number:
-    seconds = NO_OVERSHOOT * loop_delay(interval_seconds)
-    if load.per_member <= 0:
-        return Number(
-            GUESS,
-            "A guess: nothing was seen in this range that a member read for sure, so there is nothing to count with.",
-        )
-    value = rounded(load.per_member * seconds)
-    source = (
-        f"A member does {formatting.rate(load.per_member)} while saturated (median of {load.capacity.windows} windows)"
-        if load.capacity
-        else f"A member did {formatting.rate(load.per_member)} in its busiest hour; it may be able to do more"
-    )
-    return Number(
+def _target(
+    group: Group, load: Load, findings: tuple[Finding, ...], hpa: Recommendation
+) -> tuple[Target, Expected | None]:
+    """The target that keeps the agreed wait and the thresholds, and what it is expected to do."""
+    if load.capacity is None or math.isnan(load.peak):
+        return Target(None, "What a member can do is not known: the group was never seen saturated."), None
+    for finding in findings:
+        if finding.code in REFUSING and not finding.is_over:
+            return Target(None, REFUSING[finding.code]), None
+    promised = _promised_seconds(group, load)
+    seconds, delay = promised / MARGIN, loop_delay(group.interval_seconds)
+    instead = _instead(load, load.capacity)
+    wait = formatting.duration(promised) + (" (its threshold)" if promised < group.agreement.max_wait_seconds else "")
+    if load.peak > load.partitions * load.capacity.p50:
+        return Target(
+            None,
+            f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than one "
+            f"member for each of {formatting.plural(load.partitions, 'partition')} can do.",
+        ), None
+    if seconds < SETTLES * delay:
+        return Target(
+            None,
+            f"No HPA on lag keeps a wait of {wait}: a replica that the lag asks for works "
+            f"{formatting.duration(delay)} later ({_delay_in_words(group)}), and with a target for less than "
+            f"{formatting.duration(SETTLES * delay)} of work the replicas never settle. Allow a wait of "
+            f"{formatting.duration(10 * math.ceil(MARGIN * SETTLES * delay / 10))}, sample more often, or {instead}",
+        ), None
+    value = rounded(load.capacity.p50 * seconds)
+    expected = replayed(load.production, _loop(value, hpa, load.capacity, group.interval_seconds), promised)
+    if expected.kept_share < KEPT_ENOUGH:
+        return Target(
+            None,
+            f"No HPA on lag keeps a wait of {wait}: replayed over the day of the busiest hour, the best target keeps "
+            f"it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, or {instead}",
+        ), None
+    return Target(
         value,
-        f"{source}. Times {formatting.duration(seconds)}: {NO_OVERSHOOT:.1f} times the loop's delay "
-        f"({formatting.decimal(interval_seconds)} s between samples + {HPA_PERIOD_SECONDS} s until the HPA looks "
-        f"+ about "
-        f"{START_SECONDS} s until a pod runs + {JOIN_SECONDS} s until it has joined). With less the replicas swing; "
-        f"the price is a lag of about {formatting.duration(value / load.per_member)} of work while it scales.",
+        f"A member does {formatting.rate(load.capacity.p50)} while saturated (median of "
+        f"{formatting.plural(load.capacity.windows, 'window')}). A wait of at most {wait}, less a sixth for the HPA's "
+        f"tolerance of {TOLERANCE:.0%}, is {formatting.duration(seconds)} of its work; the replicas settle from "
+        f"{formatting.duration(SETTLES * delay)} on ({_delay_in_words(group)}).",
+    ), expected
+
+
+def _promised_seconds(group: Group, load: Load) -> float:
+    """The agreed wait, or less where a threshold is reached sooner in the busiest hour."""
+    threshold = sum(topic.above.threshold for topic in group.topics)
+    seconds = group.agreement.max_wait_seconds
+    return min(seconds, threshold / load.peak) if load.peak > 0 else seconds
+
+
+def _instead(load: Load, capacity: Capacity) -> str:
+    needed = members_needed(load.peak / USED_AT_MOST, capacity.p50, load.partitions)
+    return f"keep {formatting.plural(needed, 'replica')}, enough for the busiest hour."
+
+
+def _delay_in_words(group: Group) -> str:
+    return (
+        f"{formatting.decimal(group.interval_seconds)} s between samples + {HPA_PERIOD_SECONDS} s until the HPA looks "
+        f"+ about {START_SECONDS} s until a pod runs + {JOIN_SECONDS} s until it has joined"
+    )
+
+
+def _loop(target: int, hpa: Recommendation, capacity: Capacity, interval_seconds: float) -> Loop:
+    return Loop(
+        target,
+        hpa.min_replicas.value,
+        hpa.max_replicas.value,
+        hpa.up.pods.value,
+        hpa.down.window_seconds.value,
+        capacity.p50,
+        START_SECONDS + JOIN_SECONDS,
+        interval_seconds,
     )
 
 
@@ -145,7 +218,7 @@ def max_replicas(load: Load) -> Number:
 
 
 def scale_up(load: Load, most: int) -> Behavior:
-    needed = math.ceil(load.rise / load.per_member) if load.per_member > 0 else 0
+    needed = math.ceil(load.rise / load.capacity.p50) if load.capacity else 0
     pods = min(most, max(4, needed))
     reason = (
         f"The steepest rise from one hour to the next was {formatting.rate(load.rise)}: "
@@ -155,7 +228,7 @@ def scale_up(load: Load, most: int) -> Behavior:
         else "Kubernetes' own default: the steepest rise from one hour to the next needs fewer."
     )
     return Behavior(
-        window_seconds=Number(0, "Waiting lets the lag grow; the target alone keeps this loop calm."),
+        window_seconds=Number(0, "Every second of waiting lets the lag grow."),
         pods=Number(pods, reason + " Never Percent alone: a share of 0 replicas is 0."),
         percent=Number(100, "Doubling, where that is more."),
         period_seconds=HPA_PERIOD_SECONDS,
@@ -182,8 +255,19 @@ def scale_down(load: Load) -> Behavior:
 
 
 def rounded(value: float) -> int:
-    """To two digits, upward: more would pretend a precision that no capacity has."""
-    if value <= 10:
-        return max(1, math.ceil(value))
-    unit = 10 ** (len(str(math.floor(value))) - 2)
-    return int(math.ceil(value / unit - 1e-9) * unit)
+    """To two digits, downward: more would pretend a precision that no capacity has, and a larger one waits longer."""
+    unit = 10 ** max(0, len(str(math.floor(value))) - 2)
+    return max(1, int(math.floor(value / unit + 1e-9) * unit))
+
+
+def expected_in_words(advice: Advice) -> str:
+    """What the recommended HPA would have done; empty where there is none."""
+    expected = advice.expected
+    if expected is None:
+        return ""
+    return (
+        "Replayed over the day of the busiest hour, by hourly means: a message waits up to "
+        f"{formatting.duration(expected.wait_p95)} for 95 % of the time, {formatting.duration(expected.wait_max)} at "
+        f"most; about {formatting.decimal(expected.replicas_mean)} replicas, which change "
+        f"{formatting.plural(round(expected.changes_a_day), 'time')} a day."
+    )

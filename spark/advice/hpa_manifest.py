@@ -11,12 +11,14 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from spark.advice.hpa import Advice, Behavior, Number
+from spark.advice.hpa import Advice, Behavior, Number, expected_in_words
 from spark.advice.presets import Preset
 from spark.figures.model import Group
 
 METRIC = "kafka_consumergroup_lag"
 PLACEHOLDER = "your-consumer"
+NO_TARGET = "no-target-recommended"
+"""Where there is none: kube-apiserver refuses it, as it is no quantity."""
 _LABEL_VALUE = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 _WIDTH = 110
 
@@ -52,8 +54,8 @@ def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) ->
         "        target:",
         "          # replicas = ceil(lag / averageValue), over all items the selector gives.",
         "          type: AverageValue",
-        *_comment(advice.hpa.target.reason, "          "),
-        f'          averageValue: "{advice.hpa.target.value}"',
+        *_comment(_target_in_words(advice), "          "),
+        f'          averageValue: "{advice.hpa.target.value or NO_TARGET}"',
         "  behavior:",
         *_behavior("scaleUp", advice.hpa.up),
         *_behavior("scaleDown", advice.hpa.down),
@@ -139,6 +141,15 @@ def _named(group: Group, name: str) -> list[str]:
         *(f"          # | {line}" for line in settings),
         f"          name: {metric}",
     ]
+
+
+def _target_in_words(advice: Advice) -> str:
+    target = advice.hpa.target
+    if target.value is not None:
+        return f"{target.reason} {expected_in_words(advice)}"
+    return (
+        f"No target is recommended. {target.reason} Put in your own number: as it is, kube-apiserver refuses this file."
+    )
 
 
 def _doubts(advice: Advice, fitting: Preset | None) -> list[str]:

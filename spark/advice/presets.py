@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from spark.advice.demand import USED_AT_MOST, members_needed
-from spark.advice.hpa import Advice, Number, Recommendation, loop_delay, rounded
+from spark.advice.hpa import Advice, Number, Recommendation
 from spark.advice.weekly_pattern import Week, week_of
 from spark.figures import formatting
 from spark.figures.model import Group
@@ -44,17 +44,9 @@ def presets_for(group: Group, advice: Advice, zone: ZoneInfo) -> tuple[Preset, .
 
 def low_inertia(group: Group, advice: Advice) -> Preset:
     """Short spikes that must be followed at once; replicas may come and go."""
-    load, hpa = advice.load, advice.hpa
+    hpa = advice.hpa
     above = max((topic.above for topic in group.topics), key=lambda it: np.nan_to_num(it.longest_seconds))
     short = above.episodes is not None and above.episodes >= 3 and above.longest_seconds <= 1800
-    seconds = 1.5 * loop_delay(group.interval_seconds)
-    target = hpa.target
-    if load.per_member > 0:
-        target = Number(
-            rounded(load.per_member * seconds),
-            f"{formatting.duration(seconds)} of a member's work, 1.5 times the loop's delay: it overshoots a little, "
-            "and still settles.",
-        )
     most = hpa.max_replicas.value
     return Preset(
         "low inertia",
@@ -64,7 +56,6 @@ def low_inertia(group: Group, advice: Advice) -> Preset:
         + ("spikes come and go within half an hour." if short else "that is not a series of short spikes."),
         replace(
             hpa,
-            target=target,
             up=replace(hpa.up, pods=Number(most, "All at once: the spike is over before a second step.")),
             down=replace(
                 hpa.down,

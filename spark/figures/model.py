@@ -11,6 +11,8 @@ from datetime import datetime
 import numpy as np
 from numpy.typing import NDArray
 
+from spark.figures.agreement import Agreement
+
 Floats = NDArray[np.float64]
 Times = NDArray[np.datetime64]
 
@@ -211,6 +213,7 @@ class Group:
     """Of what is consumed in each of `hours`, what no member need have read."""
     silent: Times = field(default_factory=lambda: np.empty(0, "datetime64[us]"))
     """Hours between its first and its last in which the history has no row of any group."""
+    agreement: Agreement = field(default_factory=Agreement)
 
     @property
     def expected_samples(self) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
-from spark.advice.hpa import Behavior, Recommendation
+from spark.advice.hpa import Behavior, Recommendation, expected_in_words
 from spark.advice.local_days import local_days
 from spark.figures import formatting
 from spark.figures.model import Group, Topic
@@ -87,14 +87,16 @@ def advice_table(standing: Standing) -> str:
     ]
     return (
         f'<h3>Recommended HPA <span class="soft">&#8211; <a href="hpa/{escaped(standing.file)}.yaml">'
-        f"hpa/{escaped(standing.file)}.yaml</a></span></h3>" + table(("Field", "Value", "Reason"), rows, {1}, {2})
+        f"hpa/{escaped(standing.file)}.yaml</a></span></h3>"
+        + table(("Field", "Value", "Reason"), rows, {1}, {2})
+        + (f"<p>{escaped(words)}</p>" if (words := expected_in_words(standing.advice)) else "")
     )
 
 
 def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
     """Field, value and reason of every number of an HPA."""
     rows = [
-        ("averageValue", formatting.count(hpa.target.value), hpa.target.reason),
+        ("averageValue", target_of(hpa), hpa.target.reason),
         ("minReplicas", str(hpa.min_replicas.value), hpa.min_replicas.reason),
         ("maxReplicas", str(hpa.max_replicas.value), hpa.max_replicas.reason),
     ]
@@ -104,6 +106,10 @@ def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
             (f"{name} step", f"{step} / {behavior.period_seconds} s", reason) for step, reason in _steps_of(behavior)
         ]
     return rows
+
+
+def target_of(hpa: Recommendation) -> str:
+    return "none" if hpa.target.value is None else formatting.count(hpa.target.value)
 
 
 def _steps_of(behavior: Behavior) -> list[tuple[str, str]]:
@@ -121,7 +127,7 @@ def presets_table(standing: Standing) -> str:
         rows.append(
             (
                 f"{escaped(preset.name)}{badge}",
-                formatting.count(hpa.target.value),
+                target_of(hpa),
                 f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
                 f"{hpa.up.window_seconds.value} s / {hpa.down.window_seconds.value} s",
                 _steps(hpa),

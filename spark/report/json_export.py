@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from spark.advice.assessment import Report, Standing, drain_seconds
-from spark.advice.hpa import Behavior, Number, Recommendation
+from spark.advice.hpa import Behavior, Number, Recommendation, Target
 from spark.advice.weekly_pattern import week_of
 from spark.figures.model import Lag, Periods, Topic
 from spark.figures.periods import last_hours
@@ -64,7 +64,9 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
             {"code": it.code, "severity": it.severity.word, "words": _plain(it.words), "to_do": it.to_do or None}
             for it in standing.advice.findings
         ],
+        "max_wait_seconds": group.agreement.max_wait_seconds,
         "hpa": _hpa(standing.advice.hpa),
+        "expected": asdict(standing.advice.expected) if standing.advice.expected else None,
         "hpa_file": f"hpa/{standing.file}.yaml",
         "presets": [
             {"name": it.name, "fits": it.fits, "why": _plain(it.why), "extra": _plain(it.extra), "hpa": _hpa(it.hpa)}
@@ -147,7 +149,7 @@ def _behavior(behavior: Behavior) -> dict[str, Any]:
     return {"stabilization_window_seconds": _number(behavior.window_seconds), "policies": policies}
 
 
-def _number(number: Number) -> dict[str, Any]:
+def _number(number: Number | Target) -> dict[str, Any]:
     return {"value": number.value, "reason": _plain(number.reason)}
 
 

@@ -16,7 +16,7 @@ from spark.advice.finding import Severity
 from spark.figures import formatting
 from spark.figures.model import Floats, Periods, Skipped, Topic
 from spark.report.html_page import at_a_glance
-from spark.report.html_tables import MOST_SKIPPED
+from spark.report.html_tables import MOST_SKIPPED, target_of
 from spark.report.json_export import known
 
 COLUMNS = (
@@ -149,7 +149,7 @@ def _line(standing: Standing) -> str:
         formatting.duration(group.seconds_above),
         formatting.rate(advice.load.peak),
         f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
-        f"{formatting.count(hpa.target.value)}, {hpa.min_replicas.value}-{hpa.max_replicas.value}",
+        f"{target_of(hpa)}, {hpa.min_replicas.value}-{hpa.max_replicas.value}",
     )
     return f"| {' | '.join(cells)} |"
 

@@ -8,8 +8,10 @@ import pytest
 
 from spark.advice.assessment import drain_seconds
 from spark.advice.finding import Finding, Severity
-from spark.advice.hpa import advice_for, loop_delay, rounded
+from spark.advice.hpa import advice_for, expected_in_words, rounded
 from spark.advice.presets import presets_for
+from spark.advice.replay import Expected, Loop, replayed
+from spark.figures.agreement import Agreement
 from spark.figures.model import Above, Capacity, Group, Pace, Periods, Times, Topic
 from spark.figures.periods import between
 from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
@@ -27,26 +29,101 @@ def read(of: Periods, **given: object) -> Group:
     return dataclasses.replace(group("billing", topic(of=of)), **given)  # type: ignore[arg-type]  # test's own words
 
 
+def able(of: Periods) -> Group:
+    """A member does 50/s, and the threshold is far away."""
+    return group("billing", topic(of=of, threshold=10**6), capacity=saturated(60, 50))
+
+
 def silent(number: int) -> Times:
     """So many hours of which nothing is there."""
     return np.datetime64("2026-06-02", "us") + np.arange(number) * np.timedelta64(1, "h")
 
 
-def test_the_target_is_what_a_member_does_in_e_times_the_loops_delay() -> None:
-    target = advice_for(group(capacity=saturated(60, per_member=50))).hpa.target
+def waited(seconds: float, of: Group | None = None) -> Group:
+    """A group that produces 40/s, of which a member does 50/s, and that agreed on so long a wait."""
+    busy = of or group("billing", topic(of=hours(production=lambda _: 40), threshold=10**9), capacity=saturated(60, 50))
+    return dataclasses.replace(busy, agreement=Agreement(max_wait_seconds=seconds))
 
-    assert target.value == rounded(50 * math.e * loop_delay(10))
-    assert "60 windows" in target.reason
+
+def test_the_target_is_what_a_member_does_in_the_agreed_wait_less_the_tolerance() -> None:
+    a_minute, ten = (advice_for(waited(seconds)).hpa.target for seconds in (60, 600))
+
+    assert (a_minute.value, ten.value) == (50 * 60 / 1.2, 50 * 600 / 1.2)
+    assert "60 windows" in a_minute.reason
 
 
-def test_the_target_of_a_group_that_did_nothing_says_that_it_is_a_guess() -> None:
-    assert "guess" in advice_for(read(hours(production=lambda _: 0))).hpa.target.reason
+def test_a_threshold_that_is_reached_sooner_than_the_wait_lowers_the_target() -> None:
+    low = group("billing", topic(of=hours(production=lambda _: 40), threshold=40 * 55), capacity=saturated(60, 50))
+
+    assert advice_for(waited(600, low)).hpa.target.value == 2200  # 50 x 55 / 1.2, to two digits
+
+
+DAY = hours(production=lambda _: 40)
+HOT = dataclasses.replace(hours(production=lambda _: 40), skew=np.full(48, 0.9))
 
 
 @pytest.mark.parametrize(
-    ("value", "to"), [(0, 1), (0.2, 1), (9.1, 10), (10.5, 11), (99.9, 100), (120.1, 130), (8836, 8900)]
+    ("of", "why"),
+    [
+        (read(DAY), "never seen saturated"),
+        (able(changed(DAY, consumed=0.0, lag_p50=500.0)), "more replicas do not help"),
+        (able(HOT), "One partition gets far more"),
+        (able(hours(12, production=lambda _: 40)), "Less than a day was seen"),
+        (waited(49), "No HPA on lag keeps a wait of 49\u202fs"),
+        (able(hours(production=lambda _: 201)), "more than one member for each of 4 partitions"),
+        (able(changed(DAY, produced=math.nan)), "not known"),
+    ],
 )
-def test_targets_are_rounded_up_to_two_digits(value: float, to: int) -> None:
+def test_no_target_is_recommended_where_none_can_be(of: Group, why: str) -> None:
+    advice = advice_for(of)
+
+    assert (advice.hpa.target.value, advice.expected) == (None, None)
+    assert why in advice.hpa.target.reason
+    assert advice.hpa.max_replicas.value == 4
+
+
+def test_what_a_member_did_at_least_is_never_a_target() -> None:
+    """0.05 messages/s were once a target of 9, and 12 pods at once."""
+    slow = read(hours(production=lambda hour: 0.1 if hour % 9 else 60, partitions=12, members_max=2))
+    hpa = advice_for(slow).hpa
+
+    assert hpa.target.value is None
+    assert hpa.up.pods.value == 4
+
+
+def test_trouble_that_is_over_leaves_a_target() -> None:
+    over = changed(hours(production=lambda _: 40), lag_p50=50.0)
+    over.consumed[:5] = 0
+    advice = advice_for(able(over))
+
+    assert "stuck" in {it.code for it in advice.findings}
+    assert advice.hpa.target.value is not None
+
+
+def test_the_recommended_hpa_keeps_the_agreed_wait_in_its_replay() -> None:
+    daily = hours(168, lambda hour: 300 + 250 * math.sin(hour / 24 * 2 * math.pi), partitions=24, skew=0.05)
+    advice = advice_for(waited(120, group("billing", topic(of=daily, threshold=10**9), capacity=saturated(60, 50))))
+    expected = advice.expected
+
+    assert expected is not None
+    assert expected.kept_share >= 0.95
+    assert 0 < expected.wait_p50 < expected.wait_p95 <= 120
+    assert 300 / 50 * 0.9 < expected.replicas_mean < 300 / 50 * 2
+    assert expected.changes_a_day > 0
+    assert "times a day" in expected_in_words(advice)
+
+
+def test_without_lag_and_with_replicas_enough_nothing_waits_and_nothing_changes() -> None:
+    loop = Loop(1000, 3, 6, 4, 300, 50.0, 40.0, 10.0)
+    expected = replayed(np.full(30, 100.0), loop, 60.0)
+
+    assert expected == Expected(0.0, 0.0, 0.0, 1.0, 3.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "to"), [(0, 1), (0.2, 1), (9.1, 9), (10.5, 10), (99.9, 99), (120.1, 120), (2291, 2200), (8836, 8800)]
+)
+def test_targets_are_rounded_down_to_two_digits(value: float, to: int) -> None:
     assert rounded(value) == to
 
 
@@ -95,10 +172,11 @@ def test_dips_that_come_back_make_the_group_wait_before_it_shrinks() -> None:
 
 def test_every_number_has_a_reason() -> None:
     hpa = advice_for(group(capacity=saturated())).hpa
-    numbers = [hpa.target, hpa.min_replicas, hpa.max_replicas]
+    numbers = [hpa.min_replicas, hpa.max_replicas]
     for behavior in (hpa.up, hpa.down):
         numbers += [behavior.window_seconds, behavior.pods, behavior.percent]
 
+    assert hpa.target.reason.endswith(".")
     assert all(number.reason.endswith(".") for number in numbers if number.value or number is hpa.up.window_seconds)
 
 

@@ -50,7 +50,7 @@ def problems(spec: dict[str, Any]) -> list[str]:
         found.append("replicas")
     (metric,) = spec["metrics"]
     target = metric["external"]["target"]
-    if set(target) != {"type", "averageValue"} or int(target["averageValue"]) <= 0:
+    if set(target) != {"type", "averageValue"} or not is_quantity(target["averageValue"]):
         found.append("target")
     for direction in ("scaleUp", "scaleDown"):
         rules = spec["behavior"][direction]
@@ -68,13 +68,27 @@ def problems(spec: dict[str, Any]) -> list[str]:
     return found
 
 
+def is_quantity(text: str) -> bool:
+    return text.isdecimal() and int(text) > 0
+
+
+@pytest.mark.parametrize("of", [group(), group("x", topic(of=hours(1, lambda _: 0)))])
+def test_a_file_without_a_target_says_so_and_is_no_hpa_that_kubernetes_takes(of: Group) -> None:
+    text = written(of)
+
+    assert problems(spec_of(text)) == ["target"]
+    assert "# No target is recommended. " in text
+
+
 @pytest.mark.parametrize(
     "of",
     [
         group(capacity=saturated()),
-        group(),
-        group("x", topic(of=hours(1, lambda _: 0))),
-        group("x", topic(of=hours(200, lambda hour: hour**2, partitions=300)), capacity=saturated(20, 1)),
+        group(
+            "x",
+            topic(of=hours(200, lambda hour: 5 + hour % 2, partitions=300, skew=0.003), threshold=10**6),
+            capacity=saturated(20, 1),
+        ),
     ],
 )
 def test_every_file_is_an_hpa_that_kubernetes_takes(of: Group) -> None:
@@ -109,7 +123,7 @@ def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: s
 @settings(max_examples=30, deadline=None)
 @given(NAMES, NAMES)
 def test_no_name_breaks_the_file(name: str, of_topic: str) -> None:
-    text = written(group(name, topic(of_topic)))
+    text = written(group(name, topic(of_topic), capacity=saturated()))
 
     assert problems(spec_of(text)) == []
     assert all(character.isprintable() or character == "\n" for character in text)

@@ -73,13 +73,12 @@ def test_what_is_no_backlog_is_not_worked_off() -> None:
     assert of(group("billing", quiet, capacity=saturated(60, 50)))["initial load"].extra == ""
 
 
-def test_short_spikes_ask_for_low_inertia_that_still_settles() -> None:
+def test_short_spikes_ask_for_low_inertia() -> None:
     spikes = dataclasses.replace(topic(), above=Above(600, False, 1200, 48 * 3600, 5, 600, None))
     it = group("billing", spikes, capacity=saturated(60, 50))
-    preset, hpa = of(it)["low inertia"], advice_for(it).hpa
+    preset = of(it)["low inertia"]
 
     assert preset.fits
-    assert 0.64 / math.e * hpa.target.value < preset.hpa.target.value < hpa.target.value
     assert preset.hpa.down.window_seconds.value == 60
 
 
