@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,7 @@ from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
 from spark.figures import formatting
 from spark.pipeline.compact import Outcome, compact
 from spark.report.build import report, requested
+from spark.report.group_file import agreed
 from spark.shutdown import Ending
 from spark.storage.location import reached
 
@@ -51,7 +53,7 @@ def compact_command(
 
 
 @app.command("report")
-def report_command(
+def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     history: History,
     output: Annotated[
         str,
@@ -60,13 +62,24 @@ def report_command(
     since: Annotated[str | None, typer.Option("--from", help="First hour: 2026-11-20T07:00, in --timezone.")] = None,
     to: Annotated[str | None, typer.Option(help="End of the last hour.")] = None,
     timezone: Annotated[str, typer.Option(help="Of hours and weekdays: Europe/Berlin.")] = "UTC",
-    threshold: Annotated[int | None, typer.Option(help="Messages; else 60 s of each topic's production.")] = None,
+    max_wait: Annotated[
+        str,
+        typer.Option(help="How long a message may wait: 90s, 5m. Thresholds and the recommended HPA follow from it."),
+    ] = "60s",
+    threshold: Annotated[
+        int | None, typer.Option(help="Messages; by default what the busiest hour produces in --max-wait.")
+    ] = None,
+    groups: Annotated[
+        Path | None, typer.Option(help="A YAML file: wait, thresholds, owner and planned pauses of each group.")
+    ] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be repeated.")] = None,
     master: Master = None,
     driver_memory: Memory = None,
 ) -> None:
     """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
-        request = requested(history, output, (since, to), timezone, threshold, datetime.now(UTC))
+        agreements = agreed(max_wait, threshold, groups, group or ())
+        request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
         files = reached(history)
         report(request, files, session, say, ending.check)
 

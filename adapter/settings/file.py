@@ -22,12 +22,12 @@ def load(path: Path) -> Settings:
     except UnicodeDecodeError as error:
         raise SettingsInvalid((f"{path}: is not UTF-8 text",)) from error
     try:
-        return parse(_content_of(text))
+        return parse(content_of(text))
     except SettingsInvalid as invalid:
         raise SettingsInvalid(tuple(f"{path}: {problem}" for problem in invalid.problems)) from invalid
 
 
-def _content_of(text: str) -> object:
+def content_of(text: str) -> object:
     try:
         content: object = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
@@ -52,7 +52,7 @@ def parse(content: object) -> Settings:
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=True)
         # A list whose items are all refused counts as too short as well; only one that is empty in the file is.
-        problems = tuple(_sentence(one) for one in errors if one["type"] != "too_short" or not one["input"])
+        problems = tuple(sentence_of(one) for one in errors if one["type"] != "too_short" or not one["input"])
         raise SettingsInvalid(problems + contradictions) from error
     if contradictions:
         raise SettingsInvalid(contradictions)
@@ -89,7 +89,7 @@ PLAIN_WORDS = {
 }
 
 
-def _sentence(problem: Mapping[str, Any]) -> str:
+def sentence_of(problem: Mapping[str, Any]) -> str:
     """pydantic's problem as one of ours: the path in the file, then what is wrong there."""
     kind, message = problem["type"], str(problem["msg"])
     words = PLAIN_WORDS.get(kind, message[0].lower() + message[1:])

@@ -125,7 +125,7 @@ def main(location: str, output: str) -> None:
     with started(SparkSettings()) as session:
         for number in range(RUNS):
             began = time.monotonic()
-            request = requested(location, f"{output}-{number}", (None, None), "UTC", None, datetime.now(UTC))
+            request = requested(location, f"{output}-{number}", (None, None), "UTC", datetime.now(UTC))
             report(request, files_at(location), lambda: session, lambda _: None, lambda: None)
             print(time.monotonic() - began)
 

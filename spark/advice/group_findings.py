@@ -8,7 +8,7 @@ from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import Group, Periods, Topic
-from spark.figures.periods import last_hours
+from spark.figures.periods import between, last_hours
 
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
@@ -21,8 +21,13 @@ FEW_MESSAGES = 100
 """Below this, shares of partitions are chance."""
 
 
+def _at_work(group: Group) -> Periods:
+    """Its hours outside of planned pauses."""
+    return between(group.hours, ~group.is_paused) if group.agreement.pauses else group.hours
+
+
 def stuck(group: Group, _: Load) -> Finding | None:
-    hours = well_covered(group.hours)
+    hours = well_covered(_at_work(group))
     still = (hours.consumed == 0) & (hours.lag_p50 > 0) & (hours.members_max > 0)
     number = int(still.sum())
     if not number:
@@ -39,7 +44,7 @@ def stuck(group: Group, _: Load) -> Finding | None:
 
 
 def lag_without_members(group: Group, _: Load) -> Finding | None:
-    hours = group.hours
+    hours = _at_work(group)
     alone = (hours.lag_p50 > 0) & (hours.members_max == 0)
     number = int(alone.sum())
     if not number:
@@ -56,7 +61,7 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
 
 
 def falling_behind(group: Group, _: Load) -> Finding | None:
-    hours = well_covered(last_hours(group.hours, RECENT_HOURS))
+    hours = well_covered(last_hours(_at_work(group), RECENT_HOURS))
     produced, consumed = np.nansum(hours.produced), np.nansum(hours.consumed)
     behind = [
         topic for topic in group.topics if topic.lag and topic.lag.last > max(topic.above.threshold, topic.lag.p50)
@@ -81,6 +86,8 @@ def _how_many(hours: Periods, seen: int) -> str:
 
 
 def above_threshold(group: Group, _: Load) -> Finding | None:
+    if group.agreement.pauses:
+        return _above_threshold_at_work(group)
     above = [topic.above for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
     worst = max(above, key=lambda it: it.seconds / it.known_seconds, default=None)
     if worst is None or worst.seconds / worst.known_seconds <= MUCH_OF_THE_TIME:
@@ -92,6 +99,25 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
         f"The lag was above {formatting.plural(worst.threshold, 'message')} for "
         f"{formatting.share(worst.seconds / worst.known_seconds)} "
         f"of the time; the longest time on end was {formatting.duration(worst.longest_seconds)}.",
+    )
+
+
+def _above_threshold_at_work(group: Group) -> Finding | None:
+    """By the median of each hour, since a planned pause is no trouble, and the time above has all hours in it."""
+    worst, threshold = 0.0, 0
+    for topic in group.topics:
+        hours = between(topic.hours, np.isin(topic.hours.start, _at_work(group).start) & (topic.hours.samples > 0))
+        share = float(np.mean(hours.lag_p50 > topic.above.threshold)) if len(hours) and _has_threshold(topic) else 0.0
+        if share > worst:
+            worst, threshold = share, topic.above.threshold
+    if worst <= MUCH_OF_THE_TIME:
+        return None
+    return Finding(
+        "above_threshold",
+        Severity.WATCH,
+        f"Lag above its threshold in {formatting.share(worst)} of the hours",
+        f"Outside of planned pauses, the median lag was above {formatting.plural(threshold, 'message')} in "
+        f"{formatting.share(worst)} of the hours.",
     )
 
 

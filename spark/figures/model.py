@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from spark.figures.agreement import Agreement
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 Times = NDArray[np.datetime64]
 
 STALE_SECONDS = 3 * 3600.0
@@ -214,6 +215,12 @@ class Group:
     silent: Times = field(default_factory=lambda: np.empty(0, "datetime64[us]"))
     """Hours between its first and its last in which the history has no row of any group."""
     agreement: Agreement = field(default_factory=Agreement)
+
+    @property
+    def is_paused(self) -> Flags:
+        """Whether each of `hours` lies in a planned pause."""
+        starts = (datetime.fromtimestamp(at / 1e6, UTC) for at in self.hours.start.astype(np.int64).tolist())
+        return np.array([self.agreement.has_pause(start) for start in starts], np.bool_)
 
     @property
     def expected_samples(self) -> float:

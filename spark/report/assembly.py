@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
 
+from spark.figures.agreement import Agreement
 from spark.figures.model import (
     NUMBERS,
     Above,
@@ -24,6 +25,7 @@ from spark.figures.model import (
     Topic,
 )
 from spark.figures.periods import NO_TIMES, periods, silent_between
+from spark.report.group_file import Agreements
 from spark.report.samples_task import Expected
 from spark.rules.lag_statistics import TOPIC_STATISTICS
 from spark.rules.topic_samples import Names
@@ -53,21 +55,24 @@ class Found:
 
 
 def groups_of(
-    found: Found, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], *, is_given: bool
+    found: Found, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], agreements: Agreements
 ) -> tuple[Group, ...]:
-    """`hours`, `days`: of each topic. `is_given`: whether the user chose the threshold."""
+    """`hours`, `days`: of each topic."""
     statistics = {_key(row, GROUP): row for row in found.statistics.to_pylist()}
     samples = {(*pair, topic["topic"]): topic for pair, row in statistics.items() for topic in row["topics"]}
     shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
     hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
     rows = [row | samples.get(_key(row, NAMES), NO_SAMPLES) for row in _in_order(found.topics, NAMES).to_pylist()]
     topics = {
-        key: _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), is_given=is_given)
+        key: _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreements.of(*key[:2]))
         for row in rows
         for key in [_key(row, NAMES)]
     }
     return tuple(
-        _group(list(of), topics, hours_of_groups[pair], statistics.get(pair), silent)
+        replace(
+            _group(list(of), topics, hours_of_groups[pair], statistics.get(pair), silent),
+            agreement=agreements.of(*pair),
+        )
         for pair, of in itertools.groupby(rows, key=lambda row: _key(row, GROUP))
     )
 
@@ -77,10 +82,19 @@ def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
     return {key: _periods_of(columns, start) for key, columns in _columns_by_key(table, NAMES, start).items()}
 
 
-def expected_of(topics: pa.Table) -> list[Expected]:
+def expected_of(topics: pa.Table, agreements: Agreements) -> list[Expected]:
     """`topics`: as `range_figures.topics_of` has them."""
-    rows = _in_order(topics, NAMES).to_pylist()
-    return [Expected(_key(row, NAMES), row["threshold"], row["expected_samples"]) for row in rows]
+    keyed = ((row, _key(row, NAMES)) for row in _in_order(topics, NAMES).to_pylist())
+    return [Expected(key, threshold_of(row, agreements.of(*key[:2])), row["expected_samples"]) for row, key in keyed]
+
+
+def threshold_of(row: Row, agreement: Agreement) -> int:
+    """What was agreed on, or what the busiest hour produces in the longest wait: by Little's law, a message then waits
+    that long. At least one message: a topic for which nothing is produced should have none waiting."""
+    given = agreement.threshold_of(row["topic"])
+    if given is not None:
+        return given
+    return max(1, round(agreement.max_wait_seconds * (row["busiest_rate"] or 0.0)))
 
 
 def jumps_of(statistics: pa.Table) -> pa.Table:
@@ -91,11 +105,11 @@ def jumps_of(statistics: pa.Table) -> pa.Table:
     return pa.table({**{name: of[name] for name in GROUP}, **columns})
 
 
-def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, *, is_given: bool) -> Topic:
+def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, agreement: Agreement) -> Topic:
     is_known = bool(row["samples"])
     above = Above(
-        threshold=row["threshold"],
-        is_given=is_given,
+        threshold=threshold_of(row, agreement),
+        is_given=agreement.threshold_of(row["topic"]) is not None,
         seconds=row["seconds_above"] if is_known else math.nan,
         known_seconds=row["known_seconds"] if is_known else 0.0,
         episodes=row["episodes"] if is_known else None,

@@ -18,6 +18,7 @@ from spark.figures.model import Findings, Group
 from spark.figures.periods import NO_TIMES
 from spark.pipeline.plan import found_in
 from spark.report.gather import groups_of
+from spark.report.group_file import Agreements
 from spark.report.html_page import at_a_glance, page_of
 from spark.report.json_export import json_of
 from spark.report.tables import Tables
@@ -37,6 +38,7 @@ class Request:
     wanted: Wanted
     timezone: str
     now: datetime
+    agreements: Agreements
 
 
 def report(
@@ -61,19 +63,19 @@ def requested(
     output: str,
     times: tuple[str | None, str | None],
     timezone: str,
-    threshold: int | None,
     now: datetime,
+    agreements: Agreements | None = None,
 ) -> Request:
     """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
     zone = zone_of(timezone)
     since, until = (time_of(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
     if since is not None and until is not None and since >= until:
         raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
-    if threshold is not None and threshold < 0:
-        raise Unusable(f"--threshold {threshold} is below 0")
     if since is not None and since >= now:
         raise Unusable(f"--from {times[0]} is in the future")
-    return Request(location, output, Wanted(since, until, threshold), timezone, now)
+    return Request(
+        location, output, Wanted(since, until), timezone, now, replace(agreements or Agreements(), zone=zone)
+    )
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -107,11 +109,11 @@ def refuse_without_tables(request: Request, files: Files) -> None:
 def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:
     say("reading the hourly tables")
     wanted = request.wanted.by_default(request.now)
-    groups = groups_of(tables, wanted, say, check)
+    groups = groups_of(tables, wanted, request.agreements, say, check)
     newest = tables.end_of_newest_day()
     if not groups and newest is not None and request.wanted.since is None and request.wanted.until is None:
         wanted = request.wanted.by_default(newest)
-        groups = groups_of(tables, wanted, say, check)
+        groups = groups_of(tables, wanted, request.agreements, say, check)
     request = replace(request, wanted=wanted)
     since, until = _range(request, groups)
     return Findings(

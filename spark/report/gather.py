@@ -6,16 +6,18 @@ a few rows for each topic and hour, become the values of `spark.figures.model`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spark.figures import formatting
 from spark.figures.model import Group, Periods
 from spark.report import assembly, range_figures
 from spark.report.assembly import Found, expected_of, jumps_of, periods_by_key
+from spark.report.group_file import Agreements
 from spark.report.tables import Tables
 from spark.report.wanted import EPOCH, MICROSECOND, Wanted
 
@@ -23,17 +25,19 @@ Check = Callable[[], None]
 """Raises where the run is to end."""
 
 
-def groups_of(tables: Tables, wanted: Wanted, say: Callable[[str], None], check: Check) -> tuple[Group, ...]:
+def groups_of(
+    tables: Tables, wanted: Wanted, agreements: Agreements, say: Callable[[str], None], check: Check
+) -> tuple[Group, ...]:
     """All that a report shows of the groups that have an hour in the range."""
-    hourly, daily = tables.hours_and_days(wanted)
+    hourly, daily = (_only(table, agreements.only) for table in tables.hours_and_days(wanted))
     if not len(hourly):
         return ()
     check()
     hours, hours_of_topics = tables.frame(hourly), periods_by_key(hourly, "hour")
-    topics = range_figures.topics_of(hours, wanted.threshold).toArrow()
+    topics = range_figures.topics_of(hours).toArrow()
     check()
     say(f"reading the samples of {formatting.plural(len(topics), 'topic')}")
-    statistics = tables.statistics(_starts(hours_of_topics.values()), expected_of(topics))
+    statistics = tables.statistics(_starts(hours_of_topics.values()), expected_of(topics, agreements))
     check()
     found = Found(
         topics=topics,
@@ -42,7 +46,12 @@ def groups_of(tables: Tables, wanted: Wanted, say: Callable[[str], None], check:
         shares=_shares(tables, topics),
     )
     days_of_topics = periods_by_key(daily, "day")
-    return assembly.groups_of(found, hours_of_topics, days_of_topics, is_given=wanted.threshold is not None)
+    return assembly.groups_of(found, hours_of_topics, days_of_topics, agreements)
+
+
+def _only(table: pa.Table, groups: Collection[str]) -> pa.Table:
+    """The rows of these groups; of all, if none is named."""
+    return table.filter(pc.is_in(table["group"], pa.array(groups, pa.string()))) if groups else table
 
 
 def _shares(tables: Tables, topics: pa.Table) -> pa.Table:

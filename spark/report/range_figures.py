@@ -8,8 +8,6 @@ from pyspark.sql import functions as F
 from spark.tables.contract import NAMES
 
 GROUP = ("cluster", "group")
-THRESHOLD_SECONDS = 60
-"""The default threshold is what is produced in this time: at that lag a message waits for so long (Little's law)."""
 KNOWN_ENOUGH = 0.5
 """Of an hour's expected samples: where fewer are known, the next hour may contain what this one consumed."""
 COVERED_SECONDS = 1800.0
@@ -29,14 +27,14 @@ ADDED = (
 LARGEST = ("lag_p50", "lag_p95", "lag_p99", "lag_max", "covered_seconds", "seconds_lagging", "members_max", "skew")
 
 
-def topics_of(hours: DataFrame, threshold: int | None) -> DataFrame:
-    """One row per topic. `expected_samples`: what the range promises; `busiest_hour`: null if nothing was produced."""
+def topics_of(hours: DataFrame) -> DataFrame:
+    """One row per topic. `expected_samples`: what the range promises; `busiest_hour` and `busiest_rate`: null if
+    nothing was produced."""
     newest = F.max(F.when(F.col("expected_samples") > 0, F.struct("hour", "expected_samples")))
     return hours.groupBy(*NAMES).agg(
         F.sum("expected_samples").alias("expected_samples"),
         F.coalesce(3600 / newest["expected_samples"], F.lit(3600.0)).alias("interval_seconds"),
-        (_default_threshold() if threshold is None else F.lit(threshold).cast("long")).alias("threshold"),
-        _busiest_hour().alias("busiest_hour"),
+        *(_busiest()[name].alias(f"busiest_{name}") for name in ("hour", "rate")),
     )
 
 
@@ -65,19 +63,13 @@ def shares_of(partitions: DataFrame, topics: DataFrame) -> DataFrame:
     return partitions.join(F.broadcast(busiest), on=[*NAMES, "starts_at"], how="inner")
 
 
-def _default_threshold() -> Column:
-    """At least one message: a topic for which nothing is produced should have none waiting."""
-    rate = F.try_divide(F.sum("produced").cast("double"), F.sum("covered_seconds"))
-    return F.greatest(F.lit(1), F.coalesce(F.bround(THRESHOLD_SECONDS * rate), F.lit(1)).cast("long"))
-
-
-def _busiest_hour() -> Column:
+def _busiest() -> Column:
     """The hour with the highest production rate, of those that are covered well enough or, if nothing was produced in
     these, of all; of several, the one with most messages, then the newest."""
     rate = F.try_divide(F.col("produced").cast("double"), F.col("covered_seconds"))
     is_covered = F.col("covered_seconds") >= COVERED_SECONDS
     order = F.struct(is_covered.alias("is_covered"), rate.alias("rate"), "produced", "hour")
-    return F.max(F.when(rate > 0, order))["hour"]
+    return F.max(F.when(rate > 0, order))
 
 
 def _caught_up() -> Column:

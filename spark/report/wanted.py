@@ -21,7 +21,6 @@ class Wanted:
 
     since: datetime | None = None
     until: datetime | None = None
-    threshold: int | None = None
 
     def by_default(self, end: datetime) -> Wanted:
         """The last two weeks before `--to` or else before `end`, unless `--from` says otherwise."""

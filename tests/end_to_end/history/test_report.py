@@ -53,7 +53,7 @@ def test_the_report_has_the_numbers_that_were_produced(
     later = datetime.now(UTC) + timedelta(hours=2)
     files = LocalFiles(root)
     compact(files, lambda: spark_session, later, later, lambda _: None)
-    request = requested(str(root), str(output), (None, None), "Europe/Berlin", None, later)
+    request = requested(str(root), str(output), (None, None), "Europe/Berlin", later)
     report(request, files, lambda: spark_session, lambda _: None, lambda: None)
     (row,) = csv.DictReader((output / "groups.csv").read_text().splitlines())
 

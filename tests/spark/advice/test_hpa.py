@@ -11,7 +11,7 @@ from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import advice_for, expected_in_words, rounded
 from spark.advice.presets import presets_for
 from spark.advice.replay import Expected, Loop, replayed
-from spark.figures.agreement import Agreement
+from spark.figures.agreement import Agreement, Pause
 from spark.figures.model import Above, Capacity, Group, Pace, Periods, Times, Topic
 from spark.figures.periods import between
 from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
@@ -373,3 +373,17 @@ def test_the_worst_comes_first() -> None:
 
     assert severities == sorted(severities, reverse=True)
     assert severities[0] is Severity.URGENT
+
+
+def test_hours_of_a_planned_pause_are_no_trouble() -> None:
+    """Nobody reads on Monday, the first of the two days; on Tuesday all is well."""
+    of = hours(48, lag=lambda hour: 900.0 if hour < 24 else 0.0)
+    of.members_max[:24], of.consumed[:24] = 0, 0
+    above = Above(600, False, 24 * 3600, 48 * 3600, 1, 24 * 3600, None)
+    unplanned = dataclasses.replace(group("billing", dataclasses.replace(topic(of=of), above=above)))
+    pause = Pause(frozenset({0}), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
+    planned = dataclasses.replace(unplanned, agreement=Agreement(pauses=(pause,)))
+    found = [{it.code for it in advice_for(each).findings} for each in (unplanned, planned)]
+
+    assert {"lag_without_members", "above_threshold"} <= found[0]
+    assert not {"lag_without_members", "above_threshold", "falling_behind"} & found[1]

@@ -101,7 +101,7 @@ def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
     compacted_there()
     found = []
     for name, files in (("here", LocalFiles(small)), ("there", files_at(LOCATION))):
-        request = requested(LOCATION, str(tmp_path / name), (None, None), "UTC", None, NOW)
+        request = requested(LOCATION, str(tmp_path / name), (None, None), "UTC", NOW)
         report(request, files, lambda: spark_session, lambda _: None, lambda: None)
         found.append(content_of(tmp_path / name))
 

@@ -25,7 +25,7 @@ def refused_session() -> SparkSession:
 
 
 def made(root: Path, output: Path, session: SparkSession, since: str | None = None, until: str | None = None) -> None:
-    request = requested(str(root), str(output), (since, until), "Europe/Berlin", None, NOW)
+    request = requested(str(root), str(output), (since, until), "Europe/Berlin", NOW)
     report(request, LocalFiles(root), lambda: session, lambda _: None, lambda: None)
 
 
@@ -125,7 +125,7 @@ def test_without_a_range_a_report_is_about_the_last_two_weeks_before_now_or_else
     late = START + timedelta(days=60)
     compact(LocalFiles(root), lambda: spark_session, late, late, lambda _: None)
     for name, now in (("soon", START + timedelta(days=21)), ("weeks later", late)):
-        request = requested(str(root), str(tmp_path / name), (None, None), "UTC", None, now)
+        request = requested(str(root), str(tmp_path / name), (None, None), "UTC", now)
         report(request, LocalFiles(root), lambda: spark_session, lambda _: None, lambda: None)
     soon, later = (json.loads((tmp_path / name / "report.json").read_text()) for name in ("soon", "weeks later"))
 
@@ -161,45 +161,39 @@ def test_a_range_without_data_is_a_report_that_says_so(
 
 
 @pytest.mark.parametrize(
-    ("since", "to", "zone", "threshold", "said"),
+    ("since", "to", "zone", "said"),
     [
-        (None, None, "Mars/Base", None, "is no time zone"),
-        (None, None, "../etc/passwd", None, "is no time zone"),
-        (None, None, "", None, "is no time zone"),
-        ("yesterday", None, "UTC", None, "^--from 'yesterday' is no time"),
-        (None, "2026-13-01", "UTC", None, "^--to '2026-13-01' is no time"),
+        (None, None, "Mars/Base", "is no time zone"),
+        (None, None, "../etc/passwd", "is no time zone"),
+        (None, None, "", "is no time zone"),
+        ("yesterday", None, "UTC", "^--from 'yesterday' is no time"),
+        (None, "2026-13-01", "UTC", "^--to '2026-13-01' is no time"),
         (
             "0001-01-01",
             None,
             "Asia/Tokyo",
-            None,
             "^--from 0001-01-01 in Asia/Tokyo or UTC is outside the years 1 to 9999",
         ),
         (
             None,
             "9999-12-31T23:00",
             "America/New_York",
-            None,
             "^--to 9999-12-31T23:00 in America/New_York or UTC is outside",
         ),
         (
             "0001-01-01T00:00Z",
             None,
             "America/New_York",
-            None,
             "^--from 0001-01-01T00:00Z in America/New_York or UTC is outside",
         ),
-        ("2026-11-02", "2026-11-01", "UTC", None, "is not before"),
-        ("2026-11-02", "2026-11-02", "UTC", None, "is not before"),
-        (None, None, "UTC", -1, "is below 0"),
-        ("9999-12-31", None, "UTC", None, "^--from 9999-12-31 is in the future"),
+        ("2026-11-02", "2026-11-01", "UTC", "is not before"),
+        ("2026-11-02", "2026-11-02", "UTC", "is not before"),
+        ("9999-12-31", None, "UTC", "^--from 9999-12-31 is in the future"),
     ],
 )
-def test_bad_flags_are_refused_in_a_sentence(
-    since: str | None, to: str | None, zone: str, threshold: int | None, said: str
-) -> None:
+def test_bad_flags_are_refused_in_a_sentence(since: str | None, to: str | None, zone: str, said: str) -> None:
     with pytest.raises(Unusable, match=said):
-        requested("history", "report", (since, to), zone, threshold, NOW)
+        requested("history", "report", (since, to), zone, NOW)
 
 
 def test_a_time_without_a_zone_is_one_of_the_readers() -> None:
@@ -212,7 +206,7 @@ def test_a_time_without_a_zone_is_one_of_the_readers() -> None:
 @pytest.mark.parametrize(("folder", "said"), [("nowhere", "does not exist"), ("", "run `compact` first")])
 def test_a_location_without_tables_is_refused_before_spark_starts(tmp_path: Path, folder: str, said: str) -> None:
     root, output = tmp_path / folder, tmp_path / "report"
-    request = requested(str(root), str(output), (None, None), "UTC", None, NOW)
+    request = requested(str(root), str(output), (None, None), "UTC", NOW)
     with pytest.raises(Unusable, match=said):
         report(request, LocalFiles(root), refused_session, lambda _: None, lambda: None)
 
@@ -247,7 +241,7 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
     spark_session: SparkSession, history: Path, tmp_path: Path
 ) -> None:
     output_at(str(tmp_path)).publish({"report.md": "old"})
-    request = requested(str(history), str(tmp_path), (None, None), "UTC", None, NOW)
+    request = requested(str(history), str(tmp_path), (None, None), "UTC", NOW)
 
     def interrupt() -> None:
         raise Interrupted

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from spark.figures.agreement import Agreement
 from spark.figures.model import NUMBERS, Periods
 from spark.figures.periods import between
-from spark.report.assembly import jumps_of, periods_by_key
+from spark.report.assembly import jumps_of, periods_by_key, threshold_of
 from spark.report.range_figures import hours_of_groups, shares_of, topics_of
 from spark.rules.lag_statistics import STATISTICS
 from tests.support.history.report_groups import MONDAY, hours, together
@@ -115,7 +117,7 @@ def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_th
     gap.produced[1], gap.covered_seconds[1] = 9 * 36_000, 9 * 3600
     gap.produced[4], gap.covered_seconds[4] = 3_000, 60
     equal.produced[3], equal.covered_seconds[3] = 30_000, 3_000
-    found = topics_of(frame(spark_session, topics), None)
+    found = topics_of(frame(spark_session, topics))
 
     assert {row["group"]: row["busiest_hour"] for row in found.toArrow().to_pylist()} == {
         "a gap, and a minute": at(3),
@@ -131,9 +133,7 @@ def test_the_busiest_hour_is_the_newest_one_with_the_highest_rate_and_not_one_th
     assert [row["partition"] for row in shares.collect()] == [2]
 
 
-def test_a_threshold_that_was_not_given_is_a_minute_s_production_and_at_least_one_message(
-    spark_session: SparkSession,
-) -> None:
+def test_a_topic_has_its_busiest_rate_and_the_interval_of_its_newest_hour(spark_session: SparkSession) -> None:
     topics = {
         ("busy", "t"): hours(4, production=lambda hour: 10.0 + hour),
         ("idle", "t"): hours(4, production=lambda _: 0.0),
@@ -141,13 +141,29 @@ def test_a_threshold_that_was_not_given_is_a_minute_s_production_and_at_least_on
         ("rare", "t"): hours(2, expected_samples=60),
     }
     topics["rare", "t"].expected_samples[1] = 0
-    of = frame(spark_session, topics)
-    rows = topics_of(of, None).collect()
+    rows = topics_of(frame(spark_session, topics)).collect()
 
-    assert {row["group"]: (row["threshold"], row["interval_seconds"]) for row in rows} == {
-        "busy": (690, 10),
-        "idle": (1, 10),
-        "not covered": (1, 10),
-        "rare": (600, 60),
+    assert {row["group"]: (row["busiest_rate"], row["interval_seconds"]) for row in rows} == {
+        "busy": (13, 10),
+        "idle": (None, 10),
+        "not covered": (None, 10),
+        "rare": (10, 60),
     }
-    assert {row["threshold"] for row in topics_of(of, 0).collect()} == {0}
+
+
+@pytest.mark.parametrize(
+    ("rate", "agreement", "threshold"),
+    [
+        (13.0, Agreement(), 780),
+        (13.0, Agreement(max_wait_seconds=300), 3900),
+        (0.001, Agreement(), 1),
+        (None, Agreement(), 1),
+        (13.0, Agreement(threshold=0), 0),
+        (13.0, Agreement(threshold=9, thresholds={"t": 7}), 7),
+        (13.0, Agreement(threshold=9, thresholds={"u": 7}), 9),
+    ],
+)
+def test_a_threshold_is_what_the_busiest_hour_produces_in_the_agreed_wait_unless_it_is_given(
+    rate: float | None, agreement: Agreement, threshold: int
+) -> None:
+    assert threshold_of({"topic": "t", "busiest_rate": rate}, agreement) == threshold

@@ -1,0 +1,131 @@
+"""The file that `--groups` names: what was agreed on for each group. Every problem is reported with its place in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from zoneinfo import ZoneInfo
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from adapter.errors import SettingsInvalid
+from adapter.settings.file import content_of, sentence_of
+from adapter.settings.models import SettingsPart
+from adapter.settings.types import Pattern, Seconds, seconds_of
+from spark.errors import Unusable
+from spark.figures.agreement import Agreement, Pause
+
+DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+DAY = timedelta(days=1)
+
+
+def _clock(text: str) -> str:
+    if not re.fullmatch(r"([01]\d|2[0-3]):[0-5]\d|24:00", text):
+        raise ValueError(f"{text!r} must be a time such as '22:00', in quotes")
+    return text
+
+
+Clock = Annotated[str, AfterValidator(_clock)]
+
+
+class PausePart(SettingsPart):
+    days: tuple[Literal["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], ...] = DAYS  # type: ignore[assignment]
+    begins: Clock = Field("00:00", alias="from")
+    ends: Clock = Field("24:00", alias="to")
+
+    def pause(self, zone: ZoneInfo) -> Pause:
+        """One that ends before it begins ends on the next day."""
+        begins, ends = (timedelta(hours=int(at[:2]), minutes=int(at[3:])) for at in (self.begins, self.ends))
+        days = frozenset(DAYS.index(day) for day in self.days)
+        return Pause(days, begins, ends if ends > begins else ends + DAY, zone)
+
+
+class GroupPart(SettingsPart):
+    group: str | None = None
+    groups: Pattern | None = None
+    cluster: str | None = None
+    owner: str = ""
+    max_wait: Annotated[Seconds, Field(gt=0)] | None = None
+    threshold: Annotated[int, Field(ge=0, strict=True)] | None = None
+    thresholds: dict[str, Annotated[int, Field(ge=0, strict=True)]] = Field(default_factory=dict)
+    pauses: tuple[PausePart, ...] = ()
+
+    @model_validator(mode="after")
+    def _names_groups(self) -> Self:
+        if (self.group is None) == (self.groups is None):
+            raise ValueError("needs either `group`, a name, or `groups`, a regular expression")
+        return self
+
+    def is_about(self, cluster: str, group: str) -> bool:
+        if self.cluster not in {None, cluster}:
+            return False
+        return group == self.group if self.groups is None else re.fullmatch(self.groups, group) is not None
+
+    def agreement(self, default: Agreement, zone: ZoneInfo) -> Agreement:
+        return replace(
+            default,
+            max_wait_seconds=self.max_wait or default.max_wait_seconds,
+            threshold=default.threshold if self.threshold is None else self.threshold,
+            thresholds=self.thresholds,
+            owner=self.owner,
+            pauses=tuple(part.pause(zone) for part in self.pauses),
+        )
+
+
+class GroupFile(SettingsPart):
+    groups: tuple[GroupPart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreements:
+    """Which groups a report is about, and what was agreed on for each."""
+
+    default: Agreement = field(default_factory=Agreement)
+    parts: tuple[GroupPart, ...] = ()
+    """The first that is about a group counts."""
+    only: Collection[str] = ()
+    """Names; empty: all groups."""
+    zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
+    """Of the pauses."""
+
+    def of(self, cluster: str, group: str) -> Agreement:
+        part = next((part for part in self.parts if part.is_about(cluster, group)), None)
+        return part.agreement(self.default, self.zone) if part else self.default
+
+
+def agreed(max_wait: str, threshold: int | None, file: Path | None, only: Collection[str] = ()) -> Agreements:
+    """The flags as one value, or Unusable."""
+    try:
+        seconds = seconds_of(max_wait)
+    except ValueError as error:
+        raise Unusable(f"--max-wait {max_wait!r} {error}") from error
+    if not isinstance(seconds, float) or seconds <= 0:
+        raise Unusable(f"--max-wait {max_wait} is not above 0")
+    if threshold is not None and threshold < 0:
+        raise Unusable(f"--threshold {threshold} is below 0")
+    return Agreements(Agreement(seconds, threshold), parts_in(file) if file else (), frozenset(only))
+
+
+def parts_in(path: Path) -> tuple[GroupPart, ...]:
+    """Raises Unusable with every problem of the file."""
+    try:
+        return _validated(content_of(path.read_text(encoding="utf-8")))
+    except OSError as error:
+        raise Unusable(f"{path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise Unusable(f"{path}: is not UTF-8 text") from error
+    except SettingsInvalid as invalid:
+        raise Unusable("; ".join(f"{path}: {problem}" for problem in invalid.problems)) from invalid
+
+
+def _validated(content: object) -> tuple[GroupPart, ...]:
+    if not isinstance(content, Mapping):
+        raise SettingsInvalid(("must be a mapping with `groups`",))
+    try:
+        return GroupFile.model_validate(content).groups
+    except ValidationError as error:
+        raise SettingsInvalid(tuple(map(sentence_of, error.errors(include_url=False)))) from error

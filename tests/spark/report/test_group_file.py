@@ -1,0 +1,102 @@
+"""The file that `--groups` names: what it says for which group, and how a bad one is refused."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from spark.errors import Unusable
+from spark.figures.agreement import Agreement
+from spark.report.group_file import Agreements, agreed, parts_in
+
+FILE = """
+groups:
+  - group: billing
+    owner: Payments
+    maxWait: 5m
+    threshold: 500
+    thresholds: {orders: 9000}
+    pauses:
+      - {days: [Sat, Sun]}
+      - {days: [Mon], from: '22:00', to: '06:00'}
+  - groups: 'batch-.*'
+    cluster: eu
+    owner: Analysts
+"""
+
+
+@pytest.fixture
+def agreements(tmp_path: Path) -> Agreements:
+    file = tmp_path / "groups.yaml"
+    file.write_text(FILE)
+    return Agreements(Agreement(90.0, None), parts_in(file), zone=ZoneInfo("Europe/Berlin"))
+
+
+def test_the_first_entry_about_a_group_counts_and_the_flags_for_all_it_leaves_out(agreements: Agreements) -> None:
+    billing, batch, other = (
+        agreements.of(*key) for key in (("main", "billing"), ("eu", "batch-1"), ("main", "batch-1"))
+    )
+
+    assert (billing.max_wait_seconds, billing.owner) == (300, "Payments")
+    assert (billing.threshold_of("orders"), billing.threshold_of("returns")) == (9000, 500)
+    assert (batch.max_wait_seconds, batch.owner, batch.threshold_of("x")) == (90, "Analysts", None)
+    assert other == Agreement(90.0, None)
+
+
+@pytest.mark.parametrize(
+    ("hour", "is_paused"),
+    [
+        ("2026-11-13T22:00Z", False),  # Friday, 23:00 in Berlin
+        ("2026-11-13T23:00Z", True),  # Saturday
+        ("2026-11-15T22:00Z", True),  # Sunday, 23:00
+        ("2026-11-15T23:00Z", False),  # Monday
+        ("2026-11-16T20:00Z", False),
+        ("2026-11-16T21:00Z", True),  # Monday, 22:00
+        ("2026-11-17T04:00Z", True),  # Tuesday, 05:00
+        ("2026-11-17T05:00Z", False),
+        ("2026-11-17T21:00Z", False),
+    ],
+)
+def test_a_pause_is_one_of_local_time_and_may_pass_midnight(
+    agreements: Agreements, hour: str, *, is_paused: bool
+) -> None:
+    when = datetime.fromisoformat(hour).astimezone(UTC)
+
+    assert agreements.of("main", "billing").has_pause(when) is is_paused
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("- a", "groups.yaml: must be a mapping with `groups`"),
+        ("groups: [{owner: a}]", r"groups.yaml: groups\[0\]: needs either `group`, a name, or `groups`"),
+        ("groups: [{group: a, maxwait: 5m}]", r"groups.yaml: groups\[0\].maxwait: is no known key"),
+        ("groups: [{group: a, maxWait: 5}]", r"groups\[0\].maxWait: must be a duration such as"),
+        ("groups: [{group: a, maxWait: 0s}]", r"groups\[0\].maxWait: "),
+        ("groups: [{group: a, threshold: -1}]", r"groups\[0\].threshold: "),
+        ("groups: [{group: a, pauses: [{days: [Mo]}]}]", r"groups\[0\].pauses\[0\].days\[0\]: is 'Mo'"),
+        ("groups: [{group: a, pauses: [{from: '25:00'}]}]", r"groups\[0\].pauses\[0\].from: '25:00' must be a time"),
+        ("groups: [{groups: '('}]", r"groups\[0\].groups: is no regular expression"),
+        ("groups: [", "groups.yaml: "),
+    ],
+)
+def test_a_bad_file_is_refused_with_the_place_of_every_problem(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "groups.yaml").write_text(text)
+
+    with pytest.raises(Unusable, match=said):
+        parts_in(tmp_path / "groups.yaml")
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Unusable, match=r"none\.yaml: No such file"):
+        parts_in(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(
+    ("max_wait", "threshold", "said"),
+    [("soon", None, "--max-wait 'soon' must be a duration"), ("0s", None, "is not above 0"), ("1m", -1, "is below 0")],
+)
+def test_a_bad_flag_is_refused(max_wait: str, threshold: int | None, said: str) -> None:
+    with pytest.raises(Unusable, match=said):
+        agreed(max_wait, threshold, None)
