@@ -64,6 +64,7 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
             {"code": it.code, "severity": it.severity.word, "words": _plain(it.words), "to_do": it.to_do or None}
             for it in standing.advice.findings
         ],
+        "owner": group.agreement.owner or None,
         "max_wait_seconds": group.agreement.max_wait_seconds,
         "hpa": _hpa(standing.advice.hpa),
         "expected": asdict(standing.advice.expected) if standing.advice.expected else None,
