@@ -163,12 +163,16 @@ def _log(topic: Topic, produced: Numbers, random: np.random.Generator) -> Log:
 
 
 def _read(reader: Reader, produced: Numbers, log: Log, random: np.random.Generator) -> Read:
-    partitions = len(produced)
-    busy = np.minimum(reader.members, partitions) / partitions
-    able = random.poisson(np.outer(np.ones(partitions), reader.member_per_second * MINUTE_SECONDS * busy))
+    partitions, together = len(produced), _read_together(reader, len(produced))
+    of_member = produced.reshape(-1, together, MINUTES).sum(axis=1)
+    busy = np.minimum(reader.members, partitions) / partitions * together
+    able = random.poisson(np.outer(np.ones(len(of_member)), reader.member_per_second * MINUTE_SECONDS * busy))
     # What waits, if nothing is ever done before it is there: the sum so far above its own lowest point.
-    balance = (produced - able).cumsum(axis=1)
-    waiting = balance - np.minimum(np.minimum.accumulate(balance, axis=1), 0)
+    balance = (of_member - able).cumsum(axis=1)
+    of_member_waiting = balance - np.minimum(np.minimum.accumulate(balance, axis=1), 0)
+    # A member takes the oldest message of all its partitions first.
+    share = produced.sum(axis=1) / np.repeat(of_member.sum(axis=1), together)
+    waiting = (np.repeat(of_member_waiting, together, axis=0) * share[:, np.newaxis]).astype(np.int64)
     uncommitted = random.integers(0, 5, produced.shape) * produced // 60  # commits come every 5 s
     committed = log.log_end - waiting - uncommitted
     for generation in (OLD, NEW):
@@ -180,6 +184,12 @@ def _read(reader: Reader, produced: Numbers, log: Log, random: np.random.Generat
     # A topic that was made again is found by its readers within three minutes.
     committed[:, np.flatnonzero(log.generation == NEW)[:3]] = -1
     return Read(reader, log, committed)
+
+
+def _read_together(reader: Reader, partitions: int) -> int:
+    """Neighbouring partitions that one member has all week; 1 where members come and go."""
+    members = np.unique(reader.members)
+    return partitions // int(members[0]) if len(members) == 1 and partitions % int(members[0]) == 0 else 1
 
 
 def moment(minute: int) -> datetime:

@@ -15,7 +15,7 @@ from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import ENOUGH_WINDOWS, Group, Times
-from spark.rules.saturation import IN_FLIGHT_SECONDS
+from spark.rules.backlog import IN_FLIGHT_SECONDS
 
 DAY = 86400.0
 

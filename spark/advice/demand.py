@@ -54,6 +54,7 @@ def load_of(group: Group) -> Load:
     counted = well_covered(group.hours)
     read_for_sure = well_covered(replace(group.hours, consumed=np.maximum(group.hours.consumed - group.jumped, 0)))
     production = production_of(group.hours)
+    at_least = _done_for_sure(read_for_sure)
     return Load(
         production=production,
         off_peak=float(np.percentile(production, 10)),
@@ -65,9 +66,16 @@ def load_of(group: Group) -> Load:
         covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
         members_max=_largest(group.hours.members_max),
-        capacity=group.capacity,
-        at_least=_done_for_sure(read_for_sure),
+        capacity=_not_below(group.capacity, at_least),
+        at_least=at_least,
     )
+
+
+def _not_below(capacity: Capacity | None, at_least: float) -> Capacity | None:
+    """Whole hours prove what a member can do as well as saturated windows do."""
+    if capacity is None:
+        return None
+    return replace(capacity, p50=max(capacity.p50, at_least), p95=max(capacity.p95, at_least))
 
 
 def production_of(hours: Periods) -> Floats:

@@ -30,6 +30,7 @@ NUMBERS = (
     "produced",
     "consumed",
     "covered_seconds",
+    "production_rate_max",
     "seconds_lagging",
     "samples",
     "expected_samples",
@@ -59,6 +60,8 @@ class Periods:
     """Messages."""
     consumed: Floats
     covered_seconds: Floats
+    production_rate_max: Floats
+    """Of the steepest five minutes; of a group, its steepest topic's."""
     seconds_lagging: Floats
     samples: Floats
     expected_samples: Floats

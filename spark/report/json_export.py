@@ -114,6 +114,7 @@ def _periods(of: Periods, name: str) -> dict[str, Any]:
     columns: dict[str, Any] = {name: [f"{value.astype('datetime64[s]')}Z" for value in of.start]}
     for column in ("lag_p50", "lag_p95", "lag_p99", "lag_max", "produced", "consumed", "covered_seconds"):
         columns[column] = getattr(of, column).tolist()
+    columns["production_rate_max"] = of.production_rate_max.tolist()
     columns |= {"production_rate": of.production_rate.tolist(), "consumption_rate": of.consumption_rate.tolist()}
     for column in (
         "seconds_lagging",

@@ -24,7 +24,17 @@ ADDED = (
     "samples",
     "expected_samples",
 )
-LARGEST = ("lag_p50", "lag_p95", "lag_p99", "lag_max", "covered_seconds", "seconds_lagging", "members_max", "skew")
+LARGEST = (
+    "lag_p50",
+    "lag_p95",
+    "lag_p99",
+    "lag_max",
+    "covered_seconds",
+    "production_rate_max",
+    "seconds_lagging",
+    "members_max",
+    "skew",
+)
 
 
 def topics_of(hours: DataFrame) -> DataFrame:

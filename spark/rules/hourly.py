@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adapter.history.contract import Column
+from spark.rules.steepest import steepest_of
 from spark.rules.totals import counts, greatest, least, seconds_of, sums
 from spark.tables.columns import UNKNOWN, Ints, Rows, Values, aligned_texts, begins_of, joined, none_of, numbered
 from spark.tables.contract import DAILY, HOUR_MICROS, HOURLY, NAMES
@@ -87,6 +88,7 @@ def _hour_of(totals: Rows, parts: Rows) -> _Hour:
         "expected_samples": np.floor(HOUR_SECONDS / (np.add.reduceat(interval, begins) / cycles) + 0.5).astype(
             np.int64
         ),
+        "production_rate_max": steepest_of(totals, begins),
         "gaps": counts(totals["is_after_gap"], begins),
         **{name: sums(totals[name], begins)[0] for name in ("resets", "rewinds", "skips", "recreations")},
         "partitions": greatest(totals["partitions"], begins),
@@ -115,6 +117,7 @@ def _day_of(hours: Sequence[_Hour]) -> _Hour:
         **{name: sums(rows[name], begins)[0] for name in SUMMED_IF_KNOWN},
         **{name: greatest(rows[name], begins) for name in GREATEST},
         "members_min": least(rows["members_min"], begins),
+        "production_rate_max": np.fmax.reduceat(rows["production_rate_max"], begins),
     }
     parts = _sorted(joined([hour.parts for hour in hours]), (*NAMES, "partition"))
     of_part = begins_of(*(parts[name] for name in (*NAMES, "partition")))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spark.rules.topic_samples import Samples, Topics, carry, previous
-from spark.tables.columns import UNKNOWN, Flags, Ints, Values, begins_of
+from spark.tables.columns import Flags, Ints, Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 
 WINDOW_SECONDS = 60
@@ -18,16 +18,14 @@ WINDOW_SECONDS = 60
 WINDOW_INTERVALS = 4
 COVERED = 0.75
 """At least this share of a window's time is covered."""
-IN_FLIGHT_SECONDS = 30
-"""A lag of less than what is produced in this time may be messages on their way, not a backlog."""
 
 
 class Saturation:
-    """Of each group, the windows in which a backlog outlasted them.
+    """Of each group, the windows in which members were busy all the time.
 
-    In every sample of the window the lag at both ends is known and more than IN_FLIGHT_SECONDS of production; there is
-    no gap, no reset, no rewind, and no change of members. Nor does it begin with a sample whose `consumed` goes back to
-    a time in which the lag was not known. A window lies within one hour.
+    In every sample of the window, each topic of the group has a partition with a backlog (`spark.rules.backlog`); there
+    is no gap, no reset, no rewind, and no change of members. Nor does it begin with a sample whose `consumed` goes back
+    to a time in which the lag was not known. A window lies within one hour.
     """
 
     def __init__(self, topics: Topics) -> None:
@@ -47,7 +45,8 @@ class Saturation:
         windows = {name: column[_is_saturated(of_group)] for name, column in of_group.items()}
         self._group.append(windows["group"].astype(np.int64))
         self._seconds.append(windows["seconds"])
-        self._rates.append(windows["consumed"] / windows["seconds"] / windows["members"])
+        of_each = windows["waiting_consumed"] / windows["waiting_seconds"]
+        self._rates.append(of_each * windows["partitions"] / windows["members"])
 
     def columns(self) -> dict[str, Values]:
         """One value for each group; 0 windows and NaN for one that was never saturated."""
@@ -74,17 +73,18 @@ def _windows_of_topics(samples: Samples, was_unknown: Values) -> dict[str, Value
     begins = begins_of(samples.topic, size, window)
     if not len(begins):
         return dict.fromkeys(_TOPIC_COLUMNS, np.empty(0))
-    lag, produced, consumed, members = (_known(samples[name]) for name in ("lag", "produced", "consumed", "members"))
-    is_doubtful = np.isnan(lag + produced + consumed + members) | samples.is_disturbed | was_unknown
+    waiting, members = samples["waiting"].astype(np.float64), samples["members"].astype(np.float64)
+    seconds = np.nan_to_num(samples["seconds"])
+    is_doubtful = (samples["lag"] < 0) | (members < 0) | samples.is_disturbed | was_unknown
     fewest, most = np.minimum.reduceat(members, begins), np.maximum.reduceat(members, begins)
     columns = (
         samples.topic[begins],
         size[begins],
         window[begins],
-        np.minimum.reduceat(np.minimum(lag, lag - produced + consumed), begins),
-        np.add.reduceat(np.nan_to_num(samples["seconds"]), begins),
-        np.add.reduceat(produced, begins),
-        np.add.reduceat(consumed, begins),
+        np.minimum.reduceat(waiting, begins),
+        np.add.reduceat(waiting * seconds, begins),
+        np.add.reduceat(samples["waiting_consumed"].astype(np.float64), begins),
+        np.add.reduceat(seconds, begins),
         fewest,
         most - fewest,
         np.maximum.reduceat(samples["partitions"].astype(np.float64), begins),
@@ -97,10 +97,10 @@ _TOPIC_COLUMNS = (
     "topic",
     "size",
     "window",
-    "least",
+    "least_waiting",
+    "waiting_seconds",
+    "waiting_consumed",
     "seconds",
-    "produced",
-    "consumed",
     "members",
     "changes",
     "partitions",
@@ -117,27 +117,22 @@ def _together(topics: Mapping[str, Values], group_of: Ints) -> dict[str, Values]
     if not len(begins):
         return of
     added = {
-        name: np.add.reduceat(of[name], begins) for name in ("least", "produced", "consumed", "partitions", "doubtful")
+        name: np.add.reduceat(of[name], begins)
+        for name in ("waiting_seconds", "waiting_consumed", "partitions", "doubtful")
     }
     return {
         **{name: of[name][begins] for name in ("group", "size")},
         **added,
         **{name: np.maximum.reduceat(of[name], begins) for name in ("seconds", "changes")},
+        "least_waiting": np.minimum.reduceat(of["least_waiting"], begins),
         "members": np.minimum(np.minimum.reduceat(of["members"], begins), added["partitions"]),
     }
 
 
 def _is_saturated(windows: Mapping[str, Values]) -> Flags:
     """A group that stands still shows what it does, not what it can do."""
-    seconds, produced = windows["seconds"], windows["produced"]
-    rate = np.divide(produced, seconds, out=np.zeros_like(seconds), where=seconds > 0)
     is_clean = (windows["doubtful"] == 0) & (windows["changes"] == 0) & (windows["members"] > 0)
-    is_covered = seconds >= COVERED * windows["size"]
-    has_backlog = windows["least"] > np.maximum(0.0, IN_FLIGHT_SECONDS * rate)
-    found: Flags = is_clean & is_covered & has_backlog & (windows["consumed"] > 0)
+    is_covered = windows["seconds"] >= COVERED * windows["size"]
+    is_busy = (windows["least_waiting"] > 0) & (windows["waiting_consumed"] > 0)
+    found: Flags = is_clean & is_covered & is_busy
     return found
-
-
-def _known(values: Values) -> Values:
-    """NaN where a number is not known. Whole numbers are exact to 2 ** 53, more than any lag."""
-    return np.where(values == UNKNOWN, np.nan, values.astype(np.float64))

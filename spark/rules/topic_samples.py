@@ -23,8 +23,9 @@ _READ = {
     "partitions",
     "members",
     "seconds",
-    "produced",
     "consumed",
+    "waiting",
+    "waiting_consumed",
     "is_after_gap",
     *EVENTS,
 }

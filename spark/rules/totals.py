@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark.rules.backlog import has_backlog
 from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
 from spark.tables.contract import GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
 
@@ -12,7 +13,7 @@ EVENTS = {"resets": "is_reset", "rewinds": "is_rewind", "skips": "is_skip", "rec
 
 
 def totals_of(deltas: Rows) -> Rows:
-    """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, in any order."""
+    """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, sorted by series."""
     topic = numbered(*(deltas[name] for name in NAMES))
     moment = topic * HOUR_MICROS + deltas["sampled_at"] % HOUR_MICROS
     order = np.argsort(moment, kind="stable")
@@ -26,6 +27,7 @@ def totals_of(deltas: Rows) -> Rows:
     produced, _ = sums(deltas["produced"][order], begins)
     partitions = np.diff(begins, append=len(order))
     seconds = deltas["seconds"][order]
+    is_waiting = has_backlog(deltas, moment)[order]
     interval = greatest(deltas["interval_seconds"][order], begins)
     first = order[begins]
     columns = {
@@ -41,6 +43,8 @@ def totals_of(deltas: Rows) -> Rows:
         "seconds": seconds_of(np.where(deltas["produced"][order] >= 0, seconds, np.nan), begins) / partitions,
         "produced": produced,
         "consumed": sums(deltas["consumed"][order], begins)[0],
+        "waiting": counts(is_waiting, begins),
+        "waiting_consumed": sums(np.where(is_waiting, deltas["consumed"][order], 0), begins)[0],
         **{name: counts(deltas[event][order], begins) for name, event in EVENTS.items()},
         "is_after_gap": least(seconds, begins) > interval.astype(np.float64) * GAP,
     }

@@ -71,6 +71,14 @@ TOTALS = (
     ),
     Column("produced", Type.INT64, "messages; sum of what is known; null: nothing is", is_nullable=True),
     Column("consumed", Type.INT64, "messages; sum of what is known; null: nothing is", is_nullable=True),
+    Column(
+        "waiting",
+        Type.INT32,
+        "partitions with a backlog throughout: more than 30 s of their production at both ends; of a member whose "
+        "partitions are known, all of them or none; null: written before there was this column",
+        is_nullable=True,
+    ),
+    Column("waiting_consumed", Type.INT64, "messages consumed from these; null: as `waiting`", is_nullable=True),
     Column("resets", Type.INT32, "partitions whose log end went down"),
     Column("rewinds", Type.INT32, "partitions whose commit went down"),
     Column("skips", Type.INT32, "partitions whose commit went up without all of it being read"),
@@ -140,6 +148,12 @@ _SUMMARY = (
     Column("covered_seconds", Type.FLOAT64, "time with a known `produced`, mean over the partitions; 0: none"),
     Column("production_rate", Type.FLOAT64, "messages per second of covered time", is_nullable=True),
     Column("consumption_rate", Type.FLOAT64, "messages per second of covered time", is_nullable=True),
+    Column(
+        "production_rate_max",
+        Type.FLOAT64,
+        "messages per second in the steepest five minutes; null: no five minutes are half covered",
+        is_nullable=True,
+    ),
     Column("seconds_lagging", Type.FLOAT64, "sum of the intervals of the samples whose lag is above 0"),
     Column(
         "lagging_consumed",

@@ -103,3 +103,12 @@ def test_a_gap_is_no_time_that_was_seen() -> None:
     load = load_of(group("billing", topic(of=hours(number=4, covered_seconds=3 * 86400))))
 
     assert load.covered_seconds == 4 * 3600
+
+
+def test_a_capacity_is_never_less_than_what_a_member_did_in_a_whole_hour() -> None:
+    """Two members read 40/s for two days: each does 20/s at least, whatever ten slow minutes say."""
+    load = load_of(group("billing", topic(of=hours(production=lambda _: 40)), capacity=saturated(10, per_member=8)))
+
+    assert load.at_least == 20
+    assert load.capacity is not None
+    assert (load.capacity.p50, load.capacity.p95) == (20, 20)

@@ -21,7 +21,7 @@ def daily(hour: int) -> float:
     return 20 + 180 * max(0.0, math.sin((hour % 24 - 6) / 12 * math.pi))
 
 
-BY_THE_CLOCK = group("billing", topic(of=hours(168, daily, partitions=12)), capacity=saturated(60, 50))
+BY_THE_CLOCK = group("billing", topic(of=hours(168, daily, partitions=12, members_max=12)), capacity=saturated(60, 50))
 STEADY = group("billing", topic(of=hours(168, lambda _: 100, partitions=12)), capacity=saturated(60, 50))
 
 

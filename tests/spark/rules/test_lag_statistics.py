@@ -32,8 +32,9 @@ def sample(topic: str, seconds: float, lag: int | None, **other: object) -> Row:
         "partitions": 4,
         "members": 2,
         "seconds": 10.0,
-        "produced": 0,
         "consumed": 100,
+        "waiting": 0,
+        "waiting_consumed": 0,
         "resets": 0,
         "rewinds": 0,
         "skips": 0,
@@ -157,8 +158,9 @@ def test_a_sample_below_the_threshold_ends_an_episode_and_one_unknown_does_not()
 
 
 def minute(topic: str, at: int, **other: object) -> list[Row]:
-    """Six samples of 10 s in which 100 messages each are worked off a backlog of thousands."""
-    return [sample(topic, 60 * at + 10 * number, 9000 - 100 * number) | other for number in range(6)]
+    """Six samples of 10 s in which 100 messages each are worked off a backlog of thousands, on all four partitions."""
+    busy = {"waiting": 4, "waiting_consumed": other.get("consumed", 100)} | other
+    return [sample(topic, 60 * at + 10 * number, 9000 - 100 * number) | busy for number in range(6)]
 
 
 def test_a_saturated_window_shows_what_one_member_can_do() -> None:
@@ -168,6 +170,7 @@ def test_a_saturated_window_shows_what_one_member_can_do() -> None:
         "two topics": [*minute("t", 0), *minute("u", 0, consumed=50)],
         "idle members": minute("t", 0, members=9),
         "two windows": [*minute("t", 0), *minute("t", 60, consumed=300)],
+        "one partition of four": minute("t", 0, waiting=1, waiting_consumed=25),
     }
     found = statistics(row | {"group": name} for name, rows in cases.items() for row in rows)
     capacities = {name: tuple(row["capacity"].values()) for name, row in found.items()}
@@ -177,23 +180,28 @@ def test_a_saturated_window_shows_what_one_member_can_do() -> None:
         "two topics": (1, 60, 7.5, 7.5),
         "idle members": (1, 60, 2.5, 2.5),
         "two windows": (2, 120, 10, pytest.approx(14.5)),
+        "one partition of four": (1, 60, 5, 5),
     }
 
 
 NOT_SATURATED = {
     "caught up": [*minute("t", 0)[:5], sample("t", 50, 0)],
-    "a lag that is on its way": minute("t", 0, produced=100, lag=250),
-    "a lag not known": [*minute("t", 0)[:5], sample("t", 50, None)],
-    "a member that came": [*minute("t", 0)[:5], sample("t", 50, 8000, members=3)],
+    "no partition with a backlog": minute("t", 0, waiting=0, waiting_consumed=0),
+    "one topic of two": [*minute("t", 0), *minute("u", 0, waiting=0, waiting_consumed=0)],
+    "partitions not looked at": minute("t", 0, waiting=None, waiting_consumed=None),
+    "a lag not known": [*minute("t", 0)[:5], minute("t", 0, lag=None)[5]],
+    "a member that came": [*minute("t", 0)[:5], minute("t", 0, members=3)[5]],
     "no member": minute("t", 0, members=0),
     "members not counted": minute("t", 0, members=None),
     "nothing consumed": minute("t", 0, consumed=0),
-    "a rewind": [*minute("t", 0)[:5], sample("t", 50, 8000, rewinds=1)],
-    "a gap": [*minute("t", 0)[:5], sample("t", 50, 8000, is_after_gap=True)],
+    "a rewind": [*minute("t", 0)[:5], minute("t", 0, rewinds=1)[5]],
+    "a gap": [*minute("t", 0)[:5], minute("t", 0, is_after_gap=True)[5]],
     "half a window": minute("t", 0)[:3],
     "what was consumed while nobody knew": [sample("t", 50, None), *minute("t", 1)],
     "what was consumed while nobody knew, an hour before": [sample("t", 3590, None), *minute("t", 60)],
-    "another interval, and back": [sample("t", 10 * at, 9000, interval_seconds=10 + at % 2 * 10) for at in range(6)],
+    "another interval, and back": [
+        row | {"interval_seconds": 10 + at % 2 * 10} for at, row in enumerate(minute("t", 0))
+    ],
 }
 
 

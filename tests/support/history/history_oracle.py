@@ -4,7 +4,7 @@ A sample is a dict of the contract's columns and `writer`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -17,7 +17,8 @@ SERIES = (*TOPIC, "partition")
 def tables_of(samples: Iterable[Row]) -> dict[str, list[Row]]:
     """deltas, totals, partitions, hourly, daily."""
     deltas = deltas_of(counting(without_twins(samples)))
-    totals = [total_of(rows) for rows in grouped(deltas, *TOPIC, "sampled_at").values()]
+    rates = rates_of(deltas)
+    totals = [total_of(rows, rates) for rows in grouped(deltas, *TOPIC, "sampled_at").values()]
     hourly = summaries(deltas, totals, "hour", hour_of)
     for row in hourly:
         row["expected_samples"] = int(3600 / row.pop("mean_interval") + 0.5)
@@ -132,8 +133,32 @@ def lag_of(row: Row) -> int | None:
     return lag if lag >= 0 else None
 
 
-def total_of(rows: Sequence[Row]) -> Row:
+def rates_of(deltas: Sequence[Row]) -> dict[tuple[Any, ...], float]:
+    """Partition and hour -> messages produced per second."""
+    found = {}
+    for key, rows in grouped([row | {"hour": hour_of(row["sampled_at"])} for row in deltas], *SERIES, "hour").items():
+        counted = [row for row in rows if row["produced"] is not None]
+        seconds = sum(row["seconds"] for row in counted)
+        found[key] = sum(row["produced"] for row in counted) / seconds if seconds else 0.0
+    return found
+
+
+def waiting_in(rows: Sequence[Row], rates: Mapping[tuple[Any, ...], float]) -> list[Row]:
+    """Of one topic's rows of one time, those of partitions with a backlog, and of no owner who has one without."""
+
+    def has_backlog(row: Row) -> bool:
+        if row["lag"] is None or row["produced"] is None or row["consumed"] is None:
+            return False
+        rate = rates[(*(row[name] for name in SERIES), hour_of(row["sampled_at"]))]
+        return bool(min(row["lag"], row["lag"] - row["produced"] + row["consumed"]) > 30 * rate)
+
+    idle = {row["owner"] for row in rows if not has_backlog(row)} - {None}
+    return [row for row in rows if has_backlog(row) and row["owner"] not in idle]
+
+
+def total_of(rows: Sequence[Row], rates: Mapping[tuple[Any, ...], float]) -> Row:
     """Of one topic's rows of one time."""
+    waiting = waiting_in(rows, rates)
     fresh = [row for row in rows if row["state"] != "stale"]
     settled = [
         row for row in fresh if row["lag"] is not None or (row["state"] == "no_commit" and row["log_end"] is not None)
@@ -156,6 +181,8 @@ def total_of(rows: Sequence[Row]) -> Row:
         "seconds": sum(known_seconds) / len(rows) if known_seconds else None,
         "produced": total(rows, "produced"),
         "consumed": total(rows, "consumed"),
+        "waiting": len(waiting),
+        "waiting_consumed": sum(row["consumed"] for row in waiting),
         "resets": sum(row["is_reset"] for row in rows),
         "rewinds": sum(row["is_rewind"] for row in rows),
         "skips": sum(row["is_skip"] for row in rows),
@@ -215,6 +242,7 @@ def of_samples(totals: Sequence[Row]) -> Row:
         "lag_max": lags[-1] if lags else None,
         "lag_mean": sum(lags) / len(lags) if lags else None,
         "lag_partition_max": most(totals, "lag_max"),
+        "production_rate_max": steepest(totals),
         "seconds_lagging": sum(row["interval_seconds"] for row in lagging),
         "lagging_consumed": total(lagging, "consumed"),
         "lagging_covered_seconds": sum(row["seconds"] or 0.0 for row in lagging if row["consumed"] is not None),
@@ -233,6 +261,16 @@ def of_samples(totals: Sequence[Row]) -> Row:
         "members_mean": sum(members) / len(members) if members else None,
         "members_max": max(members, default=None),
     }
+
+
+def steepest(totals: Sequence[Row]) -> float | None:
+    """Messages per second of the best five minutes by the clock that are half covered."""
+    rates = []
+    for rows in grouped([row | {"part": row["sampled_at"].timestamp() // 300} for row in totals], "part").values():
+        produced, seconds = total(rows, "produced"), total(rows, "seconds")
+        if produced is not None and seconds is not None and seconds >= 150:
+            rates.append(produced / seconds)
+    return max(rates, default=None)
 
 
 def of_changes(deltas: Sequence[Row]) -> Row:
