@@ -17,21 +17,16 @@ demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.demo.report
 
-test: rig ## every test, the quick ones first; each part ends with its number of tests and its time
-	@$(MAKE) --no-print-directory test-unit
-	@$(MAKE) --no-print-directory test-spark
-	@$(MAKE) --no-print-directory test-e2e
+test: rig ## every test, the quick ones first, and how long each part took
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 test-unit: $(VENV)/installed ## the tests that need no real parts, in parallel
-	@echo "unit tests"
 	@$(BIN)/python -m pytest -m "not spark and not e2e" -n 4 --dist worksteal $(PYTEST_ARGS)
 
 test-spark: rig ## the tests that run Spark or the S3 server
-	@echo "tests with Spark and the S3 server"
-	@$(BIN)/python -m pytest -m spark -n 2 --dist loadfile $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m spark $(PYTEST_ARGS)
 
 test-e2e: rig ## the tests on a real Kafka and a real control plane
-	@echo "tests on a real Kafka and a real control plane"
 	@$(BIN)/python -m pytest -m e2e $(PYTEST_ARGS)
 
 check: $(VENV)/installed ## format, lint, types, imports, manifests

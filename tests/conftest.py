@@ -1,6 +1,7 @@
 """Fixtures that tests in several folders share, and the parts that `make test` runs one after the other."""
 
 import itertools
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -15,13 +16,42 @@ NUMBERS = itertools.count(1)
 SPARK_FIXTURES = {"spark_session", "s3_server"}
 
 
+PARTS = ("unit", "spark", "e2e")
+ENDED_AT: dict[str, list[float]] = {part: [] for part in PARTS}
+BEGAN_AT = time.monotonic()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Assigns each test to its part: `e2e` and `spark` by these rules or by a mark in its file, `unit` otherwise."""
+    """Sort the tests by part, the quick ones first. Each other part has one process, as its fixtures are expensive."""
     for item in items:
-        if "end_to_end" in item.path.parts:
-            item.add_marker("e2e")
-        elif SPARK_FIXTURES.intersection(getattr(item, "fixturenames", ())):
-            item.add_marker("spark")
+        part = _part_of(item)
+        if part != "unit":
+            item.add_marker(part)
+            item.add_marker(pytest.mark.xdist_group(part))
+    items.sort(key=lambda item: PARTS.index(_part_of(item)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.when == "teardown":
+        part = next((part for part in PARTS[1:] if part in report.keywords), PARTS[0])
+        ENDED_AT[part].append(time.monotonic())
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for part, ends in ENDED_AT.items():
+        if ends:
+            terminalreporter.write_line(
+                f"{part}: {len(ends)} tests, the last one {ends[-1] - BEGAN_AT:.0f} s after the start"
+            )
+
+
+def _part_of(item: pytest.Item) -> str:
+    """`e2e` and `spark` by these rules or by a mark in its file, `unit` otherwise."""
+    if "end_to_end" in item.path.parts:
+        return "e2e"
+    needs_spark = SPARK_FIXTURES.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark")
+    return "spark" if needs_spark else "unit"
 
 
 @pytest.fixture(scope="session")
