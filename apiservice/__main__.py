@@ -1,6 +1,6 @@
-"""The command line: `serve` and `certificates`. What cannot be used ends with status 2 and a sentence for each problem.
+"""The command line: `serve` and `certificates`.
 
-Only flags are read here. What a command needs is imported in it, so that `--help` is there at once.
+Each command imports what it needs, so that `--help` is fast.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ import typer
 
 from adapter.errors import AdapterError
 
-LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123, as names of namespaces and Services are
+LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123: names of namespaces and Services
 
 app = typer.Typer(
     help="Kafka consumer lag for the native Kubernetes autoscaler.",
@@ -31,8 +31,6 @@ app = typer.Typer(
 
 
 class LogLevel(StrEnum):
-    """How much is logged to stderr."""
-
     DEBUG = "debug"
     INFO = "info"
     WARNING = "warning"
@@ -77,7 +75,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
 ) -> None:
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
     log_to_stderr(log_level)
-    # numpy adds columns here and multiplies no matrices: threads for that would only cost memory.
+    # numpy multiplies no matrices here, so its threads would only cost memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _share_one_heap()
     from apiservice import serving  # noqa: PLC0415 - see above
@@ -113,28 +111,26 @@ def certificates(
 
 
 def _share_one_heap() -> None:
-    """glibc gives every thread a heap of its own, and none of them much to do: together some 3 MB that nobody uses."""
+    """Makes all threads share one heap: glibc's heap per thread would waste about 3 MB."""
     if sys.platform == "linux":
-        set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have no such thing
+        set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries lack it
         if set_option is not None:
             set_option(ctypes.c_int(-8), ctypes.c_int(1))  # M_ARENA_MAX
 
 
 def log_to_stderr(level: LogLevel) -> None:
-    """One plain line per event, its time in UTC."""
     formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
     logging.basicConfig(level=level.value.upper(), handlers=[handler], force=True)
-    # The libraries' own lines repeat what arrives here as exceptions, and is logged as events of ours.
+    # Their own lines repeat what we log as events.
     if level is not LogLevel.DEBUG:
         for library in ("kafka", "urllib3", "kubernetes", "asyncio"):
             logging.getLogger(library).setLevel(logging.CRITICAL)
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The installed command; without arguments, with those of the process."""
     try:
         app(arguments, prog_name="kafka-lag-adapter")
     except AdapterError as error:

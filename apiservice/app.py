@@ -33,10 +33,10 @@ logger = logging.getLogger(__name__)
 
 MOST_KEPT = 4000
 LONGEST_KEPT = 1000
-"""Characters of path and query, ASCII: some 20 MB."""
+"""Characters of path and query, in ASCII: about 20 MB in total."""
 
 Exposition = Callable[[], tuple[bytes, str]]
-"""Our own metrics as Prometheus reads them: the bytes and their content type."""
+"""Returns our own metrics in Prometheus's format: the bytes and their content type."""
 
 
 class ApiServer:
@@ -56,11 +56,10 @@ class ApiServer:
         await (self._others if response is None else response)(scope, receive, send)
 
     def close(self) -> None:
-        """End what the application started; once nothing is asked any more."""
         self._external.close()
 
     async def _answer(self, scope: Scope) -> Response | None:
-        """The answer to the read of a metric or to a caller who may not ask; None: the other routes answer."""
+        """Answers reads of metrics and refuses callers; returns None if another route must answer."""
         metric = metric_of(scope["path"])
         response: Response | None = None
         try:
@@ -69,7 +68,7 @@ class ApiServer:
                 response = await self._external.answer(metric, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
-                # The reply does not say why. Not louder, as any stranger could fill the log with it.
+                # The reply gives no reason. Logged at DEBUG, because any stranger could otherwise fill the log.
                 logger.debug("credentials refused: %s", error)
             response = refusal(status_of(error), scope)
         except Exception as error:
@@ -80,7 +79,9 @@ class ApiServer:
         return response
 
     async def _admit(self, scope: Scope) -> None:
-        """Return if the caller is known and allowed; a kept "no" is asked again, as `authorize` knows its reason."""
+        """Returns if the caller is known and allowed. A cached denial is asked for again, because `authorize` knows its
+        reason.
+        """
         if health.is_health_path(scope["path"]):
             check_bounds(scope)
             return
@@ -114,7 +115,7 @@ def create_app(
     version: str,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> ApiServer:
-    """The application of the HTTPS port. `count_read` is told each read's metric ("other" if unknown) and HTTP code."""
+    """Builds the application of the HTTPS port. `count_read` receives each read's metric ("other" if unknown) and code."""
     others = _framework()
     others.include_router(health.routes(readiness))
     others.include_router(discovery.routes(metrics.names, version))
@@ -124,7 +125,7 @@ def create_app(
 
 
 def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
-    """The application of the plain HTTP port: our own metrics and health, for whoever reaches it."""
+    """Builds the application of the plain HTTP port: our own metrics and health."""
     app = _framework()
     app.include_router(health.routes(readiness))
     _add_exposition(app, exposition)
@@ -141,19 +142,19 @@ def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
 
 
 def attributes_of_request(scope: Scope) -> Attributes:
-    """What its caller must be allowed to do, by the request's first line alone; BadRequest if it cannot be read."""
+    """Returns what the caller must be allowed to do, judged by the request's first line."""
     return attributes_of(scope["method"], scope["path"], is_watch(scope["query_string"]))
 
 
 def refusal(status: Status, scope: Scope) -> Response:
-    """The Status as an answer, whatever the client accepts: an error in the wrong form says more than none."""
+    """Returns the Status as JSON whatever the client accepts: an error in the wrong format is better than none."""
     response = json_reply(status.body(), status.code, {"allow": "GET"} if status.code == 405 else None)
     _, agent = accept_and_agent(scope)
     return pretty(response) if is_for_people(scope["query_string"], agent) else response
 
 
 def _framework() -> FastAPI:
-    """FastAPI without routes of its own, every error of it a Status."""
+    """Returns FastAPI without its own routes, with every error turned into a Status."""
     app = FastAPI(openapi_url=None, redirect_slashes=False)
 
     @app.exception_handler(StarletteHTTPException)

@@ -1,6 +1,6 @@
-"""Composition: flags in, a serving process out. Everything is built here, and nothing elsewhere is built by itself.
+"""Builds everything from the flags and serves.
 
-Apart from `__main__`, so that `--help` and `certificates` need not load any of it.
+Separate from `__main__`, so that `--help` and `certificates` load none of it.
 """
 
 import contextlib
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 Made = TypeVar("Made")
 
-COLLECTOR_STOP_SECONDS = 5.0  # beside the listeners' end, which takes about as long
+COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 GC_THRESHOLD = 50_000
 SWITCH_SECONDS = 0.001
@@ -51,7 +51,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """The command line of `serve`; what each flag means is said there."""
+    """The flags of `serve`; see `__main__` for their meaning."""
 
     config: Path | None
     bootstrap_servers: str | None
@@ -67,8 +67,6 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What the flags lead to, all of it usable."""
-
     settings: Settings
     cluster: Cluster
     tls: ServingTls
@@ -77,20 +75,20 @@ class Prepared:
 
 
 def run(flags: Flags, version: str) -> None:
-    """Serve until a signal; SettingsInvalid with all that is wrong with the flags and what they name."""
+    """Serves until a signal; raises SettingsInvalid with every problem of the flags and files."""
     with contextlib.ExitStack() as stack:
         prepared = _prepare(flags, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
         history = _serve(prepared, version)
     if history is not None and history.is_hanging:
-        # Libraries of object stores wait at the interpreter's end for what they have under way, longer than we may.
+        # At interpreter exit, object-store libraries wait for pending requests longer than we can.
         logging.shutdown()
         os._exit(0)
 
 
 def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
-    """Try everything, then say everything that is wrong."""
+    """Tries everything before reporting all problems."""
     attempts = _Attempts()
     prepared = (
         attempts.make(lambda: _settings(flags)),
@@ -116,7 +114,6 @@ class _Attempts:
     problems: list[str] = field(default_factory=list)
 
     def make(self, maker: Callable[[], Made]) -> Made | None:
-        """What the maker gives; None, and the problem noted, if it cannot."""
         try:
             return maker()
         except SettingsInvalid as invalid:
@@ -157,7 +154,7 @@ def _own_names() -> tuple[str, ...]:
 
 
 def _serve(prepared: Prepared, version: str) -> "History | None":
-    """Until a signal; what kept the history, closed, if anything did."""
+    """Serves until a signal; returns the closed history, if there is one."""
     settings, tls = prepared.settings, prepared.tls
     telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
     history = _history(settings, telemetry)
@@ -213,7 +210,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
 
 
 def _history(settings: Settings, telemetry: Telemetry) -> "History | None":
-    """Only here is pyarrow loaded: without a history nobody pays for it."""
+    """pyarrow is loaded only here, because it is needed only with a history."""
     if settings.history.location is None:
         return None
     from adapter.history.files import files_at  # noqa: PLC0415 - see above
@@ -224,20 +221,20 @@ def _history(settings: Settings, telemetry: Telemetry) -> "History | None":
 
 
 def _stop_collecting(collectors: Collectors, history: "History | None") -> None:
-    """The last cycle's sample first, then what is left of the history."""
+    """The history closes last, so that it includes the final cycle."""
     collectors.stop(COLLECTOR_STOP_SECONDS)
     if history is not None:
         history.close(HISTORY_CLOSE_SECONDS)
 
 
 def _favour_readers() -> None:
-    """Keep what a cycle does out of the way of a read: both run in this process, and one of them at a time."""
-    # What exists now lives as long as the process: no use in going through it again and again.
+    """Keeps a cycle's garbage collection and thread switches from delaying reads in the same process."""
+    # Existing objects live as long as the process and need no further collection.
     gc.collect()
     gc.freeze()
-    # A cycle makes and drops some ten thousand objects, none of them in a circle: young ones are looked at less often.
+    # A cycle makes about ten thousand objects without reference cycles, so collect young ones less often.
     gc.set_threshold(GC_THRESHOLD, 20, 100)
-    # A read takes the interpreter back several times, and each time waits for so long.
+    # A read waits this long each time it must take the interpreter back.
     sys.setswitchinterval(SWITCH_SECONDS)
 
 

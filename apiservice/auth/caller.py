@@ -14,15 +14,15 @@ from typing import Any, Protocol
 from adapter.errors import AdapterError
 
 Scope = Mapping[str, Any]
-"""An ASGI scope. `Any`, because the ASGI specification gives each key another type."""
+"""An ASGI scope. The specification gives each key a different type, hence `Any`."""
 
 UNAUTHENTICATED = "system:unauthenticated"
-"""The group of whoever showed no credential."""
+"""The group of requests without credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Somebody who proved who they are; hashable, so that answers about them can be kept."""
+    """An authenticated user; hashable, so that reviews of it can be cached."""
 
     name: str
     uid: str
@@ -32,7 +32,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What a caller wants to do: a resource request when `group` is set, else a request for the plain `path`."""
+    """The requested action: on a resource if `group` is set, otherwise on `path`."""
 
     verb: str
     path: str = ""
@@ -45,22 +45,22 @@ class Attributes:
 
 
 class Lane(Enum):
-    """Reviews of one lane wait for each other only."""
+    """Reviews in different lanes do not wait for each other."""
 
     RENEWALS = "renewals"
-    """What the newest review of the same token or permission allowed."""
+    """The latest review of the same token or permission was positive."""
     KNOWN_CALLERS = "known-callers"
-    """What a caller who proved who they are asks for the first time."""
+    """The first time an authenticated caller asks for this."""
     STRANGERS = "strangers"
-    """Tokens that were never seen good, and what nobody's credentials ask for."""
+    """Tokens never seen to be valid, and unauthenticated callers."""
 
 
 class Unauthorized(AdapterError):
-    """The credentials are not good; why goes to the log, never into the reply."""
+    """The credentials are invalid; the reason is logged but never returned."""
 
 
 class Forbidden(AdapterError):
-    """This caller may not do this. `reason` is the authorizer's own explanation, perhaps empty."""
+    """The caller may not do this. `reason` is the authorizer's explanation and may be empty."""
 
     def __init__(self, caller: Caller, attributes: Attributes, reason: str = "") -> None:
         super().__init__(_forbidden_text(caller, attributes) + (f": {reason}" if reason else ""))
@@ -70,30 +70,28 @@ class Forbidden(AdapterError):
 
 
 class ReviewUnavailable(AdapterError):
-    """The Kubernetes API server did not answer who the caller is or what it may do."""
+    """The Kubernetes API server did not answer the review."""
 
 
 class Callers(Protocol):
-    """Who a request comes from, and whether it is allowed.
+    """Authenticates and authorizes requests.
 
-    `recall` and `recall_permission` look into memory only and may say None: then their slower sisters must be asked.
+    `recall` and `recall_permission` use the cache only. If they return None, the caller must await the other two.
     """
 
-    def recall(self, scope: Scope) -> Caller | None:
-        """The caller of this request, if it is known without asking anybody."""
+    def recall(self, scope: Scope) -> Caller | None: ...
 
     async def identify(self, scope: Scope) -> Caller:
-        """The caller of this request (`system:anonymous` without credentials); Unauthorized, ReviewUnavailable."""
+        """Returns the caller (`system:anonymous` without credentials), or raises Unauthorized or ReviewUnavailable."""
 
-    def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None:
-        """Whether it is allowed, if that was answered a short time ago."""
+    def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None: ...
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
-        """Return if it is allowed; else Forbidden, ReviewUnavailable."""
+        """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""
 
 
 def _forbidden_text(caller: Caller, attributes: Attributes) -> str:
-    """Word it as kube-apiserver does, so that what people search for finds the usual answers."""
+    """Uses kube-apiserver's wording, so that a web search finds the usual answers."""
     who = f'User "{caller.name}" cannot {attributes.verb}'
     if not attributes.group:
         return f'forbidden: {who} path "{attributes.path}"'

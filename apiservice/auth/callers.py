@@ -1,8 +1,7 @@
-"""Who may ask: a connection's certificate and a request's headers in, a `Caller` or a refusal out.
+"""Authenticates and authorizes callers from the connection's certificate and the request's headers.
 
-Identity headers count only from a front proxy that proved itself in the TLS handshake; everybody else's are not even
-looked at. What only the Kubernetes API server can tell (tokens, permissions) is asked once and kept for a while; what
-it does not tell is never taken for a yes.
+Identity headers count only if the front proxy proved itself in the TLS handshake; otherwise they are ignored. Reviews
+of tokens and permissions are cached. A review that fails never counts as a yes.
 """
 
 import asyncio
@@ -38,26 +37,26 @@ AUTHENTICATED = "system:authenticated"
 MASTERS = "system:masters"
 ANONYMOUS = Caller(name="system:anonymous", uid="", groups=(UNAUTHENTICATED,), extra=())
 
-ALLOWED_KEPT_SECONDS = 60.0  # longer than the autoscaler's 15 s, so that most of its reads ask nobody
+ALLOWED_KEPT_SECONDS = 60.0  # longer than the autoscaler's 15 s, so that most of its reads need no review
 DENIED_KEPT_SECONDS = 10.0
 TOKEN_KEPT_SECONDS = 30.0
 BAD_TOKEN_KEPT_SECONDS = 10.0
 MOST_KEPT = 4096  # answers of one kind
-LONGEST_KEPT_PATH = 1024  # characters, ASCII; others come from nobody who means well, and would fill the memory
+LONGEST_KEPT_PATH = 1024  # ASCII characters; no legitimate client sends longer paths, and they would fill the memory
 
 
 class Reviews(Protocol):
-    """What the Kubernetes API server is asked; both raise ClusterUnreachable."""
+    """Reviews by the Kubernetes API server; both methods raise ClusterUnreachable."""
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
-        """Whom the token belongs to; None: it is not good."""
+        """Returns the token's owner, or None if the token is invalid."""
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
-        """Whether this caller may do this, and the authorizer's reason, perhaps empty."""
+        """Returns whether the caller is allowed, and the authorizer's reason, which may be empty."""
 
 
 class ClusterCallers:
-    """`Callers` as the cluster's own API servers do it; all methods but `trust` are for one event loop."""
+    """Implements `Callers` as kube-apiserver does. All methods but `trust` belong to one event loop."""
 
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
         self._reviews = reviews
@@ -67,26 +66,24 @@ class ClusterCallers:
         self._accesses_of_strangers = _accesses(clock, Lane.STRANGERS)
 
     def trust(self, authentication: Authentication) -> None:
-        """Believe these CAs and header names from the next request on, also on open connections; from any thread."""
+        """Uses these CAs and header names for all later requests, also on open connections. Callable from any thread."""
         self._trust = _Trust(authentication)
 
     @property
     def knows_front_proxy(self) -> bool:
-        """Whether requests that kube-apiserver forwards can be told from others; before, nothing can be served."""
+        """Whether requests forwarded by kube-apiserver can be recognised; nothing can be served before that."""
         return self._trust is not None and self._trust.peers.knows_front_proxy
 
     def recall(self, scope: Scope) -> Caller | None:
-        """The caller of this request, if it is known without asking anybody."""
         try:
             credential = self._credential(scope)
         except (Unauthorized, ReviewUnavailable):
-            return None  # `identify` will say it
+            return None  # `identify` raises it
         if isinstance(credential, Caller):
             return credential
         return self._tokens.recall(credential.fingerprint)
 
     async def identify(self, scope: Scope) -> Caller:
-        """The caller of this request (`system:anonymous` without credentials); Unauthorized, ReviewUnavailable."""
         credential = self._credential(scope)
         if isinstance(credential, Caller):
             return credential
@@ -98,14 +95,12 @@ class ClusterCallers:
         return caller
 
     def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None:
-        """Whether it is allowed, if that was answered a short time ago."""
         if MASTERS in caller.groups:
             return True
         answer = self._accesses_of(caller).recall((caller, attributes))
         return None if answer is None else answer[0]
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
-        """Return if it is allowed; else Forbidden, ReviewUnavailable."""
         if MASTERS in caller.groups:
             return
         is_allowed, reason = await self._accesses_of(caller).ask(
@@ -124,7 +119,7 @@ class ClusterCallers:
         return None if caller is None else _with_authenticated(caller)
 
     def _credential(self, scope: Scope) -> "Caller | _Token":
-        """The caller, or the token that says who it is. As in kube-apiserver the certificate goes before the token."""
+        """Returns the caller, or the token to review. As in kube-apiserver, the certificate takes precedence."""
         chain: Chain = scope["state"].get("peer", ())
         if chain:
             caller = self._proven_by_certificate(chain, scope)
@@ -133,7 +128,7 @@ class ClusterCallers:
         return _bearer_token(scope) or ANONYMOUS
 
     def _proven_by_certificate(self, chain: Chain, scope: Scope) -> Caller | None:
-        """None: the certificate is good and names nobody, or another credential may still do so."""
+        """Returns None if the certificate is valid but names nobody, or if a token may still identify the caller."""
         trust = self._trust
         if trust is None:
             raise ReviewUnavailable("the cluster's CA certificates are not known yet")
@@ -154,12 +149,12 @@ class _Token:
 
     @property
     def fingerprint(self) -> bytes:
-        """What tokens are kept by, so that memory holds no credentials."""
+        """The cache's key, so that no credentials are kept in memory."""
         return hashlib.sha256(self.text.encode()).digest()
 
 
 class _Trust:
-    """One state of the cluster's authentication settings, with what was worked out under it."""
+    """One version of the cluster's authentication settings, and what was derived from it."""
 
     def __init__(self, authentication: Authentication) -> None:
         self.peers = Peers(authentication)
@@ -171,7 +166,7 @@ class _Trust:
         self._callers: LRUCache[Headers, Caller | None] = LRUCache(maxsize=512)
 
     def remote_user(self, scope: Scope) -> Caller | None:
-        """Whom the proxy's headers name. Read anew for each request: one connection carries many users."""
+        """Returns the user named in the proxy's headers. One connection carries requests of many users."""
         names, prefixes = self._names, self._extra_prefixes
         headers = tuple([pair for pair in scope["headers"] if pair[0] in names or pair[0].startswith(prefixes)])
         try:
@@ -202,10 +197,10 @@ class _Trust:
 
 
 class _KeptAnswers(Generic[Key, Answer]):
-    """Answers of reviews, kept for a while; callers who ask the same at once share one review.
+    """Caches reviews; concurrent callers with the same question share one review.
 
-    Good and bad answers are kept apart, so that no number of bad ones evicts a good one. What was good is reviewed
-    again in a lane of its own, so that it does not wait for what was never seen good.
+    Positive and negative answers are cached separately, so that negative ones cannot evict positive ones. Renewals of
+    positive answers have their own lane.
     """
 
     def __init__(
@@ -215,7 +210,7 @@ class _KeptAnswers(Generic[Key, Answer]):
         clock: Callable[[], float],
         first_lane: Lane,
     ) -> None:
-        """`kept_seconds`: of good and of bad answers. `first_lane`: of what was never seen good."""
+        """`kept_seconds` is for positive and negative answers; `first_lane` for keys without a positive answer so far."""
         good_seconds, bad_seconds = kept_seconds
         self._is_good = is_good
         self._good: TTLCache[Key, Answer] = TTLCache(MOST_KEPT, good_seconds, clock)
@@ -225,14 +220,13 @@ class _KeptAnswers(Generic[Key, Answer]):
         self._under_way: dict[Key, asyncio.Task[Answer]] = {}
 
     def recall(self, key: Key) -> Answer | None:
-        """The kept answer, if there is one."""
         try:
             return self._good[key]  # `get` would look twice
         except KeyError:
             return self._bad.get(key)
 
     async def ask(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
-        """The kept answer, or that of the review; ReviewUnavailable is not kept, so that the next one asks again."""
+        """Returns the cached answer or asks. ReviewUnavailable is not cached."""
         for kept in (self._good, self._bad):
             with contextlib.suppress(KeyError):
                 return kept[key]
@@ -241,7 +235,7 @@ class _KeptAnswers(Generic[Key, Answer]):
             task = asyncio.create_task(self._review(key, review, is_kept=is_kept))
             self._under_way[key] = task
             task.add_done_callback(lambda done: self._finish(key, done))
-        # Shielded: one client that goes away must not take the answer from the others.
+        # Shielded: a client that disconnects must not cancel the review for the others.
         return await asyncio.shield(task)
 
     async def _review(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
@@ -264,7 +258,7 @@ class _KeptAnswers(Generic[Key, Answer]):
     def _finish(self, key: Key, done: asyncio.Task[Answer]) -> None:
         self._under_way.pop(key, None)
         if not done.cancelled():
-            done.exception()  # looked at, or asyncio would complain where every client went away
+            done.exception()  # retrieve it, or asyncio complains if every client disconnected
 
 
 _Access = tuple[bool, str]
@@ -282,7 +276,7 @@ def _accesses(clock: Callable[[], float], first_lane: Lane) -> _KeptAnswers[_Wis
 
 
 def _with_authenticated(caller: Caller) -> Caller:
-    """Add the group of everybody who proved who they are; discovery's permissions hang on it."""
+    """Adds the group of all authenticated users, on which permissions for discovery depend."""
     if caller.name == ANONYMOUS.name or AUTHENTICATED in caller.groups or UNAUTHENTICATED in caller.groups:
         return caller
     return Caller(name=caller.name, uid=caller.uid, groups=(*caller.groups, AUTHENTICATED), extra=caller.extra)
@@ -297,5 +291,5 @@ def _bearer_token(scope: Scope) -> _Token | None:
 
 
 def _values(headers: Headers, names: tuple[bytes, ...]) -> tuple[str, ...]:
-    """What the headers of these names say, by the order of the names; empty ones say nothing."""
+    """Returns the non-empty values of these headers, in the order of `names`."""
     return tuple(value.decode() for name in names for header, value in headers if header == name and value)

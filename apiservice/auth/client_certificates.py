@@ -1,7 +1,6 @@
-"""Whom a client certificate proves, against each of the cluster's two CA bundles alone.
+"""Verifies client certificates against each of the cluster's two CA bundles separately.
 
-The TLS handshake takes certificates of both CAs, so a chain that came through says nothing yet about which of them
-signed it; that is found out here, by itself.
+The TLS handshake accepts certificates of both CAs, so a successful handshake does not show which of them signed.
 """
 
 import time
@@ -15,13 +14,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from apiservice.auth.cluster_settings import Authentication, certificates_of
 
 Chain = tuple[bytes, ...]
-"""What a peer showed in the handshake, DER: its own certificate first. Empty: it showed none."""
+"""The peer's certificates from the handshake, in DER, its own first; empty if it sent none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a chain proves until `valid_until` (epoch seconds): it is the front proxy, or a client with name and groups,
-    or neither."""
+    """What a chain proves until `valid_until` (epoch seconds): the front proxy, a client's name and groups, or nothing."""
 
     is_front_proxy: bool
     client: tuple[str, tuple[str, ...]] | None
@@ -29,10 +27,7 @@ class Verdict:
 
 
 class Peers:
-    """Verdicts under one state of the cluster's CA bundles, each worked out once; another state needs another `Peers`.
-
-    To be used by one thread.
-    """
+    """Caches verdicts for one version of the CA bundles. Not thread-safe."""
 
     def __init__(self, authentication: Authentication) -> None:
         self._allowed_names = authentication.allowed_names
@@ -42,11 +37,9 @@ class Peers:
 
     @property
     def knows_front_proxy(self) -> bool:
-        """Whether there is a CA for front proxies at all."""
         return self._front_proxies is not None
 
     def verdict(self, chain: Chain) -> Verdict:
-        """What this chain proves now."""
         try:
             kept = self._verdicts[chain]
         except KeyError:
@@ -57,7 +50,7 @@ class Peers:
         return verdict
 
     def _examine(self, chain: Chain) -> Verdict:
-        """OpenSSL accepted the chain in the handshake; what `cryptography` cannot read in it proves nothing."""
+        """OpenSSL accepted the chain; a part that `cryptography` cannot parse proves nothing."""
         try:
             return self._proven([x509.load_der_x509_certificate(part) for part in chain])
         except (ValueError, x509.InvalidVersion):
@@ -77,7 +70,7 @@ class Peers:
         return not self._allowed_names or _common_name(leaf) in self._allowed_names
 
 
-# A certificate that is not valid yet may be so in a minute; no other refusal passes by itself.
+# Only "not yet valid" can change by itself, so a negative verdict is not cached.
 _NOBODY = Verdict(is_front_proxy=False, client=None, valid_until=0)
 
 
@@ -89,7 +82,7 @@ def _store(bundle: str) -> verification.Store | None:
 def _prove(
     store: verification.Store | None, leaf: x509.Certificate, intermediates: list[x509.Certificate]
 ) -> list[x509.Certificate] | None:
-    """The chain from the leaf up to a certificate of the store, valid today and for clients; None if there is none."""
+    """Returns the chain from the leaf to a CA of the store if it is valid now for client authentication."""
     if store is None:
         return None
     builder = verification.PolicyBuilder().store(store).max_chain_depth(4)
@@ -117,14 +110,14 @@ def _check_signs_certificates(
 def _check_is_for_clients(
     _policy: verification.Policy, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None
 ) -> None:
-    """As Go's crypto/x509: a certificate that names no usage is for any."""
+    """As in Go's crypto/x509, a certificate without extended key usage is valid for all uses."""
     purposes = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
     if usage is not None and purposes.isdisjoint(usage):
         raise ValueError("not for clients")
 
 
-# The library's defaults are those of the public web, which ask for a subjectAltName; a front proxy's certificate
-# rarely has one, and what counts here is the common name.
+# The library's defaults are for the public web and require a subjectAltName, which front proxies' certificates rarely
+# have; only the common name counts here.
 _CA_POLICY = (
     verification.ExtensionPolicy.permit_all()
     .require_present(x509.BasicConstraints, verification.Criticality.AGNOSTIC, _check_may_sign)
@@ -136,13 +129,13 @@ _CLIENT_POLICY = verification.ExtensionPolicy.permit_all().may_be_present(
 
 
 def _end(proof: list[x509.Certificate]) -> float:
-    """When the first certificate of the chain expires, epoch seconds."""
+    """Returns when the chain's first certificate expires, in epoch seconds."""
     return min(certificate.not_valid_after_utc.timestamp() for certificate in proof)
 
 
 def _common_name(leaf: x509.Certificate) -> str:
     names = leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    # Go keeps the last common name where there are several.
+    # Like Go, use the last common name if there are several.
     return str(names[-1].value) if names else ""
 
 

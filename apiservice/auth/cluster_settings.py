@@ -1,7 +1,6 @@
-"""Whom the cluster tells extension API servers to believe: its ConfigMap in, frozen `Authentication` values out.
+"""The cluster's settings for authenticating clients of extension API servers, read from its ConfigMap.
 
-The watch keeps the newest one for as long as the process lives, so that a rotated CA needs no restart; apart from
-`cluster` because nothing here depends on how the API server is reached.
+The watch follows changes, so that a rotated CA needs no restart.
 """
 
 import json
@@ -23,16 +22,16 @@ Data = Mapping[str, str]
 
 
 class AuthenticationInvalid(AdapterError):
-    """The ConfigMap cannot be used as it is; the message names the key."""
+    """The ConfigMap is unusable; the message names the key."""
 
 
 class ClusterUnreachable(AdapterError):
-    """The Kubernetes API server did not answer, or answered with an error; the message says which."""
+    """The Kubernetes API server did not answer, or answered with an error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Authentication:
-    """CA bundles as PEM text ("" for none); header names and prefixes in lower case, as HTTP/1.1 parsers give them."""
+    """CA bundles in PEM ("" for none); header names and prefixes in lower case, as HTTP/1.1 parsers return them."""
 
     client_ca: str
     requestheader_ca: str
@@ -44,20 +43,20 @@ class Authentication:
 
 
 class AuthenticationSource(Protocol):
-    """What the watch needs of a cluster; every method blocks, and raises ClusterUnreachable."""
+    """The watch's view of a cluster. Every method blocks and raises ClusterUnreachable."""
 
     def read_authentication(self) -> tuple[Data | None, str]:
-        """The ConfigMap's data (None: there is no such ConfigMap) and the resource version to watch from."""
+        """Returns the ConfigMap's data (None if it does not exist) and its resource version."""
 
     def follow_authentication(self, version: str) -> Iterator[Data]:
-        """The data after each change, until the API server ends the watch."""
+        """Yields the data after each change until the API server ends the watch."""
 
     def interrupt(self) -> None:
-        """Make `follow_authentication` end soon, now and whenever it is called again."""
+        """Makes `follow_authentication` return soon, now and in every later call."""
 
 
 def authentication_of(data: Data) -> Authentication:
-    """Read the ConfigMap; AuthenticationInvalid names the key that cannot be used."""
+    """Parses the ConfigMap, or raises AuthenticationInvalid."""
     return Authentication(
         client_ca=_bundle(data, "client-ca-file"),
         requestheader_ca=_bundle(data, "requestheader-client-ca-file"),
@@ -70,7 +69,7 @@ def authentication_of(data: Data) -> Authentication:
 
 
 class AuthenticationWatch:
-    """A thread that reads the ConfigMap, follows its changes and gives each usable state to `on_change`."""
+    """A thread that follows the ConfigMap and passes each usable version to `on_change`."""
 
     def __init__(
         self,
@@ -88,11 +87,10 @@ class AuthenticationWatch:
         self._thread = threading.Thread(target=self._run, name="authentication-watch", daemon=True)
 
     def start(self) -> None:
-        """Begin; the first state arrives as soon as the API server answers."""
         self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """End; waits no longer than that for a request under way."""
+        """Stops the thread; waits at most this long for a request in progress."""
         self._stopped.set()
         self._source.interrupt()
         self._thread.join(timeout_seconds)
@@ -103,7 +101,7 @@ class AuthenticationWatch:
                 self._read_and_follow()
             except AdapterError as error:
                 self._note_failure(error)
-            except Exception:  # without this thread a rotated CA would go unnoticed
+            except Exception:  # without this thread, a rotated CA would go unnoticed
                 logger.exception("the cluster's authentication settings cannot be followed, trying again")
                 self._failures += 1
             self._stopped.wait(self._pause_seconds())
@@ -138,9 +136,9 @@ class AuthenticationWatch:
         self._failures = 0
 
     def _pause_seconds(self) -> float:
-        """Twice as long after each failure, with jitter, so that replicas do not ask in step.
+        """Doubles after each failure, with jitter, so that replicas do not ask at the same time.
 
-        After a success as well: a watch that is ended at once, again and again, must not become a busy loop.
+        The pause also follows a success, so that a watch that keeps ending at once is no busy loop.
         """
         first, longest = self._pauses
         pause: float = min(longest, first * 2 ** min(max(self._failures - 1, 0), 16))
@@ -148,7 +146,7 @@ class AuthenticationWatch:
 
 
 def certificates_of(bundle: str) -> list[x509.Certificate]:
-    """The certificates of a PEM bundle, in its order; none for an empty one; ValueError if one cannot be read."""
+    """Returns the certificates of a PEM bundle; raises ValueError if one cannot be parsed."""
     try:
         return x509.load_pem_x509_certificates(bundle.encode()) if bundle.strip() else []
     except x509.InvalidVersion as error:
@@ -169,7 +167,7 @@ def _headers(data: Data, key: str) -> tuple[bytes, ...]:
 
 
 def _texts(data: Data, key: str) -> tuple[str, ...]:
-    """A JSON array of strings, as kube-apiserver writes it; no such key: empty."""
+    """Returns a JSON array of strings as kube-apiserver writes it; empty if the key is missing."""
     try:
         texts = json.loads(data.get(key) or "[]")
     except ValueError as error:

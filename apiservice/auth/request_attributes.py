@@ -1,4 +1,4 @@
-"""Method and path of a request -> what access reviews are asked about, read as kube-apiserver reads them.
+"""Maps a request's method and path to the attributes of an access review, as kube-apiserver does.
 
 https://kubernetes.io/docs/reference/access-authn-authz/authorization/#review-your-request-attributes
 """
@@ -11,9 +11,9 @@ _OF_COLLECTIONS = {"get": "list", "delete": "deletecollection"}
 
 
 def attributes_of(method: str, path: str, is_watch: bool) -> Attributes:  # noqa: FBT001 - one of three facts, none a mode
-    """A resource request below `/apis/GROUP/VERSION/`, otherwise a request for the path itself.
+    """Returns resource attributes below `/apis/GROUP/VERSION/`, otherwise attributes of the path.
 
-    Resources are lower case: client-go writes them so, and rules that name one must hold however it is written.
+    Resources are lower-cased as in client-go, so that rules apply however the name is written.
     """
     parts = path.strip("/").split("/")
     if parts[0] != "apis" or len(parts) < 4:

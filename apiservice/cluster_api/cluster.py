@@ -39,36 +39,34 @@ Answer = TypeVar("Answer")
 Status = TypeVar("Status")
 Review = TypeVar("Review", V1TokenReview, V1SubjectAccessReview)
 Json = dict[str, Any]
-"""A Kubernetes object. `Any`, because each kind has another shape and every field is read with a default."""
+"""A Kubernetes object. Each kind has a different shape, hence `Any`."""
 
-# The library does not annotate them.
+# The library has no annotations for these.
 _load_kubeconfig: Callable[..., None] = config.load_kube_config
 _load_service_account: Callable[..., None] = config.load_incluster_config
 
 REVIEW_SECONDS = 3.0
-LANE_THREADS = 4  # as many reviews of one lane are under way at once
-WATCH_SECONDS = 240  # then the API server ends the watch and everything is read anew, whatever was missed
+LANE_THREADS = 4  # concurrent reviews per lane
+WATCH_SECONDS = 240  # then the API server ends the watch and the ConfigMap is read again
 _RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "subresource", "name")
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
-# The Role that is shipped for this allows list and watch of this one name only.
+# The Role we ship allows list and watch of this one name only.
 _ONE_NAME = ("fieldSelector", "metadata.name=extension-apiserver-authentication")
 
 
 class ClusterUnknown(AdapterError):
-    """Where the API server is, or how to log in there, is not known; the message says what to do."""
+    """The API server's address or credentials are unknown; the message says what to do."""
 
 
 class Cluster:
-    """One Kubernetes cluster, through its API server."""
-
     def __init__(self, configuration: Configuration) -> None:
-        # A second attempt by the library would outlast the deadline; the one that is worth it is made in `_send`.
+        # A retry by the library would exceed the deadline; `_calling` makes the one that is useful.
         configuration.retries = False
         configuration.keep_alive = True
         configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 1  # one for the watch
         self._client = ApiClient(configuration)
         self._client.user_agent = "kafka-lag-adapter"
-        # Started with the first review of their lane.
+        # Threads start with the first review of their lane.
         self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
         self._authentication = AuthenticationV1Api(self._client)
         self._authorization = AuthorizationV1Api(self._client)
@@ -76,7 +74,7 @@ class Cluster:
         self._is_interrupted = False
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
-        """Whom a bearer token belongs to; None: it is not good. ClusterUnreachable."""
+        """Returns the token's owner, or None if the token is invalid. Raises ClusterUnreachable."""
         review = V1TokenReview(
             api_version="authentication.k8s.io/v1", kind="TokenReview", spec=V1TokenReviewSpec(token=token)
         )
@@ -84,7 +82,9 @@ class Cluster:
         return _caller_of(_given(answer.status))
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
-        """Whether this caller may do this, and the authorizer's reason, perhaps empty. ClusterUnreachable."""
+        """Returns whether the caller is allowed, and the authorizer's reason, which may be empty. Raises
+        ClusterUnreachable.
+        """
         review = V1SubjectAccessReview(
             api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=_wish(caller, attributes)
         )
@@ -107,7 +107,7 @@ class Cluster:
             for line in _lines(self._watch) if not self._is_interrupted else ():
                 event = _json(line)
                 if event.get("type") == "ERROR":
-                    return  # most often: the version is too old; what is read next has a newer one
+                    return  # usually: the version is too old; the next read returns a newer one
                 if event.get("type") in {"ADDED", "MODIFIED"}:
                     yield _data(event.get("object") or {})
         finally:
@@ -116,19 +116,19 @@ class Cluster:
 
     def interrupt(self) -> None:
         """See `AuthenticationSource`."""
-        self._is_interrupted = True  # before looking: a watch that begins now sees it
+        self._is_interrupted = True  # set first, so that a watch that begins now sees it
         watch = self._watch
         if watch is not None:
-            with contextlib.suppress(ClusterUnreachable):  # it ended by itself at this moment
+            with contextlib.suppress(ClusterUnreachable):  # it has just ended by itself
                 _calling(watch.shutdown)
 
     def close(self) -> None:
-        """Drop reviews that have not begun; those under way end at their deadline."""
+        """Drops reviews that have not begun; those in progress end at their deadline."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def _asked(self, lane: Lane, create: Callable[..., Review], review: Review) -> Review:
-        """The review with its status, within the deadline, also while all threads of its lane wait for an answer."""
+        """Returns the review with its status, within the deadline even if all threads of the lane are busy."""
 
         def ask() -> Review:
             return _calling(lambda: create(review, _request_timeout=(REVIEW_SECONDS, REVIEW_SECONDS)), repeat=1)
@@ -141,7 +141,7 @@ class Cluster:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {REVIEW_SECONDS} s") from error
 
     def _send(self, query: list[tuple[str, str]], timeout_seconds: float) -> urllib3.BaseHTTPResponse:
-        """The answer to a request for ConfigMaps, its status 2xx and its body still to be read."""
+        """Requests ConfigMaps and returns the 2xx response with its body unread."""
 
         def send() -> urllib3.BaseHTTPResponse:
             request = self._client.param_serialize(
@@ -163,7 +163,7 @@ class Cluster:
 
 
 def connect(kubeconfig: Path | None) -> Cluster:
-    """The cluster of the kubeconfig file, else the one that this process runs in; ClusterUnknown. Asks nothing yet."""
+    """Returns the cluster of the kubeconfig file, or the one this process runs in; raises ClusterUnknown."""
     if kubeconfig is None and SERVICE_HOST_ENV_NAME not in os.environ:
         raise ClusterUnknown("not running in a Kubernetes cluster: name one with --kubeconfig FILE")
     configuration = Configuration()
@@ -172,7 +172,7 @@ def connect(kubeconfig: Path | None) -> Cluster:
             _load_service_account(configuration)
         else:
             _load_kubeconfig(str(kubeconfig), client_configuration=configuration, persist_config=False)
-    # The library reads the file as it is: whatever is wrong in it surfaces as whatever Python raises there.
+    # The library does not validate the file, so any exception can surface here.
     except Exception as error:
         place = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
         raise ClusterUnknown(f"{place} cannot be used: {_one_line(error)}") from error
@@ -207,7 +207,7 @@ def _caller_of(status: V1TokenReviewStatus) -> Caller | None:
 
 
 def _calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
-    """What the call gives; ClusterUnreachable. Repeated if a kept connection turns out to have been closed."""
+    """Calls and translates errors to ClusterUnreachable. Repeats the call if a pooled connection had been closed."""
     try:
         return call()
     except urllib3.exceptions.ProtocolError as error:
@@ -216,7 +216,7 @@ def _calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
         raise ClusterUnreachable(_unreachable(error)) from error
     except ApiException as error:
         raise ClusterUnreachable(_refusal(error)) from error
-    # ConfigException: the token's file has gone; ValueError: an answer that is not what was asked for.
+    # ConfigException: the token's file is gone; ValueError: an unexpected answer.
     except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
         raise ClusterUnreachable(_unreachable(error)) from error
 
@@ -248,7 +248,6 @@ def _data(config_map: Mapping[str, Any]) -> Data:
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
-    """The lines of a reply as they arrive."""
     rest = b""
     chunks = response.stream(amt=None)
     while (chunk := _calling(lambda: next(chunks, None))) is not None:
@@ -257,7 +256,7 @@ def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
 
 
 def _refusal(error: ApiException) -> str:
-    """The status and, if the body is a Kubernetes `Status`, its message."""
+    """Returns the status code with the message of the Kubernetes `Status`, if there is one."""
     try:
         message = _json(error.body or b"").get("message")
     except ClusterUnreachable:

@@ -1,7 +1,7 @@
-"""How many connections a listener keeps, and which one it closes for a new one.
+"""Limits a listener's connections.
 
-Every connection begins as a stranger's. The one that came first is closed for one too many, so that a caller who
-connects is served however many strangers stay. A connection whose caller proved who they are is closed for no other.
+Every connection begins as a stranger's. One too many closes the oldest stranger's, so that a new caller is always
+served. Connections of authenticated callers are never closed for others.
 """
 
 from typing import Protocol
@@ -11,20 +11,20 @@ class Connection(Protocol):
     """An open connection, hashable by identity."""
 
     def abort(self) -> None:
-        """Close it now, whatever is under way."""
+        """Closes it at once."""
 
 
 class Connections:
-    """The open connections of one listener; for its event loop alone."""
+    """The open connections of one listener; not thread-safe."""
 
     def __init__(self, most_strangers: int, most_known: int) -> None:
         self._most_strangers = most_strangers
         self._most_known = most_known
-        self._strangers: dict[Connection, None] = {}  # in the order of their arrival
+        self._strangers: dict[Connection, None] = {}  # in order of arrival
         self._known: set[Connection] = set()
 
     def add(self, connection: Connection) -> None:
-        """Count a new connection; the stranger's that came first is aborted if it is one too many."""
+        """Adds a stranger's connection and aborts the oldest one above the limit."""
         self._strangers[connection] = None
         if len(self._strangers) > self._most_strangers:
             first = next(iter(self._strangers))
@@ -32,7 +32,7 @@ class Connections:
             first.abort()
 
     def recognise(self, connection: Connection) -> bool:
-        """The connection's caller is known. Whether it may be kept: False if there are too many of known callers."""
+        """Marks the connection's caller as known; returns False if known callers have too many connections."""
         if connection in self._known:
             return True
         if connection not in self._strangers or len(self._known) >= self._most_known:
@@ -42,6 +42,5 @@ class Connections:
         return True
 
     def remove(self, connection: Connection) -> None:
-        """Forget a connection that was closed."""
         self._strangers.pop(connection, None)
         self._known.discard(connection)

@@ -1,6 +1,6 @@
-"""`/livez`, `/readyz` and `/healthz`, for probes and people, without credentials.
+"""`/livez`, `/readyz` and `/healthz`, without credentials.
 
-Ready means able to answer, never that Kafka is: one slow broker must not take the API group away from the cluster.
+Readiness does not depend on Kafka: one slow broker must not remove the API group from the cluster.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,32 +15,30 @@ PATHS = ("/healthz", "/livez", "/readyz")
 
 
 class Readiness:
-    """Named checks that must all hold, and whether the process is going away; checks only look into memory."""
+    """Named checks, which only read memory, and whether the process is shutting down."""
 
     def __init__(self, checks: Mapping[str, Callable[[], bool]]) -> None:
         self._checks = dict(checks)
         self._is_shutting_down = False
 
     def shut_down(self) -> None:
-        """From now on not ready: Kubernetes takes the address out of its lists while requests are still answered."""
+        """Makes the process unready, so that Kubernetes removes its address while requests are still answered."""
         self._is_shutting_down = True
 
     def results(self) -> dict[str, bool]:
-        """Each check's name and whether it holds now."""
         checked = {name: check() for name, check in self._checks.items()}
         return {"ping": True, **checked, "shutdown": not self._is_shutting_down}
 
 
 def is_health_path(path: str) -> bool:
-    """Whether the path asks for health: then everybody may."""
+    """Health endpoints need no authentication."""
     return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
 
 
 def routes(readiness: Readiness) -> APIRouter:
-    """The three paths, each as a whole and check by check."""
     router = APIRouter()
     _add(router, "readyz", readiness.results)
-    # Live and healthy are the same: an adapter that waits for its certificate is not mended by a restart.
+    # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
     _add(router, "livez", _alive)
     _add(router, "healthz", _alive)
     return router

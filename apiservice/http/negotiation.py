@@ -1,4 +1,4 @@
-"""What a client accepts: JSON for all, discovery of all groups in one document for who asks, indented for people."""
+"""Content negotiation: JSON, aggregated discovery on request, indented for people."""
 
 import re
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from apiservice.http.query_parameters import parameters_of, wants_pretty
 from apiservice.http.replies import pretty
 from apiservice.http.status import BadRequest, NotAcceptable
 
-LONGEST_QUERY = 8 * 1024  # bytes, of a caller who has not proved who they are
+LONGEST_QUERY = 8 * 1024  # bytes, for unauthenticated callers
 LONGEST_ACCEPT = 1024
 _PEOPLES_AGENTS = (b"curl", b"Wget", b"Mozilla/5.0")
 _JSON_RANGES = frozenset({"application/json", "application/*", "*/*"})
@@ -20,7 +20,7 @@ AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryLis
 
 
 def for_client(response: Response, scope: Scope) -> Response:
-    """The JSON answer in the form that this client reads; NotAcceptable if it reads none."""
+    """Returns the JSON reply, indented for people; raises NotAcceptable if the client accepts no JSON."""
     accept, agent = accept_and_agent(scope)
     if not accepts_json(accept):
         raise NotAcceptable
@@ -28,7 +28,7 @@ def for_client(response: Response, scope: Scope) -> Response:
 
 
 def unless_known(response: Response, scope: Scope) -> Response:
-    """304 for a client that has this very answer, which must carry an ETag; else the answer."""
+    """Returns 304 if the client already has this reply, which must carry an ETag."""
     etag = response.headers["etag"]
     asked = [value.decode("latin-1") for name, value in scope["headers"] if name == b"if-none-match"]
     known = {text.strip().removeprefix("W/") for text in ",".join(asked).split(",")}
@@ -42,7 +42,7 @@ def unless_known(response: Response, scope: Scope) -> Response:
 
 
 def check_bounds(scope: Scope) -> None:
-    """BadRequest if parsing the query or `Accept` would take long; for callers who have not proved who they are."""
+    """Limits the query and `Accept` of unauthenticated callers, because parsing them takes time."""
     if len(scope["query_string"]) > LONGEST_QUERY:
         raise BadRequest(
             f"the query is longer than the {LONGEST_QUERY} bytes that a caller without credentials may send"
@@ -53,7 +53,7 @@ def check_bounds(scope: Scope) -> None:
 
 
 def accept_and_agent(scope: Scope) -> tuple[bytes, bytes]:
-    """The `Accept` header (several are one list) and the `User-Agent`; empty if absent."""
+    """Returns the `Accept` headers joined as one list, and the `User-Agent`."""
     accept = agent = b""
     for name, value in scope["headers"]:
         if name == b"accept":
@@ -64,20 +64,20 @@ def accept_and_agent(scope: Scope) -> tuple[bytes, bytes]:
 
 
 def is_for_people(query: bytes, agent: bytes) -> bool:
-    """Whether to indent: `pretty` decides, without it, or in a very long query, the kind of client."""
+    """Decides by `pretty`, or by the user agent if it is absent or the query very long."""
     asked = wants_pretty(query) if len(query) <= LONGEST_QUERY else None
     return agent.startswith(_PEOPLES_AGENTS) if asked is None else asked
 
 
 @lru_cache(maxsize=256)
 def accepts_json(accept: bytes) -> bool:
-    """Whether plain JSON is among what the client accepts; a table (`as=Table`) is another form."""
+    """Whether the client accepts plain JSON; a table (`as=Table`) is a different format."""
     return not accept.strip() or any(_is_json(clause) for clause in _clauses(accept))
 
 
 @lru_cache(maxsize=256)
 def prefers_aggregated(accept: bytes) -> bool:
-    """Whether discovery of all groups in one document comes before plain JSON in the client's wishes."""
+    """Whether the client prefers aggregated discovery to plain JSON."""
     for clause in _clauses(accept):
         media_range, parameters = clause
         if media_range in _JSON_RANGES and all(parameters.get(key) == text for key, text in AGGREGATED.items()):
@@ -96,7 +96,7 @@ def _is_json(clause: _Clause) -> bool:
 
 
 def _clauses(accept: bytes) -> Iterable[_Clause]:
-    """Media ranges with their parameters, what the client likes best first; what it refuses (q=0) left out."""
+    """Returns media ranges with parameters, most preferred first, without those refused by q=0."""
     ranked = []
     for text in accept.decode("latin-1").split(","):
         media_range, *pairs = (part.strip() for part in text.split(";"))

@@ -1,4 +1,4 @@
-"""One connection: uvicorn's protocol with limits for what a peer sends, and a deadline for each part of it."""
+"""One connection: uvicorn's protocol with size limits and deadlines for requests."""
 
 import asyncio
 from dataclasses import dataclass
@@ -10,54 +10,51 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from apiservice.auth.client_certificates import Chain
 from apiservice.http.connections import Connections
 
-KEEP_ALIVE_SECONDS = 100  # kube-apiserver keeps idle connections for 90 s, and the autoscaler asks every 15 s
-LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; a user of many groups has long ones
-LONGEST_PATH = 8 * 1024  # bytes, as escaped
-MOST_HEADERS = 200  # of a peer without client certificate: only kube-apiserver, which shows one, sends a user's groups
-MOST_PIPELINED = 8  # requests that wait for the answer to an earlier one; clients of Kubernetes send none
-PIECE = 4096  # bytes that are parsed before the limits are checked again
-CLOSE_SECONDS = 1.0  # for the peer's part of closing a TLS connection, once the process ends
+KEEP_ALIVE_SECONDS = 100  # kube-apiserver keeps idle connections for 90 s; the autoscaler reads every 15 s
+LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; users in many groups have long ones
+LONGEST_PATH = 8 * 1024  # bytes, escaped
+MOST_HEADERS = 200  # without a client certificate; only kube-apiserver, which has one, sends a user's groups
+MOST_PIPELINED = 8  # requests queued behind an unanswered one; Kubernetes clients never pipeline
+PIECE = 4096  # bytes parsed between two checks of the limits
+CLOSE_SECONDS = 1.0  # for the peer's part of closing TLS when the process ends
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How long peers of a listener may take, in seconds, and how many of them may be connected."""
+    """Deadlines of a listener's peers, in seconds, and the number of connections."""
 
     handshake: float = 10.0
     first_request: float = 30.0
-    """From the connection until the head of its first request is complete."""
+    """From the connection to the end of the first request's head."""
     head: float = 30.0
-    """From the first byte of a request until its head is complete."""
+    """From the first byte of a request to the end of its head."""
     body: float = 30.0
-    """From there until its body is complete."""
+    """From there to the end of its body."""
     reading: float = 30.0
-    """Until a peer reads on that left an answer unread."""
+    """For a peer that stopped reading to continue."""
     closing: float = 10.0
     """For the peer's part of closing a connection."""
     idle: int = KEEP_ALIVE_SECONDS
-    """From an answer until the next request."""
+    """From an answer to the next request."""
     strangers: int = 500
-    """Connections whose caller has not proved who they are, each of some 35 KB."""
+    """Connections of unauthenticated callers, about 35 KB each."""
     known: int = 1000
-    """Connections of known callers that stay open after an answer."""
+    """Connections of authenticated callers that stay open after an answer."""
 
 
 class _Stage(Enum):
-    """What a peer has begun to send."""
-
     HEAD = "head"
     BODY = "body"
 
 
 class _RequestRefused(Exception):
-    """Raised within the parser, to which it means that the request is invalid."""
+    """Raised inside the parser, which then treats the request as invalid."""
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """uvicorn's, with the peer's certificates in the scope, limits for what it sends, and deadlines.
+    """Adds the peer's certificates to the scope, size limits and deadlines to uvicorn's protocol.
 
-    uvicorn's own timer runs between an answer and the next byte only. `_deadline` runs whenever the peer must send more
-    for a request to be complete.
+    uvicorn's timer covers only the time between requests; `_deadline` runs while a request is incomplete.
     """
 
     arrival: asyncio.Task[None]
@@ -71,33 +68,33 @@ class PeerProtocol(HttpToolsProtocol):
         self._peer: Chain = ()
         self._stage: _Stage | None = _Stage.HEAD
         self._piece = 0
-        """Bytes of the piece that is parsed, as far as they may belong to the next head."""
+        """Bytes of the current piece that may belong to the next head."""
         self._head_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._reading_deadline: asyncio.TimerHandle | None = None
         self._refusal = "Invalid HTTP request received."
 
-    # What the server and the application ask
+    # Called by the server and the application
 
     def abort(self) -> None:
-        """Close the connection now, also within its handshake."""
+        """Closes the connection at once, even during its handshake."""
         if self.transport is None:
             self.arrival.cancel()
         else:
             self.transport.abort()
 
     def recognise(self) -> None:
-        """The caller of the request is known: keep the connection as one of theirs, or close it after the answer."""
+        """Marks the caller as authenticated; closes the connection after the answer if there are too many."""
         if not self._kept_connections.recognise(self) and self.cycle is not None:
             self.cycle.keep_alive = False
 
     def shutdown(self) -> None:
         super().shutdown()
         if self.transport.is_closing():
-            # A peer that does not read would hold up the end of the process by its part of closing TLS.
+            # A peer that does not read must not delay the end of the process.
             self._set_deadline(CLOSE_SECONDS)
 
-    # What the transport reports
+    # Called by the transport
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's own
         super().connection_made(transport)
@@ -110,7 +107,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.resume_writing()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
-        # They lead back here, and strangers could leave such circles faster than they are collected.
+        # These are reference cycles that strangers could create faster than the collector frees them.
         self.scope = self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
@@ -122,7 +119,7 @@ class PeerProtocol(HttpToolsProtocol):
                 if self.transport.is_closing():
                     return
         if self._deadline is None and (self._stage is not None or self.cycle.response_complete):
-            # A request has begun, or what came between two requests has stopped uvicorn's timer.
+            # A request has begun, or bytes between two requests stopped uvicorn's timer.
             seconds = self._limits.body if self._stage is _Stage.BODY else self._limits.head
             self._set_deadline(seconds)
 
@@ -136,7 +133,7 @@ class PeerProtocol(HttpToolsProtocol):
             self._reading_deadline = None
         super().resume_writing()
 
-    # What the parser reports
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -162,7 +159,7 @@ class PeerProtocol(HttpToolsProtocol):
         if self.transport.is_closing():
             self._set_deadline(self._limits.reading)
 
-    # Ours
+    # Private
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for all that its parser refuses
         super().send_400_response(self._refusal)
@@ -181,14 +178,14 @@ class PeerProtocol(HttpToolsProtocol):
             self._limit_head()
 
     def _limit_head(self) -> None:
-        """Refuse a head that is too long already, though its end has not come."""
+        """Refuses a head that is already too long before its end has arrived."""
         has_too_many = not self._peer and len(self.headers or ()) > MOST_HEADERS
         if self._head_bytes > LONGEST_HEAD or has_too_many:
             self._refusal = "The request's head is too long."
             self.send_400_response("")
 
     def _check_head(self) -> None:
-        """Stop the parser if the head is complete and too long, or too many requests wait for their turn."""
+        """Stops the parser if the complete head is too long or too many requests are queued."""
         head = len(self.url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
         sizes = {
             "path": (len(self.url.partition(b"?")[0]), LONGEST_PATH),
@@ -201,7 +198,7 @@ class PeerProtocol(HttpToolsProtocol):
                 raise _RequestRefused(self._refusal)
 
     def _set_deadline(self, seconds: float) -> None:
-        """Abort the connection after this time, instead of after what was set before."""
+        """Aborts the connection after this time; replaces the previous deadline."""
         self._stop_deadline()
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
@@ -212,7 +209,7 @@ class PeerProtocol(HttpToolsProtocol):
 
 
 def _chain(transport: asyncio.Transport) -> Chain:
-    """What the peer showed. Its intermediate certificates can be read since Python 3.13; before, only its own."""
+    """Returns the peer's chain. Before Python 3.13 only its own certificate is available."""
     connection = transport.get_extra_info("ssl_object")
     if connection is None:
         return ()

@@ -1,7 +1,7 @@
-"""The query of a request: what it asks for.
+"""Parses the query of a request.
 
-Of a parameter given several times the first counts, as in kube-apiserver; only `labelSelector` may not be repeated,
-since dropping one would answer for more than was asked. Parameters that mean nothing for metrics are ignored.
+The first of repeated parameters counts, as in kube-apiserver; but a repeated `labelSelector` is an error, because
+ignoring one would select more than was asked for. Unknown parameters are ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,13 @@ _FALSE = frozenset({"false", "0"})
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What is used of the `ListOptions` of a read."""
+    """The `ListOptions` that a read uses."""
 
     label_selector: str
     is_watch: bool
 
 
 def list_options(query: bytes) -> ListOptions:
-    """What a read asks for; BadRequest if it cannot be used."""
     parameters = parameters_of(query)
     if any(parameters.get("fieldSelector", ())):
         raise BadRequest("fieldSelector is not supported: metrics are selected by their labels")
@@ -35,12 +34,11 @@ def list_options(query: bytes) -> ListOptions:
 
 
 def is_watch(query: bytes) -> bool:
-    """Whether the query asks for a watch; BadRequest if it cannot be read."""
     return bool(query) and _is_true(parameters_of(query).get("watch", [None])[0])
 
 
 def wants_pretty(query: bytes) -> bool | None:
-    """What `pretty` says; None if it says nothing, or if the query cannot be read."""
+    """Returns the value of `pretty`; None if it is absent or the query is invalid."""
     if b"pretty" not in query:
         return None
     try:
@@ -51,7 +49,7 @@ def wants_pretty(query: bytes) -> bool | None:
 
 
 def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:
-    """Every parameter with its values in order; BadRequest if there are too many, or bytes that are no text."""
+    """Returns each parameter's values in order; raises BadRequest if there are too many or they are not UTF-8."""
     try:
         pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
     except UnicodeDecodeError as error:
@@ -65,5 +63,5 @@ def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:
 
 
 def _is_true(value: str | None) -> bool:
-    """A flag as Kubernetes reads it in a query: there, and neither `false` nor `0`."""
+    """Kubernetes treats a query flag as true unless it is `false` or `0`."""
     return value is not None and value.lower() not in _FALSE

@@ -1,4 +1,4 @@
-"""Answers as JSON or text, with the headers that Kubernetes' clients expect."""
+"""JSON and text replies with the headers that Kubernetes' clients expect."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ _PIECE = 64 * 1024
 
 
 class _LongResponse(Response):
-    """Sent piece by piece: TLS takes its time for each, and so does a client that reads slowly."""
+    """Sent in pieces, because encryption and slow readers take time for each."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - as ASGI calls it
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -31,27 +31,25 @@ def _response(body: str | bytes, code: int, headers: Mapping[str, str] | None = 
 
 
 def json_reply(body: bytes, code: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer that may be sent any number of times. Without the content type, Kubernetes' clients expect protobuf."""
+    """Returns a reusable reply. Without a content type, Kubernetes' clients expect protobuf."""
     return _response(body, code, {"content-type": "application/json", **_COMMON_HEADERS, **(headers or {})})
 
 
 def text_reply(body: str | bytes, code: int = 200, content_type: str = "text/plain; charset=utf-8") -> Response:
-    """An answer for people and probes."""
     return _response(body, code, {"content-type": content_type, **_COMMON_HEADERS})
 
 
 def encoded(document: Mapping[str, Any]) -> bytes:
-    """The document as compact JSON in UTF-8; what is no text (a group id may be any bytes) becomes `?`."""
+    """Returns compact JSON in UTF-8; invalid characters, which group ids may contain, become `?`."""
     return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def etag_of(body: bytes) -> str:
-    """A strong ETag of these bytes."""
     return f'"{hashlib.sha256(body).hexdigest()[:32].upper()}"'
 
 
 def pretty(response: Response) -> Response:
-    """The same JSON answer, indented for people; without its ETag, which is that of other bytes."""
+    """Returns the same reply indented, without its ETag."""
     body = json.dumps(json.loads(bytes(response.body)), ensure_ascii=False, indent=2).encode() + b"\n"
     copy = _response(body, response.status_code)
     own = [(name, value) for name, value in response.raw_headers if name not in (b"content-length", b"etag")]

@@ -1,7 +1,6 @@
 """Two listeners in one process: HTTPS for the API, plain HTTP for probes and metrics.
 
-ASGI applications come in and are served until a signal; each request's scope carries what its peer showed in the
-handshake as `scope["state"]["peer"]` (see `apiservice.auth.client_certificates.Chain`).
+Each request's scope has the peer's certificates in `scope["state"]["peer"]`.
 """
 
 import asyncio
@@ -27,20 +26,20 @@ logger = logging.getLogger(__name__)
 Application = Callable[..., Awaitable[None]]
 """An ASGI application."""
 
-GRACE_SECONDS = 3.0  # how long callers that have not yet heard of the end are served
-FINISH_SECONDS = 3  # for requests under way after that
+GRACE_SECONDS = 3.0  # time to serve callers that do not know yet that we are stopping
+FINISH_SECONDS = 3  # for requests in progress after that
 DATE_SECONDS = 1.0
-OPEN_FILES = 8192  # for the connections of both listeners, those to brokers, and files
-RETRY_SECONDS = 0.1  # after a connection that could not be accepted
+OPEN_FILES = 8192  # for both listeners' connections, brokers and files
+RETRY_SECONDS = 0.1  # after a connection could not be accepted
 
 
 class AddressUnusable(AdapterError):
-    """Nothing can listen there; the message names the address and port."""
+    """The address cannot be listened on; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An open socket, what answers on it, with which TLS, if any, and what its peers may take."""
+    """An open socket, its application, TLS context and limits."""
 
     socket: socket.socket
     application: Application
@@ -49,18 +48,18 @@ class Listener:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket there, so that an occupied port is known before anything is started; AddressUnusable."""
+    """Opens the socket, so that an occupied port is reported before anything starts."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::", backlog=2048)
     except OSError as error:
-        # The standard library adds the address to what the system says, in its own notation.
+        # Python's own message repeats the address in its own notation.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         raise AddressUnusable(f"cannot listen on {host}:{port}: {reason}") from error
 
 
 def allow_open_files(wanted: int = OPEN_FILES) -> None:
-    """Raise the soft limit, as strangers could use up the 1,024 files that many systems allow; the hard limit stays."""
+    """Raises the soft limit: strangers could use up the 1,024 files that many systems allow."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     possible = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < possible:
@@ -76,7 +75,7 @@ def serve(
     on_stopping: Callable[[], None],
     background: tuple[Work, ...] = (),
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then finish what is under way: about 7 s at most. A second signal kills."""
+    """Serves until SIGTERM or SIGINT, then finishes requests, which takes at most about 7 s. A second signal kills."""
 
     async def serve_until_signal() -> None:
         await serve_until(_first_signal(), listeners, on_started, on_stopping, background)
@@ -93,10 +92,10 @@ async def serve_until(
     on_stopping: Callable[[], None],
     background: tuple[Work, ...] = (),
 ) -> None:
-    """Serve until the event is set, then finish what is under way.
+    """Serves until the event is set, then finishes requests in progress.
 
-    `on_started` is called once all listeners accept, `on_stopping` at the event, both in the loop's thread.
-    `background` runs beside the listeners and is cancelled at the end.
+    `on_started` is called once all listeners accept, `on_stopping` at the event. `background` runs meanwhile and is
+    cancelled at the end.
     """
     servers = [_Server(listener) for listener in listeners]
     async with asyncio.TaskGroup() as tasks:
@@ -116,7 +115,7 @@ async def serve_until(
 
 
 def _first_signal() -> asyncio.Event:
-    """An event that the first signal sets; the next one has its usual effect."""
+    """Returns an event that the first signal sets; the second one has its default effect."""
     loop, stopping = asyncio.get_running_loop(), asyncio.Event()
     numbers = (signal.SIGTERM, signal.SIGINT)
 
@@ -132,7 +131,7 @@ def _first_signal() -> asyncio.Event:
 
 
 async def _grace(servers: "list[_Server]") -> None:
-    """Let callers go in peace: each gets its answer and, with it, the request to connect elsewhere next time."""
+    """Waits until each client has had an answer with `Connection: close`, or until the grace period ends."""
     for server in servers:
         server.ask_to_leave()
     loop = asyncio.get_running_loop()
@@ -142,7 +141,7 @@ async def _grace(servers: "list[_Server]") -> None:
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server with bounds and deadlines for its connections, which leaves signals to the process."""
+    """A uvicorn server with limits and deadlines for connections; the process handles signals."""
 
     def __init__(self, listener: Listener) -> None:
         super().__init__(_config(listener))
@@ -152,24 +151,22 @@ class _Server(uvicorn.Server):
         self._is_leaving = asyncio.Event()
 
     async def main_loop(self) -> None:
-        """Once a second, for the date header. uvicorn looks ten times a second whether it should end; we tell it."""
+        """Ticks once per second for the Date header, instead of uvicorn's ten polls per second."""
         while not await self.on_tick(0):
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._is_leaving.wait(), DATE_SECONDS)
 
     def leave(self) -> None:
-        """End the server, once what is under way is finished."""
         self.should_exit = True
         self._is_leaving.set()
 
     @property
     def is_busy(self) -> bool:
-        """Whether anybody is connected or waits for an answer."""
         connections = self.server_state.connections
         return bool(self.server_state.tasks) or any(not each.transport.is_closing() for each in connections)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002 - as uvicorn calls it
-        """Instead of uvicorn's own, which bounds neither handshakes nor connections."""
+        """Replaces uvicorn's method, which bounds neither handshakes nor connections."""
         await self.lifespan.startup()
         self.servers = []
         self.started = True
@@ -187,7 +184,7 @@ class _Server(uvicorn.Server):
         while True:
             try:
                 peer, _ = await loop.sock_accept(self._listener.socket)
-            except OSError:  # no file descriptor is left, or the peer went away at once
+            except OSError:  # out of file descriptors, or the peer has left
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             self._take(peer)
@@ -198,7 +195,7 @@ class _Server(uvicorn.Server):
         self._connections.add(protocol)
 
     async def _welcome(self, peer: socket.socket, protocol: "PeerProtocol") -> None:
-        """Make the connection and, with TLS, its handshake; whatever goes wrong in it is the peer's."""
+        """Accepts the connection and its TLS handshake; failures are the peer's."""
         limits, tls = self._listener.limits, self._listener.tls
         timeouts = (
             {} if tls is None else {"ssl_handshake_timeout": limits.handshake, "ssl_shutdown_timeout": limits.closing}
@@ -214,7 +211,7 @@ class _Server(uvicorn.Server):
         yield
 
     def ask_to_leave(self) -> None:
-        """Close each connection after its next answer, also where the request is under way already."""
+        """Closes each connection after its next answer."""
         self.config.encoded_headers = [*self.config.encoded_headers, (b"connection", b"close")]
         self.server_state.default_headers = [*self.server_state.default_headers, (b"connection", b"close")]
         for connection in self.server_state.connections:
@@ -223,7 +220,7 @@ class _Server(uvicorn.Server):
 
 
 def _config(listener: Listener) -> uvicorn.Config:
-    """Nothing that uvicorn would add by itself but the date: no access log, no server name, no trust in proxies."""
+    """Configures uvicorn without access log, server name or trust in proxies."""
     tls = listener.tls
     return uvicorn.Config(
         listener.application,
@@ -236,7 +233,7 @@ def _config(listener: Listener) -> uvicorn.Config:
         timeout_graceful_shutdown=FINISH_SECONDS,
         access_log=False,
         log_config=None,
-        log_level=logging.ERROR,  # its warnings are about what peers send, and any peer could fill the log with them
+        log_level=logging.ERROR,  # its warnings are about peers' input, with which any peer could fill the log
         server_header=False,
         proxy_headers=False,
     )

@@ -19,40 +19,32 @@ from apiservice.auth.caller import Forbidden, ReviewUnavailable, Unauthorized
 
 
 class BadRequest(AdapterError):
-    """A parameter or a path cannot be understood; the text says which and why."""
+    """A parameter or path is invalid; the message says which and why."""
 
 
 class PathUnknown(AdapterError):
-    """Nothing is served at this path."""
-
     def __init__(self) -> None:
         super().__init__("the server could not find the requested resource")
 
 
 class MethodNotAllowed(AdapterError):
-    """Everything here is read, nothing written or watched."""
-
     def __init__(self, message: str = "the server does not allow this method on the requested resource") -> None:
         super().__init__(message)
 
 
 class WatchNotAllowed(MethodNotAllowed):
-    """A metric is read again and again; it is not an object that could be watched."""
-
     def __init__(self, group: str) -> None:
         super().__init__(f'watch is not supported on resources of kind "*.{group}"')
 
 
 class NotAcceptable(AdapterError):
-    """The `Accept` header leaves out everything that is served."""
-
     def __init__(self, served: str = "application/json") -> None:
         super().__init__(f"only the following media types are accepted: {served}")
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One failure: the fields of `metav1.Status` that say something."""
+    """A failure: the non-empty fields of `metav1.Status`."""
 
     code: int
     reason: str
@@ -60,7 +52,7 @@ class Status:
     details: Mapping[str, Any] | None = None
 
     def body(self) -> bytes:
-        """The document, JSON in UTF-8; whatever cannot be written so (half a character of a query) becomes `?`."""
+        """Returns the JSON document in UTF-8; invalid characters become `?`."""
         document: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         document |= {"message": self.message, "reason": self.reason}
         if self.details is not None:
@@ -70,7 +62,6 @@ class Status:
 
 
 _LONGEST_MESSAGE = 4096
-"""Characters."""
 
 _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (BadRequest, 400, "BadRequest"),
@@ -87,7 +78,7 @@ _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
 
 
 def status_of(error: Exception) -> Status:
-    """What the client is told of `error`. Of an unexpected one only its class: its text may hold a secret."""
+    """Returns the Status for an error. Unexpected errors show only their class, because their text may hold a secret."""
     for kind, code, reason in _CODES:
         if isinstance(error, kind):
             return Status(code, reason, _message_of(error), _details_of(error))
@@ -97,7 +88,7 @@ def status_of(error: Exception) -> Status:
 
 
 def status_of_code(code: int) -> Status:
-    """What the client is told when the web framework refuses with nothing but a number."""
+    """Returns the Status for an error code of the web framework."""
     match code:
         case 404:
             return status_of(PathUnknown())
@@ -110,12 +101,12 @@ def status_of_code(code: int) -> Status:
 
 
 def _message_of(error: Exception) -> str:
-    # Why credentials are refused is for the log: whoever guesses tokens is told nothing.
+    # The reason is only logged: clients that guess tokens learn nothing.
     return "Unauthorized" if isinstance(error, Unauthorized) else _cut(str(error))
 
 
 def _cut(message: str) -> str:
-    """A group id may have thousands of letters, and an HPA carries the message in its status; the end says why."""
+    """Shortens the middle: group ids can be long, an HPA stores the message, and its end gives the reason."""
     half = _LONGEST_MESSAGE // 2
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} … {message[-half:]}"
 

@@ -1,4 +1,4 @@
-"""Work that would hold up the event loop, done by one thread beside it, once for all who wait for the same."""
+"""Runs work that would block the event loop in one thread, once for all who wait for the same result."""
 
 import asyncio
 from collections.abc import Callable, Hashable
@@ -10,16 +10,15 @@ Made = TypeVar("Made")
 
 
 class SharedWork(Generic[Made]):
-    """One piece of work at a time; its thread is started with the first. For one event loop at a time."""
+    """Runs one task at a time. For one event loop."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
         self._under_way: dict[Hashable, asyncio.Future[Made]] = {}
 
     async def result(self, key: Hashable, work: Callable[[], Made]) -> Made:
-        """What the work gives or raises, from the work under way for this key if there is any.
-
-        Whoever is cancelled stops waiting; the work goes on for the others.
+        """Returns or raises the result of the work in progress for this key, or starts it. Cancellation only stops
+        waiting.
         """
         future = self._under_way.get(key)
         if future is None:
@@ -30,11 +29,11 @@ class SharedWork(Generic[Made]):
         return future.result()
 
     def close(self) -> None:
-        """End the thread: what is under way is finished, what waits is dropped, nothing more is taken."""
+        """Ends the thread: work in progress finishes, queued work is dropped."""
         self._thread.shutdown(cancel_futures=True)
 
     def _forget(self, key: Hashable, future: asyncio.Future[Made]) -> None:
         del self._under_way[key]
         if not future.cancelled():
-            # Whoever still waits gets the error; where nobody does, asyncio would complain that nobody took it.
+            # Retrieve the error, or asyncio complains if nobody waits for it any more.
             future.exception()

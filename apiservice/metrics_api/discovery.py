@@ -1,4 +1,4 @@
-"""What is served here, for kube-apiserver, kubectl and people: written once at the start, the same on every replica."""
+"""Discovery documents, built once at start and identical on all replicas."""
 
 import platform
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ from apiservice.http.replies import encoded, etag_of, json_reply, pretty
 
 _KIND = "ExternalMetricValueList"
 _VERBS = ["get"]
-"""Though access reviews call a read "list": who lists or watches everything would otherwise try it here."""
+"""Only "get", although access reviews call a read "list": clients that list or watch everything would try it here."""
 
 PATHS = (
     "/apis",
@@ -37,7 +37,6 @@ PATHS = (
 
 
 def routes(names: Iterable[str], version: str) -> APIRouter:
-    """`/`, `/apis` and what is below it, `/version`. `names`: the metrics as clients write them, at least one."""
     router = APIRouter()
     _add_all_groups(router, names)
     _add(router, "/", {"paths": list(PATHS)})
@@ -70,7 +69,7 @@ def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
         accept, agent = accept_and_agent(request.scope)
         if not prefers_aggregated(accept):
             return for_client(plain, request.scope)
-        # Only this document may be answered with 304: kube-apiserver takes that for a failure of any other.
+        # Only this document may be answered with 304: kube-apiserver treats it as a failure elsewhere.
         response = unless_known(aggregated, request.scope)
         is_indented = response is aggregated and is_for_people(request.scope["query_string"], agent)
         return pretty(response) if is_indented else response
@@ -115,7 +114,7 @@ def _aggregated(names: Iterable[str]) -> dict[str, Any]:
 
 
 def _version_info(version: str) -> dict[str, str]:
-    """The keys of Kubernetes' own version document; what only Go or git could tell is empty."""
+    """Returns the keys of Kubernetes' version document; those specific to Go or git are empty."""
     major, minor, *_ = [*version.split("."), "", ""]
     known = {"major": major, "minor": minor, "gitVersion": f"v{version}"}
     empty = dict.fromkeys(("gitCommit", "gitTreeState", "buildDate", "goVersion"), "")

@@ -1,4 +1,4 @@
-"""Metric values, quantities, times and warnings as Kubernetes' clients decode them."""
+"""Encodes metric values, quantities, times and warnings for Kubernetes' clients."""
 
 import json
 import re
@@ -13,14 +13,11 @@ from apiservice.api_group import GROUP, VERSION
 from apiservice.http.replies import encoded
 
 _LARGEST = 9_223_372_036_854_775
-"""The autoscaler counts thousandths in 64 bits: anything above wraps around there."""
+"""The autoscaler counts thousandths in 64 bits; larger values would overflow."""
 
 
 def quantity(value: int) -> str:
-    """The number as a plain integer, which every parser of quantities reads.
-
-    Never below zero, and never above what the autoscaler can count.
-    """
+    """Returns a plain integer between zero and what the autoscaler can count."""
     return str(min(max(value, 0), _LARGEST))
 
 
@@ -30,7 +27,7 @@ def _utc_second(seconds: int) -> str:
 
 
 def utc_time(epoch_seconds: float) -> str:
-    """RFC 3339, whole seconds, UTC: `2026-11-21T11:48:29Z`."""
+    """Returns RFC 3339 with whole seconds: `2026-11-21T11:48:29Z`."""
     return _utc_second(int(epoch_seconds // 1))
 
 
@@ -69,9 +66,9 @@ _INDENTED = _Form(
 
 
 def external_metric_values(metric: str, values: Iterable[MetricValue], *, indented: bool = False) -> bytes:
-    """An `ExternalMetricValueList` of at least one value; `window` is left out, as an offset is read at one moment.
+    """Returns an `ExternalMetricValueList` without `window`, because offsets are read at one moment.
 
-    Written item by item: the JSON module would do all of them in one call, in which no other thread can run.
+    Items are encoded one by one: a single call of the JSON module would block all other threads.
     """
     form = _INDENTED if indented else _COMPACT
     templates: dict[tuple[str, ...], str] = {}
@@ -87,7 +84,7 @@ def external_metric_values(metric: str, values: Iterable[MetricValue], *, indent
 
 
 def _template(form: _Form, metric: str, keys: Sequence[str]) -> str:
-    """An item with a place for each label, for its time and its quantity: nearly all items have the same labels."""
+    """Returns an item's text with placeholders; nearly all items have the same labels."""
     fixed = [encode_basestring(text).replace("%", "%%") for text in (metric, *keys)]
     labels = form.next_label.join(form.label % (key, "%s") for key in fixed[1:])
     return form.item % (fixed[0], form.labels % labels if keys else "{}", "%s", "%s")
@@ -99,9 +96,9 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 def warning_header(warnings: Sequence[str]) -> str:
-    """The warnings as one `Warning` header, short enough for every proxy on its way; kubectl shows each on a line.
+    """Returns one `Warning` header short enough for proxies; kubectl shows each warning on its own line.
 
-    Letters outside ASCII become `?`: Go's client drops a header that it cannot read.
+    Characters outside ASCII become `?`, because Go's client drops headers that it cannot read.
     """
     texts: list[str] = []
     room = _MOST_CHARACTERS

@@ -1,7 +1,6 @@
-"""The API group `external.metrics.k8s.io`: parse what is asked, ask the metrics, reply.
+"""The API group `external.metrics.k8s.io`: parses reads, queries the metrics, replies.
 
-An encoded reply is kept and given again for as long as what it says is the newest that is known. What takes long is
-made by a thread of its own, so that everybody else is served meanwhile.
+Encoded replies are cached while they are current. Expensive ones are made in a separate thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,15 +26,15 @@ from apiservice.metrics_api.label_selector import LabelRequirement, parse
 _NAMESPACES = f"/apis/{GROUP}/{VERSION}/namespaces/"
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
 _LONGEST_KEPT = 2000
-"""Bytes of a query. Longer ones are answered, but their replies not kept: what is kept must stay small."""
+"""Bytes of a query. Replies to longer ones are not cached, which bounds the memory."""
 _LONGEST_SELECTOR_KEPT = 500
-"""Characters of a selector that is kept parsed, which takes some thirty times as many bytes."""
+"""Characters of a selector; a parsed one takes about thirty times as many bytes."""
 _MOST_AT_ONCE = 1000
-"""Steps of effort that are done on the spot, in about 5 ms; for a small read the way to a thread and back is long."""
+"""Effort that takes about 5 ms; below that, handing over to a thread costs more."""
 
 
 class MetricSource(Protocol):
-    """Where the numbers come from: `adapter.metrics.query.Metrics`."""
+    """Implemented by `adapter.metrics.query.Metrics`."""
 
     @property
     def names(self) -> tuple[str, ...]: ...
@@ -46,7 +45,7 @@ class MetricSource(Protocol):
 
 
 class Question(NamedTuple):
-    """What makes one reply another than the next."""
+    """The key of a cached reply."""
 
     metric: str
     query: bytes
@@ -65,7 +64,7 @@ class _Kept:
 
 
 class ExternalMetrics:
-    """Answers reads of single metrics, from memory. `monotonic` is the clock that readings are valid by, in seconds."""
+    """Answers reads of metrics from memory. `monotonic` is the clock of `Reading.valid_until`, in seconds."""
 
     def __init__(self, metrics: MetricSource, monotonic: Callable[[], float]) -> None:
         self._metrics = metrics
@@ -75,11 +74,10 @@ class ExternalMetrics:
         self._large: SharedWork[_Kept] = SharedWork("large-reads")
 
     def spelled(self, metric: str) -> str | None:
-        """The metric's name as discovery lists it; None if it is not served."""
+        """Returns the metric's name as discovery lists it; None if it is not served."""
         return self._spelled.get(metric.lower())
 
     async def answer(self, metric: str, scope: Scope) -> Response:
-        """The reply to a read of `metric`; any AdapterError that `apiservice.http.status` knows."""
         if scope["method"] != "GET":
             raise MethodNotAllowed
         accept, agent = accept_and_agent(scope)
@@ -95,13 +93,12 @@ class ExternalMetrics:
         return kept.response
 
     def close(self) -> None:
-        """End the thread for large reads, once nothing is asked any more."""
         self._large.close()
 
     async def _made(self, question: Question, version: int) -> _Kept:
-        """The reply: made on the spot where that is quick; else once for all who ask the same of the same version."""
+        """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
         if len(question.query) > _LONGEST_KEPT:
-            # Reading so long a query may take longer than answering it.
+            # Parsing such a long query may take longer than answering it.
             return await self._large.result((question, version), lambda: self._make(question, _asked(question.query)))
         asked = _asked(question.query)
         if self._metrics.effort(question.metric, asked) <= _MOST_AT_ONCE:
@@ -121,7 +118,7 @@ class ExternalMetrics:
 
 
 def metric_of(path: str) -> str | None:
-    """The metric that a path asks for, as it is written there; None for any other path."""
+    """Returns the metric's name from the path of a read; None for other paths."""
     if not path.startswith(_NAMESPACES):
         return None
     namespace, _, metric = path.removeprefix(_NAMESPACES).removesuffix("/").partition("/")
@@ -129,7 +126,6 @@ def metric_of(path: str) -> str | None:
 
 
 def _asked(query: bytes) -> tuple[LabelRequirement, ...]:
-    """What the query chooses; BadRequest, or WatchNotAllowed."""
     options = list_options(query)
     if options.is_watch:
         raise WatchNotAllowed(GROUP)

@@ -14,11 +14,11 @@ from apiservice.metrics_api.label_syntax import int64, invalid, problems_of_key,
 
 
 class SelectorInvalid(BadRequest):
-    """The text is no label selector."""
+    """The text is not a label selector."""
 
 
 class Operator(StrEnum):
-    """How a requirement compares; each value is how it is written between key and value."""
+    """Operators by their notation between key and value."""
 
     EXISTS = ""
     ABSENT = "!"
@@ -33,7 +33,7 @@ class Operator(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LabelRequirement:
-    """One requirement. `values`: none for EXISTS and ABSENT, any number for IN and NOT_IN, else one."""
+    """One requirement. EXISTS and ABSENT have no values, IN and NOT_IN any number, the others one."""
 
     key: str
     operator: Operator
@@ -41,11 +41,11 @@ class LabelRequirement:
 
     @property
     def only(self) -> frozenset[str] | None:
-        """The only values that match, where the requirement lists them."""
+        """The only matching values, if the requirement lists them."""
         return self.values if self.operator in _LISTS_VALUES else None
 
     def matches(self, value: str | None) -> bool:
-        """Whether a label of this value (None: no such label) fulfils the requirement."""
+        """Whether a label with this value (None if absent) meets the requirement."""
         match self.operator:
             case Operator.EQUALS | Operator.DOUBLE_EQUALS | Operator.IN:
                 return value in self.values
@@ -81,15 +81,14 @@ _LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN}
 
 
 def parse(text: str) -> tuple[LabelRequirement, ...]:
-    """The requirements of a selector, sorted by key; none for an empty text, which matches everything.
+    """Returns the requirements sorted by key; empty text matches everything.
 
-    SelectorInvalid says what is wrong, in the words of Kubernetes' own parser.
+    Raises SelectorInvalid with the wording of Kubernetes' own parser.
     """
     return tuple(sorted(_Parser(text).requirements(), key=lambda requirement: requirement.key))
 
 
 def canonical_text(requirements: Iterable[LabelRequirement]) -> str:
-    """The selector as Kubernetes writes it back."""
     return ",".join(map(str, requirements))
 
 
@@ -100,12 +99,12 @@ _BINARY = {str(operator): operator for operator in Operator if operator not in (
 
 
 def _is_identifier(token: str) -> bool:
-    """`in` and `notin` are identifiers too: only the place after a key makes them operators."""
+    """`in` and `notin` are also identifiers; only their position after a key makes them operators."""
     return token != _END and token not in _SYMBOLS
 
 
 class _Parser:
-    """Reads tokens one way, each once: linear in the length of the text."""
+    """A single pass over the tokens: linear in the text's length."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[str] = [*_TOKEN.findall(text), _END]
@@ -200,10 +199,7 @@ def _unreadable(problem: str) -> SelectorInvalid:
 
 
 def _check_values(key: str, operator: Operator, values: list[str]) -> None:
-    """SelectorInvalid with what is wrong with the values, counted in sorted order.
-
-    Ten of them are enough: the reply stays in proportion to the request.
-    """
+    """Reports invalid values in sorted order, at most ten, so that the reply stays in proportion to the request."""
     found: list[str] = []
     for index, value in enumerate(sorted(set(values))):
         if len(found) >= 10:

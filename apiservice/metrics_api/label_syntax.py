@@ -1,7 +1,7 @@
-"""What a label's key and value may be, and how Kubernetes words what is wrong with one.
+"""Validates label keys and values.
 
-The sentences are those of https://github.com/kubernetes/apimachinery (pkg/api/validate/content): people search for
-them.
+The wording is that of https://github.com/kubernetes/apimachinery (pkg/api/validate/content), so that a web search finds
+it.
 """
 
 import re
@@ -27,7 +27,6 @@ _DOMAIN_PROBLEM = (
 
 
 def problems_of_value(value: str) -> list[str]:
-    """What is wrong with a label's value: nothing, or some sentences."""
     problems = [] if _bytes_of(value) <= 63 else ["must be no more than 63 bytes"]
     if value and not _NAME.fullmatch(value):
         problems.append(_VALUE_PROBLEM)
@@ -35,7 +34,6 @@ def problems_of_value(value: str) -> list[str]:
 
 
 def problems_of_key(key: str) -> list[str]:
-    """What is wrong with a label's key: nothing, or some sentences."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         optional = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -54,7 +52,7 @@ def _problems_of_prefix(prefix: str) -> list[str]:
     if not prefix:
         return ["must be non-empty"]
     problems = [] if _bytes_of(prefix) <= 253 else ["must be no more than 253 bytes"]
-    # Part by part: one expression for the whole would take long over a long text that does not match.
+    # Part by part: one expression for the whole would be slow for long text that does not match.
     if not all(_DOMAIN_PART.fullmatch(part) for part in prefix.split(".")):
         problems.append(_DOMAIN_PROBLEM)
     return problems
@@ -65,12 +63,11 @@ def _bytes_of(text: str) -> int:
 
 
 def invalid(place: str, value: str, problems: list[str]) -> str:
-    """The sentence about one invalid value at one place."""
     return f"{place}: Invalid value: {_quoted(value)}: {'; '.join(problems)}"
 
 
 def _quoted(text: str) -> str:
-    """The text as Go's %q writes it: in double quotes, whatever cannot be seen as an escape."""
+    """Quotes the text like Go's %q."""
     return '"' + "".join(map(_visible, text)) + '"'
 
 
@@ -87,7 +84,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
 
 
 def int64(text: str) -> int | None:
-    """The number as Go's ParseInt reads it: ASCII digits, any leading zeros, within 64 bits."""
+    """Parses like Go's ParseInt: ASCII digits, any leading zeros, within 64 bits."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)

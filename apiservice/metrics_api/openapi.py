@@ -1,6 +1,6 @@
-"""The API described as OpenAPI 2 and 3, for kube-apiserver, which collects both, and for `kubectl explain`.
+"""Describes the API in OpenAPI 2 and 3, for kube-apiserver and `kubectl explain`.
 
-Types stand inside the one definition, so that nothing of ours collides with a definition of kube-apiserver's own.
+All types are inline, so that no name collides with kube-apiserver's definitions.
 """
 
 from typing import Any
@@ -18,7 +18,6 @@ _DOCUMENT = f"apis/{GROUP}/{VERSION}"
 
 
 def routes(version: str) -> APIRouter:
-    """`/openapi/v2`, `/openapi/v3` and the one document that the latter points to."""
     v3 = encoded(_version_3(version))
     digest = etag_of(v3).strip('"')
     root = {"paths": {_DOCUMENT: {"serverRelativeURL": f"/openapi/v3/{_DOCUMENT}?hash={digest}"}}}
@@ -66,7 +65,7 @@ def _info(version: str) -> dict[str, str]:
 
 
 def _parameters() -> list[tuple[str, str, dict[str, Any]]]:
-    """Name, place and the rest of each parameter of a read."""
+    """Returns each parameter's name, place and other fields."""
     selector = "Chooses by the labels of the metric, such as group=billing,topic=orders."
     return [
         ("namespace", "path", {"required": True, "description": "Any namespace: all of them see the same values."}),

@@ -1,6 +1,6 @@
-"""The serving certificate and the CAs for client certificates: files and the cluster's settings in, a TLS context out.
+"""The serving certificate and the CAs of client certificates, as a TLS context.
 
-Connections get what is newest when they begin: a renewed pair and rotated CAs need no restart.
+New connections use the latest certificate and CAs, so renewals need no restart.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from apiservice.tls.issuing import Pair, self_signed
 logger = logging.getLogger(__name__)
 
 RELOAD_SECONDS = 5.0
-SELF_SIGNED_DAYS = 3650  # nothing verifies it, so nothing is gained by having it expire under a running process
+SELF_SIGNED_DAYS = 3650  # nothing verifies it, so it need not expire while the process runs
 
 
 class CertificateUnusable(AdapterError):
@@ -35,7 +35,7 @@ class CertificateUnusable(AdapterError):
 
 @dataclass(frozen=True, slots=True)
 class PairFiles:
-    """The files of a certificate (its chain after it) and of its key, PEM."""
+    """PEM files of a certificate (followed by its chain) and of its key."""
 
     certificate: Path
     key: Path
@@ -43,39 +43,37 @@ class PairFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Serving:
-    """A pair that OpenSSL and `cryptography` both accept, as its files held it at one moment."""
+    """A pair that both OpenSSL and `cryptography` accept."""
 
     pair: Pair
     context: ssl.SSLContext
-    """With the newest client CAs."""
+    """Includes the latest client CAs."""
     description: str
-    """The certificate's file and end, for people."""
+    """The certificate's file and expiry, for the log."""
 
 
 class ServingTls:
-    """The context that a listener is started with; each new connection uses the newest certificate and CAs."""
+    """A TLS context that uses the latest certificate and CAs for each new connection."""
 
     def __init__(self, files: PairFiles) -> None:
-        """Load the pair; CertificateUnusable."""
         self._files = files
         self._ca_bundle = b""
-        self._lock = threading.Lock()  # the watch of the cluster and the reload run in two threads
+        self._lock = threading.Lock()  # the cluster watch and the reload run in different threads
         self._problem = ""
         self._serving = _usable(files, _read(files), self._ca_bundle)
-        # Called in every handshake, whether the client names a server or not.
+        # Called in every handshake, even without SNI.
         self.context = _context(self._serving.pair, self._ca_bundle)
         self.context.sni_callback = self._choose_newest
 
     @property
     def served(self) -> str:
-        """The served certificate's file and end, for people."""
         return self._serving.description
 
     def trust(self, authentication: Authentication) -> None:
-        """Accept client certificates of these CAs, and of no others, in later handshakes; from any thread.
+        """Accepts only client certificates of these CAs in later handshakes. Callable from any thread.
 
-        Raises AuthenticationInvalid and changes nothing if OpenSSL refuses them. The files of the serving pair are not
-        read: a CA is rotated also while they are missing.
+        Raises AuthenticationInvalid and changes nothing if OpenSSL rejects them. Does not read the serving files, so
+        that CAs can rotate while those are missing.
         """
         bundle = _der(f"{authentication.requestheader_ca}\n{authentication.client_ca}")
         with self._lock:
@@ -83,7 +81,7 @@ class ServingTls:
             self._ca_bundle = bundle
 
     def reload_if_changed(self) -> None:
-        """Serve the pair that the files hold now. An unusable one is logged once, and the old one stays in use."""
+        """Loads the pair again. An unusable pair is logged once, and the previous one stays in use."""
         try:
             with self._lock:
                 self._reload()
@@ -107,23 +105,22 @@ class ServingTls:
 
 
 class Reloading(Protocol):
-    """What can look for a renewed certificate: `ServingTls`."""
+    """Implemented by `ServingTls`."""
 
     def reload_if_changed(self) -> None: ...
 
 
 async def keep_reloading(tls: Reloading, every_seconds: float = RELOAD_SECONDS) -> None:
-    """Look for a renewed certificate as long as the process runs."""
     while True:
         await asyncio.sleep(every_seconds)
         try:
             tls.reload_if_changed()
-        except Exception:  # one failure must stop neither the server nor the renewals after it
+        except Exception:  # one failure must not stop the server or later renewals
             logger.exception("the serving certificate cannot be reloaded, trying again")
 
 
 def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.datetime) -> PairFiles:
-    """The pair in this directory; made there if there is none yet. CertificateUnusable if that cannot be done."""
+    """Returns the pair in this directory, and creates it if there is none; raises CertificateUnusable."""
     files = PairFiles(certificate=directory / "tls.crt", key=directory / "tls.key")
     try:
         if files.certificate.exists() and files.key.exists():
@@ -132,22 +129,22 @@ def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.dat
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         files.key.touch(mode=0o600)
         files.key.write_bytes(pair.key)
-        files.certificate.write_bytes(pair.certificate)  # last: a pair without certificate is made anew
+        files.certificate.write_bytes(pair.certificate)  # last, because a pair without a certificate is created again
     except OSError as error:
         raise CertificateUnusable(f"no certificate can be kept in {directory}: {error.strerror}") from error
     return files
 
 
 def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
-    """`authorities`: DER certificates of client CAs, one after another. OSError, ssl.SSLError and _KeyEncrypted."""
+    """`authorities` are client CAs in DER. Raises OSError, ssl.SSLError or _KeyEncrypted."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # A resumed session would bring back a client certificate that nobody checked again.
+    # A resumed session would bring back a client certificate without a new check.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.verify_mode = ssl.CERT_OPTIONAL
-    # Go takes any certificate of a bundle for a root, also one that another CA signed.
+    # Go accepts any certificate of a bundle as a root, even one signed by another CA.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if authorities:
         _load_authorities(context, authorities)
@@ -163,12 +160,12 @@ def _load_authorities(context: ssl.SSLContext, authorities: bytes) -> None:
 
 
 def _der(bundle: str) -> bytes:
-    """The certificates of a PEM bundle without the comments around them, which OpenSSL accepts in ASCII only."""
+    """Returns the bundle's certificates without comments, which OpenSSL accepts in ASCII only."""
     return b"".join(each.public_bytes(serialization.Encoding.DER) for each in certificates_of(bundle))
 
 
 class _KeyEncrypted(Exception):
-    """OpenSSL asks for the password of a key."""
+    """OpenSSL asks for the key's password."""
 
 
 def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
@@ -181,9 +178,8 @@ def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
 
 @contextlib.contextmanager
 def _file_of(content: bytes) -> Iterator[str]:
-    """The path of a file with this content, in memory where the system can do that: `ssl` loads from paths only.
-
-    The pair's own files may change between two looks at them.
+    """Yields the path of a file with this content, in memory if possible: `ssl` loads from paths only, and the pair's
+    own files may change between two reads.
     """
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:
@@ -198,7 +194,7 @@ def _file_of(content: bytes) -> Iterator[str]:
 
 
 def _usable(files: PairFiles, pair: Pair, authorities: bytes) -> _Serving:
-    """The pair, if OpenSSL can serve it and `cryptography` can read it; else CertificateUnusable."""
+    """Returns the pair if OpenSSL can serve it and `cryptography` can parse it; raises CertificateUnusable."""
     try:
         end = x509.load_pem_x509_certificates(pair.certificate)[0].not_valid_after_utc
     except (ValueError, x509.InvalidVersion) as error:
@@ -220,7 +216,7 @@ def _refusal(files: PairFiles, error: Exception) -> str:
 
 
 def _read(files: PairFiles) -> Pair:
-    """What the files hold now. Content, as a Secret's files are swapped by a link, which keeps times of change."""
+    """Compares content, because a Secret's files are replaced through a symlink, which keeps modification times."""
     return Pair(certificate=_content(files.certificate), key=_content(files.key))
 
 

@@ -1,6 +1,6 @@
-"""Certificates made here: the self-signed pair of a server that was given none, and what `certificates` prints.
+"""Creates certificates: a self-signed pair, and the objects that `certificates` prints.
 
-Keys are ECDSA P-256; names are those that kube-apiserver checks, `<service>.<namespace>.svc`.
+Keys are ECDSA P-256; names are those that kube-apiserver checks: `<service>.<namespace>.svc`.
 """
 
 import base64
@@ -23,7 +23,7 @@ LABELS = {"app.kubernetes.io/name": "kafka-lag-adapter"}
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate with its key, PEM; `repr` would show the key, so it is left out."""
+    """A certificate with its key, in PEM. `repr` does not show the key."""
 
     certificate: bytes
     key: bytes
@@ -33,22 +33,22 @@ class Pair:
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """The names under which a Service is reached; the first is the one that kube-apiserver asks for."""
+    """Returns a Service's DNS names, first the one that kube-apiserver uses."""
     name = f"{service}.{namespace}.svc"
     return name, f"{name}.cluster.local", f"{service}.{namespace}", service
 
 
 def self_signed(names: tuple[str, ...], now: datetime.datetime, days: int) -> Pair:
-    """A pair that nobody else vouches for; names may be IP addresses."""
+    """Returns a self-signed pair; names may be IP addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _for_server(_certificate(names[0], names[0], key, now, days), names)
     return Pair(certificate=_pem(builder.sign(key, hashes.SHA256())), key=_key_pem(key))
 
 
 def serving_manifests(namespace: str, service: str, days: int, now: datetime.datetime) -> str:
-    """The serving Secret and the APIService that trusts it, as YAML for `kubectl apply -f -`.
+    """Returns the serving Secret and the APIService as YAML for `kubectl apply -f -`.
 
-    Both certificates come from a CA made for this one purpose, whose key is never written anywhere.
+    The CA is created for this one certificate, and its key is discarded.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _authority(f"{service} serving CA", authority_key, now, days)
@@ -97,7 +97,7 @@ def _authority(name: str, key: ec.EllipticCurvePrivateKey, now: datetime.datetim
 def _certificate(
     subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, now: datetime.datetime, days: int
 ) -> x509.CertificateBuilder:
-    """What all certificates have. An hour early, for clocks that are behind."""
+    """Common fields. Valid an hour early, for clocks that are behind."""
     return (
         x509.CertificateBuilder()
         .subject_name(_name(subject))
@@ -134,7 +134,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _name(text: str) -> x509.Name:
-    """A common name has at most 64 characters; clients look at the alternative names only."""
+    """A common name has at most 64 characters; clients check only the alternative names."""
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 
