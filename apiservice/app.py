@@ -115,7 +115,7 @@ def create_app(
     version: str,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> ApiServer:
-    """Builds the application of the HTTPS port. `count_read` receives each read's metric ("other" if unknown) and code."""
+    """Builds the application of the HTTPS port. `count_read` receives each read's metric (or "other") and code."""
     others = _framework()
     others.include_router(health.routes(readiness))
     others.include_router(discovery.routes(metrics.names, version))

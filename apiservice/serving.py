@@ -29,7 +29,9 @@ from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.app import create_app, create_metrics_app
 from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
-from apiservice.cluster_api.cluster import Cluster, connect
+from apiservice.cluster_api.authentication_config import AuthenticationConfig
+from apiservice.cluster_api.connection import Client, connect
+from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.http.health import Readiness
 from apiservice.http.server import Listener, listen, serve
 from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
@@ -68,7 +70,7 @@ class Flags:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     settings: Settings
-    cluster: Cluster
+    client: Client
     tls: ServingTls
     secure_socket: socket.socket
     plain_socket: socket.socket
@@ -100,12 +102,12 @@ def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
     match prepared:
         case (
             Settings() as settings,
-            Cluster() as cluster,
+            Client() as client,
             ServingTls() as tls,
             socket.socket() as s,
             socket.socket() as p,
         ):
-            return Prepared(settings, cluster, tls, s, p)
+            return Prepared(settings, client, tls, s, p)
     raise SettingsInvalid(tuple(attempts.problems))
 
 
@@ -160,7 +162,8 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
     history = _history(settings, telemetry)
     keep = None if history is None else history.append
     collectors = Collectors(settings, store, telemetry, time, keep)
-    callers = ClusterCallers(prepared.cluster)
+    reviews = ClusterReviews(prepared.client)
+    callers = ClusterCallers(reviews)
     listening = threading.Event()
     readiness = Readiness(
         {
@@ -178,7 +181,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
         version=version,
     )
     own = create_metrics_app(readiness, telemetry.exposition)
-    watch = AuthenticationWatch(prepared.cluster, functools.partial(_trust, tls, callers))
+    watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
     end_of_collecting = threading.Thread(target=_stop_collecting, args=(collectors, history), name="stop-collectors")
 
     def on_started() -> None:
@@ -203,7 +206,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
     )
     api.close()
     watch.stop(timeout_seconds=1.0)
-    prepared.cluster.close()
+    reviews.close()
     end_of_collecting.join()
     logger.info("stopped")
     return history

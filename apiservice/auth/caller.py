@@ -16,6 +16,7 @@ from adapter.errors import AdapterError
 Scope = Mapping[str, Any]
 """An ASGI scope. The specification gives each key a different type, hence `Any`."""
 
+AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 """The group of requests without credentials."""
 
@@ -28,6 +29,9 @@ class Caller:
     uid: str
     groups: tuple[str, ...]
     extra: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+ANONYMOUS = Caller(name="system:anonymous", uid="", groups=(UNAUTHENTICATED,), extra=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,13 @@ class Callers(Protocol):
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
         """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""
+
+
+def authenticated(caller: Caller) -> Caller:
+    """Adds the group of all authenticated users, on which permissions for discovery depend."""
+    if caller.name == ANONYMOUS.name or AUTHENTICATED in caller.groups or UNAUTHENTICATED in caller.groups:
+        return caller
+    return Caller(name=caller.name, uid=caller.uid, groups=(*caller.groups, AUTHENTICATED), extra=caller.extra)
 
 
 def _forbidden_text(caller: Caller, attributes: Attributes) -> str:

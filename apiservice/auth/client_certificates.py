@@ -19,7 +19,7 @@ Chain = tuple[bytes, ...]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a chain proves until `valid_until` (epoch seconds): the front proxy, a client's name and groups, or nothing."""
+    """What a chain proves until `valid_until` (epoch seconds): the front proxy, a client's name and groups."""
 
     is_front_proxy: bool
     client: tuple[str, tuple[str, ...]] | None

@@ -78,7 +78,7 @@ _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
 
 
 def status_of(error: Exception) -> Status:
-    """Returns the Status for an error. Unexpected errors show only their class, because their text may hold a secret."""
+    """Returns the Status for an error. Unexpected ones show only their class: their text may hold a secret."""
     for kind, code, reason in _CODES:
         if isinstance(error, kind):
             return Status(code, reason, _message_of(error), _details_of(error))

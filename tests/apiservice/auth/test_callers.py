@@ -4,9 +4,19 @@ import ssl
 
 import pytest
 
-from apiservice.auth.caller import Attributes, Caller, Forbidden, Lane, ReviewUnavailable, Scope, Unauthorized
-from apiservice.auth.callers import ANONYMOUS, MOST_KEPT, ClusterCallers
+from apiservice.auth.caller import (
+    ANONYMOUS,
+    Attributes,
+    Caller,
+    Forbidden,
+    Lane,
+    ReviewUnavailable,
+    Scope,
+    Unauthorized,
+)
+from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import AuthenticationInvalid, ClusterUnreachable, authentication_of
+from apiservice.auth.review_cache import MOST_KEPT
 from tests.support.kubernetes.authorities import (
     CLIENT,
     SERVER,
@@ -314,7 +324,7 @@ def test_many_who_ask_the_same_at_once_are_one_review() -> None:
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiservice.auth.callers.MOST_KEPT", 2)
+    monkeypatch.setattr("apiservice.auth.review_cache.MOST_KEPT", 2)
     callers = trusting(FakeReviews(allowed=("alice",)))
     paths = [Attributes(verb="get", path=path) for path in ("/a", "/b", "/c")]
     for attributes in paths:
@@ -324,7 +334,7 @@ def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.M
 
 
 def test_strangers_make_nobodys_permission_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiservice.auth.callers.MOST_KEPT", 2)
+    monkeypatch.setattr("apiservice.auth.review_cache.MOST_KEPT", 2)
     callers = trusting(FakeReviews(allowed=("alice", ANONYMOUS.name)))
     asyncio.run(callers.authorize(ALICE, READ_LAG))
     for path in ("/1", "/2", "/3"):

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from apiservice.auth.caller import Attributes, Caller, Lane
-from apiservice.auth.callers import ANONYMOUS
+from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch, ClusterUnreachable
-from apiservice.cluster_api.cluster import Cluster, ClusterUnknown, connect
+from apiservice.cluster_api.authentication_config import AuthenticationConfig
+from apiservice.cluster_api.connection import ClusterUnknown, connect
+from apiservice.cluster_api.reviews import ClusterReviews
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
 NAMES = {"requestheader-allowed-names": '["first"]'}
@@ -26,16 +27,21 @@ def fake() -> Iterator[FakeCluster]:
 
 
 @pytest.fixture
-def cluster(fake: FakeCluster, tmp_path: Path) -> Iterator[Cluster]:
-    connected = connect(fake.kubeconfig(tmp_path))
-    yield connected
-    connected.close()
+def reviews(fake: FakeCluster, tmp_path: Path) -> Iterator[ClusterReviews]:
+    running = ClusterReviews(connect(fake.kubeconfig(tmp_path)))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def config(fake: FakeCluster, tmp_path: Path) -> AuthenticationConfig:
+    return AuthenticationConfig(connect(fake.kubeconfig(tmp_path)))
 
 
 @contextmanager
-def watching(cluster: Cluster) -> "Iterator[queue.SimpleQueue[Authentication]]":
+def watching(config: AuthenticationConfig) -> "Iterator[queue.SimpleQueue[Authentication]]":
     states: queue.SimpleQueue[Authentication] = queue.SimpleQueue()
-    watch = AuthenticationWatch(cluster, states.put, first_pause_seconds=0.01, longest_pause_seconds=0.05)
+    watch = AuthenticationWatch(config, states.put, first_pause_seconds=0.01, longest_pause_seconds=0.05)
     watch.start()
     try:
         yield states
@@ -44,13 +50,15 @@ def watching(cluster: Cluster) -> "Iterator[queue.SimpleQueue[Authentication]]":
         assert "authentication-watch" not in {thread.name for thread in threading.enumerate()}
 
 
-def test_a_token_is_reviewed(cluster: Cluster) -> None:
-    assert asyncio.run(cluster.review_token("good", Lane.STRANGERS)) == Caller("bob", "", (), ())
-    assert asyncio.run(cluster.review_token("bad", Lane.STRANGERS)) is None
+def test_a_token_is_reviewed(reviews: ClusterReviews) -> None:
+    assert asyncio.run(reviews.review_token("good", Lane.STRANGERS)) == Caller("bob", "", (), ())
+    assert asyncio.run(reviews.review_token("bad", Lane.STRANGERS)) is None
 
 
-def test_a_permission_is_reviewed_with_all_that_is_known_of_the_caller(cluster: Cluster, fake: FakeCluster) -> None:
-    assert asyncio.run(cluster.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS)) == (True, "as the test says")
+def test_a_permission_is_reviewed_with_all_that_is_known_of_the_caller(
+    reviews: ClusterReviews, fake: FakeCluster
+) -> None:
+    assert asyncio.run(reviews.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS)) == (True, "as the test says")
 
     assert fake.reviews[0]["spec"] == {
         "user": "alice",
@@ -67,22 +75,22 @@ def test_a_permission_is_reviewed_with_all_that_is_known_of_the_caller(cluster: 
     }
 
 
-def test_a_path_is_reviewed_as_a_path(cluster: Cluster, fake: FakeCluster) -> None:
+def test_a_path_is_reviewed_as_a_path(reviews: ClusterReviews, fake: FakeCluster) -> None:
     nobody = Caller("nobody", "", (), ())
 
     is_allowed, _ = asyncio.run(
-        cluster.review_access(nobody, Attributes(verb="get", path="/metrics"), Lane.KNOWN_CALLERS)
+        reviews.review_access(nobody, Attributes(verb="get", path="/metrics"), Lane.KNOWN_CALLERS)
     )
 
     assert not is_allowed
     assert fake.reviews[0]["spec"]["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
 
 
-def test_a_review_that_fails_is_no_answer(cluster: Cluster, fake: FakeCluster) -> None:
+def test_a_review_that_fails_is_no_answer(reviews: ClusterReviews, fake: FakeCluster) -> None:
     fake.failing_with = 500
 
     with pytest.raises(ClusterUnreachable, match="500: as the test says"):
-        asyncio.run(cluster.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS))
+        asyncio.run(reviews.review_access(ALICE, READ_LAG, Lane.KNOWN_CALLERS))
 
 
 def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
@@ -90,12 +98,12 @@ def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
     kubeconfig.write_text(kubeconfig_text(port=1))
 
     with pytest.raises(ClusterUnreachable, match="cannot be reached"):
-        asyncio.run(connect(kubeconfig).review_token("good", Lane.STRANGERS))
+        asyncio.run(ClusterReviews(connect(kubeconfig)).review_token("good", Lane.STRANGERS))
 
 
 @pytest.mark.parametrize("lane", [Lane.RENEWALS, Lane.KNOWN_CALLERS])
 def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
-    cluster: Cluster, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, lane: Lane
+    reviews: ClusterReviews, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, lane: Lane
 ) -> None:
     held, answer = threading.Event(), fake.review
 
@@ -105,12 +113,12 @@ def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
         return answer(review)
 
     async def ask() -> tuple[bool, str]:
-        tokens = [asyncio.create_task(cluster.review_token(f"made up {number}", Lane.STRANGERS)) for number in range(8)]
+        tokens = [asyncio.create_task(reviews.review_token(f"made up {number}", Lane.STRANGERS)) for number in range(8)]
         paths = [
-            asyncio.create_task(cluster.review_access(ANONYMOUS, Attributes("get", f"/{number}"), Lane.STRANGERS))
+            asyncio.create_task(reviews.review_access(ANONYMOUS, Attributes("get", f"/{number}"), Lane.STRANGERS))
             for number in range(8)
         ]
-        known = await asyncio.create_task(cluster.review_access(ALICE, READ_LAG, lane))
+        known = await asyncio.create_task(reviews.review_access(ALICE, READ_LAG, lane))
         held.set()
         await asyncio.gather(*tokens, *paths)
         return known
@@ -119,8 +127,10 @@ def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
     assert asyncio.run(ask()) == (True, "as the test says")
 
 
-def test_the_config_map_is_followed_through_changes_and_ended_watches(cluster: Cluster, fake: FakeCluster) -> None:
-    with watching(cluster) as states:
+def test_the_config_map_is_followed_through_changes_and_ended_watches(
+    config: AuthenticationConfig, fake: FakeCluster
+) -> None:
+    with watching(config) as states:
         assert states.get(timeout=5).allowed_names == {"first"}
         for name in ("second", "third"):
             fake.replace({"requestheader-allowed-names": f'["{name}"]'})
@@ -128,9 +138,9 @@ def test_the_config_map_is_followed_through_changes_and_ended_watches(cluster: C
             fake.end_watches()
 
 
-def test_the_config_map_is_read_once_the_api_server_answers(cluster: Cluster, fake: FakeCluster) -> None:
+def test_the_config_map_is_read_once_the_api_server_answers(config: AuthenticationConfig, fake: FakeCluster) -> None:
     fake.failing_with = 503
-    with watching(cluster) as states:
+    with watching(config) as states:
         with pytest.raises(queue.Empty):
             states.get(timeout=0.2)
 
@@ -139,8 +149,10 @@ def test_the_config_map_is_read_once_the_api_server_answers(cluster: Cluster, fa
         assert states.get(timeout=5).allowed_names == {"first"}
 
 
-def test_a_config_map_that_cannot_be_used_leaves_the_last_good_one(cluster: Cluster, fake: FakeCluster) -> None:
-    with watching(cluster) as states:
+def test_a_config_map_that_cannot_be_used_leaves_the_last_good_one(
+    config: AuthenticationConfig, fake: FakeCluster
+) -> None:
+    with watching(config) as states:
         states.get(timeout=5)
         fake.replace({"requestheader-allowed-names": "no list"})
         fake.replace({"requestheader-allowed-names": '["good again"]'})

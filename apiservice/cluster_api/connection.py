@@ -1,0 +1,97 @@
+"""Connects to the Kubernetes API server and translates its errors. Only this package imports kubernetes."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import urllib3
+from kubernetes import config
+from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
+
+from adapter.errors import AdapterError
+from apiservice.auth.caller import Lane
+from apiservice.auth.cluster_settings import ClusterUnreachable
+
+Answer = TypeVar("Answer")
+Client = ApiClient
+Json = dict[str, Any]
+"""A Kubernetes object. Each kind has a different shape, hence `Any`."""
+
+# The library has no annotations for these.
+_load_kubeconfig: Callable[..., None] = config.load_kube_config
+_load_service_account: Callable[..., None] = config.load_incluster_config
+
+CALL_SECONDS = 3.0
+LANE_THREADS = 4  # concurrent reviews per lane
+
+
+class ClusterUnknown(AdapterError):
+    """The API server's address or credentials are unknown; the message says what to do."""
+
+
+def connect(kubeconfig: Path | None) -> Client:
+    """Returns a client for the kubeconfig file, or for the cluster this process runs in; raises ClusterUnknown."""
+    if kubeconfig is None and SERVICE_HOST_ENV_NAME not in os.environ:
+        raise ClusterUnknown("not running in a Kubernetes cluster: name one with --kubeconfig FILE")
+    configuration = Configuration()
+    try:
+        if kubeconfig is None:
+            _load_service_account(configuration)
+        else:
+            _load_kubeconfig(str(kubeconfig), client_configuration=configuration, persist_config=False)
+    # The library does not validate the file, so any exception can surface here.
+    except Exception as error:
+        place = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
+        raise ClusterUnknown(f"{place} cannot be used: {_one_line(error)}") from error
+    # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
+    configuration.retries = False
+    configuration.keep_alive = True
+    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 1  # one for the watch
+    client = ApiClient(configuration)
+    client.user_agent = "kafka-lag-adapter"
+    return client
+
+
+def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
+    """Calls and translates errors to ClusterUnreachable. Repeats the call if a pooled connection had been closed."""
+    try:
+        return call()
+    except urllib3.exceptions.ProtocolError as error:
+        if repeat:
+            return calling(call, repeat - 1)
+        raise ClusterUnreachable(_unreachable(error)) from error
+    except ApiException as error:
+        raise ClusterUnreachable(refusal(error)) from error
+    # ConfigException: the token's file is gone; ValueError: an unexpected answer.
+    except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
+        raise ClusterUnreachable(_unreachable(error)) from error
+
+
+def refusal(error: ApiException) -> str:
+    """Returns the status code with the message of the Kubernetes `Status`, if there is one."""
+    try:
+        message = json_object(error.body or b"").get("message")
+    except ClusterUnreachable:
+        message = None
+    return f"the Kubernetes API server answered {error.status}: {message or error.reason}"
+
+
+def json_object(text: bytes | str) -> Json:
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise ClusterUnreachable("the Kubernetes API server answered what is not JSON") from error
+    if not isinstance(value, dict):
+        raise ClusterUnreachable("the Kubernetes API server answered what is not an object")
+    return value
+
+
+def _unreachable(error: Exception) -> str:
+    return f"the Kubernetes API server cannot be reached: {_one_line(error)}"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
