@@ -1,4 +1,4 @@
-"""The clocks that the adapter reads, so that tests can set them."""
+"""The clocks of the adapter, which tests can replace."""
 
 from typing import Protocol
 

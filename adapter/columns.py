@@ -1,4 +1,4 @@
-"""The types of the columns, and the values that mean "nothing is known".
+"""Types of columns, and the values for "unknown".
 
 Offsets are messages; times are seconds of the monotonic clock.
 """
@@ -14,17 +14,16 @@ Codes = NDArray[np.int32]
 Flags = NDArray[np.bool_]
 
 NO_COMMIT = -1
-"""In `committed`: the group has no commit for the partition (Kafka's own sign for it)."""
+"""In `committed`: the group has no commit for the partition (Kafka's own value)."""
 NOT_KNOWN = -1
-"""In `log_end` and `log_start`; offsets are never negative."""
+"""In `log_end` and `log_start`."""
 NEVER = -np.inf
-"""In `received`: nothing good was ever received for the row."""
+"""In `received`: no good row was ever received."""
 
 LARGEST_OFFSET = 2**53
-"""Larger ones come from something that is broken, and sums of them would not fit."""
+"""Larger offsets come from a broken broker, and sums of them would overflow."""
 
 
 def is_offset(values: NDArray[Any]) -> Flags:
-    """Where a value can be an offset at all."""
     fits: Flags = (values >= 0) & (values <= LARGEST_OFFSET)
     return fits

@@ -13,17 +13,17 @@ from collections.abc import Sequence
 
 
 def some_of(texts: Sequence[str], most: int = 3, separator: str = "; ") -> str:
-    """The first few texts, and how many more there are: nobody reads ten thousand."""
+    """Joins the first few texts and the number of the others."""
     left_out = len(texts) - most
     return separator.join([*texts[:most], *([f"and {left_out:,} more"] if left_out > 0 else [])])
 
 
 class AdapterError(Exception):
-    """Anything that this product says went wrong; its text is meant for the user."""
+    """An error of this product; its text is meant for users."""
 
 
 class SettingsInvalid(AdapterError):
-    """All problems of the settings at once, each with its place."""
+    """All problems of the settings, each with its path."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
@@ -31,12 +31,12 @@ class SettingsInvalid(AdapterError):
 
 
 class MetricUnknown(AdapterError):
-    """No metric of that name is served."""
+    """There is no metric of this name."""
 
 
 class NothingChosen(AdapterError):
-    """No partition, group or topic is what was asked for."""
+    """No partition, group or topic matches."""
 
 
 class ValueUnavailable(AdapterError):
-    """The value exists, but a part of it is unknown, too old or in doubt: never served as if it were whole."""
+    """A part of the value is unknown, too old or in doubt."""

@@ -1,6 +1,6 @@
-"""The places in buckets where a history may lie, as they are written in settings and on the command line.
+"""Locations of histories in buckets, as written in settings and on the command line.
 
-Apart from `buckets`, so that reading the settings imports no pyarrow.
+Separate from `buckets`, so that reading the settings does not import pyarrow.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "abfss": "abfss"}
-"""As written -> as opened: s3a:// is Hadoop's name for s3://."""
+"""As written -> as opened; s3a:// is Hadoop's name for s3://."""
 FORMS = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
 BUCKET = re.compile(r"[a-z0-9][-a-z0-9._]{1,220}[a-z0-9]")
 AZURE_HOST = re.compile(r"[a-z0-9]{3,24}\.dfs\.[a-z0-9.-]+")
@@ -18,7 +18,7 @@ OBJECT_NAME = re.compile(r"(?!\.{1,2}$)[-A-Za-z0-9_.=]+")
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A prefix in a bucket. It carries no credentials: each process finds its own in its environment."""
+    """A prefix in a bucket, without credentials: each process finds its own in its environment."""
 
     scheme: str
     """s3, gs or abfss."""
@@ -34,7 +34,7 @@ class Bucket:
 
 
 def bucket_at(text: str) -> Bucket | None:
-    """Returns None for a text without `://`, which is a path. Raises ValueError for anything but a legal bucket."""
+    """Returns None for text without `://`, which is a path; raises ValueError for anything but a valid bucket."""
     written, separator, rest = text.partition("://")
     if not separator:
         return None

@@ -1,4 +1,4 @@
-"""The adapter's own metrics: how collecting and answering go. No figures of any consumer group."""
+"""The adapter's own metrics about collecting and serving."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ GAP_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
 
 
 class Telemetry:
-    """One registry per process object, so that tests and several servers do not meet."""
+    """One registry per object, so that tests and several servers do not collide."""
 
     def __init__(self) -> None:
-        # One more series for each counter, which nothing here reads.
+        # Otherwise each counter has a second series that nothing reads.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves this one out
         self.registry = CollectorRegistry()
         self._cycles = Counter(
@@ -88,12 +88,11 @@ class Telemetry:
         self._reads.labels(metric, code).inc()
 
     def exposition(self) -> tuple[bytes, str]:
-        """The text that Prometheus scrapes, and its content type."""
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
 
 class HistoryTelemetry:
-    """How keeping the history goes; its metrics exist only where one is kept."""
+    """Metrics about the history, which exist only if one is kept."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._files = Counter("kafka_lag_adapter_history_files", "Files of the history written.", registry=registry)

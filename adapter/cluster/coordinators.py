@@ -1,8 +1,8 @@
-"""Which broker coordinates a group, worked out as Kafka does, and so which groups a silent broker may know.
+"""Computes which broker coordinates a group, and so which groups an unavailable broker may know.
 
-A group belongs to the partition of `__consumer_offsets` that the hash of its name selects, and the leader of that
-partition coordinates it: classic, consumer, streams and share groups alike. So a group that no broker has listed can
-only be known to one broker, and a broker that leads no partition of that topic knows none.
+The hash of a group's name selects a partition of `__consumer_offsets`, and the leader of this partition coordinates the
+group, whatever its type. So an unlisted group can be known to only one broker, and a broker that leads no partition of
+that topic knows none.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from adapter.columns import NEVER, Flags, Seconds
 OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
 CHECKED_GROUPS = 100
-"""So many groups of each listing show whether a cluster places groups as expected."""
+"""This many groups of each listing are checked for whether the cluster places groups as expected."""
 _NO_PARTITIONS: Seconds = np.empty(0, dtype=np.float64)
 
 
 def partition_of(key: str, partitions: int) -> int:
-    """The partition of an internal topic that a key belongs to, as all Kafka coordinators choose it."""
+    """Returns the partition of an internal topic for a key, as all Kafka coordinators compute it."""
     code = java_hash(key)
-    # Java's absolute value of its smallest integer is negative; Kafka takes 0 for it.
+    # Java's absolute value of its smallest integer is negative; Kafka uses 0.
     return (0 if code == -(2**31) else abs(code)) % partitions
 
 
 def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -> frozenset[int]:
-    """The brokers that keep what a share group has done of these topics; none where Metadata does not show that.
+    """Returns the brokers that store a share group's state for these topics; none if Metadata does not show them.
 
-    Each partition's state belongs to a partition of an internal topic, by the hash of group, topic id and partition.
+    Each partition's state is in a partition of an internal topic, selected by the hash of group, topic id and
+    partition.
     """
     state = topology.topics.get(SHARE_STATE_TOPIC)
     if state is None:
@@ -55,7 +56,7 @@ def _as_java_prints(topic_id: UUID) -> str:
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java, which counts UTF-16 code units."""
+    """Java's `String.hashCode` over UTF-16 code units."""
     units = np.frombuffer(text.encode("utf-16-le", "surrogatepass"), dtype="<u2")
     code = 0
     for unit in units.tolist():
@@ -65,32 +66,32 @@ def java_hash(text: str) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Heard:
-    """When all the groups of a broker, and of a partition of the offsets topic, were last listed. Monotonic seconds."""
+    """When each broker, and each partition's leader, last listed all its groups, in monotonic seconds."""
 
     brokers: Mapping[int, float] = field(default_factory=dict)
-    """Node -> time; brokers that have never listed all their groups are missing."""
+    """Node -> time; without brokers that never listed all their groups."""
     generation: str | None = None
     """Of the offsets topic."""
     partitions: Seconds = field(default_factory=lambda: _NO_PARTITIONS)
-    """By partition, as listed by the broker that led it all the while; NEVER where it was not listed yet."""
+    """By partition, if its leader did not change around the listing; NEVER otherwise."""
     disagreeing: frozenset[int] = frozenset()
-    """Brokers whose newest listing has groups that, by their names, belong to other brokers."""
+    """Brokers whose latest listing has groups that, by their names, belong to other brokers."""
 
     def offsets_topic(self, topology: Topology) -> Topic | None:
-        """The topic, if it shows which broker coordinates which group; None: any broker may coordinate any group."""
+        """The topic if it shows which broker coordinates which group; None if any broker may coordinate any group."""
         topic = topology.topics.get(OFFSETS_TOPIC)
         is_known = topic is not None and not self.disagreeing and len(topic.leaders) == len(self.partitions)
         return topic if is_known else None
 
     def leader_of(self, topology: Topology) -> Callable[[str], int]:
-        """Group -> the only broker that can coordinate it; NO_LEADER where that is not known."""
+        """Returns group -> the only broker that can coordinate it; NO_LEADER if unknown."""
         topic = self.offsets_topic(topology)
         if topic is None:
             return lambda _: NO_LEADER
         return lambda group: int(topic.leaders[partition_of(group, len(topic.leaders))])
 
     def not_listed_since(self, at: float, topology: Topology) -> frozenset[int]:
-        """The brokers that may know groups which have not been listed since then, or never."""
+        """Returns the brokers that may know groups not listed since then, or never."""
         topic = self.offsets_topic(topology)
         if topic is None:
             return frozenset(node for node in topology.brokers if _is_before(self.brokers.get(node, NEVER), at))
@@ -100,16 +101,16 @@ class Heard:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What brokers have listed, and the looks at Metadata that say whose groups that is."""
+    """One round of listings, and the Metadata responses that show whose groups they have."""
 
     at: float
     listings: Mapping[int, Listing]
     before: Topology
-    """What Metadata said before the round."""
+    """Metadata before the round."""
     is_full: bool
-    """Every broker was asked."""
+    """Whether every broker was asked."""
     looks: int = 0
-    """How many answers with Metadata have come since, each from another broker than the one before."""
+    """The number of Metadata responses since, each from a different broker than the previous one."""
     is_over: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """By partition of the offsets topic, as far as known: whether its leader reported all its groups."""
 
@@ -119,14 +120,14 @@ class Round:
         return {node for node, listing in self.listings.items() if not listing.loading}
 
     def seen_again(self) -> Round:
-        """After another look at Metadata."""
+        """Returns the round after another Metadata response."""
         return replace(self, looks=self.looks + 1)
 
 
 def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
-    """What is known after a round of listings; `topology`: what Metadata says after it.
+    """Returns what is known after a round of listings; `topology` is the Metadata after it.
 
-    A broker's list has all the groups of a partition only if it led the partition before and after, in the same epoch.
+    A listing has all groups of a partition only if the broker led it before and after, in the same epoch.
     """
     topic, earlier = topology.topics.get(OFFSETS_TOPIC), listed.before.topics.get(OFFSETS_TOPIC)
     whole = listed.whole
@@ -150,7 +151,6 @@ def _is_before(then: float, at: float) -> bool:
 
 
 def _partitions(known: Heard, topic: Topic | None) -> Seconds:
-    """What is known of the topic's partitions before the round."""
     at = np.full(0 if topic is None else len(topic.leaders), NEVER)
     if topic is not None and topic.generation == known.generation:
         both = min(len(at), len(known.partitions))
@@ -169,9 +169,9 @@ def _led_throughout(before: Topic, after: Topic) -> Flags:
 
 
 def _is_misplaced(node: int, groups: Collection[str], topics: Collection[Topic | None]) -> bool:
-    """Whether a listing has groups of partitions that the broker led in none of the looks at Metadata.
+    """Whether a listing has groups of partitions that the broker led in none of the Metadata responses.
 
-    That is so for a moment while partitions move, and for good after their number was changed under running brokers.
+    This happens briefly while partitions move, and permanently if their number was changed under running brokers.
     """
     placed = [topic.leaders for topic in topics if topic is not None]
     return bool(placed) and any(

@@ -1,7 +1,8 @@
-"""Which groups there are and which broker coordinates each: learnt from ListGroups and from who answers OffsetFetch.
+"""Groups and their coordinators, learnt from ListGroups and from the brokers that answer OffsetFetch.
 
-No FindCoordinator: the library would cache its answer for ever. A group whose coordinator is not known is asked for at
-every broker; all but the coordinator answer "not mine" for that group alone, so it costs no request.
+FindCoordinator is not used, because the library would cache its answer without limit. A group without a known
+coordinator is included in the requests to all brokers; the others refuse it for that group alone, so it costs no
+request.
 """
 
 from __future__ import annotations
@@ -13,33 +14,33 @@ from typing import NamedTuple
 
 ROUNDS_BEFORE_GONE = 3
 NOBODY = -1
-"""No node has this number."""
+"""A node number that no broker has."""
 
 
 class Kind(StrEnum):
-    """How a group's members share its topics, as far as we can ask about it."""
+    """How a group's members share its topics."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
     """KIP-848."""
     SHARE = "share"
-    """KIP-932: no commits; the coordinator keeps what is done of each partition."""
+    """KIP-932: no commits; the coordinator stores the progress of each partition."""
     STREAMS = "streams"
     """KIP-1071."""
 
 
 class Phase(StrEnum):
-    """What a group's members are doing, as far as it matters here."""
+    """The state of a group, as far as it matters here."""
 
     EMPTY = "empty"
     STABLE = "stable"
     MOVING = "moving"
-    """Members come, go, or take over partitions."""
+    """Members join, leave, or take over partitions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a listing says of a group whose members can be described."""
+    """What a listing reports about a group whose members can be described."""
 
     kind: Kind
     phase: Phase
@@ -56,28 +57,26 @@ class Owned(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """A group's members at one time."""
-
     members: int
     is_stable: bool
     topics: frozenset[str] = frozenset()
-    """What they read, as a Stable group's members say; empty where that is not known."""
+    """The topics that the members of a Stable group read; empty if unknown."""
     owned: tuple[Owned, ...] = ()
-    """The assignment of a Stable group; empty where it is not known."""
+    """The assignment of a Stable group; empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One broker's answer to ListGroups."""
+    """One broker's response to ListGroups."""
 
     groups: frozenset[str]
     loading: bool
-    """The broker is still reading its part of the offsets topic: groups may be missing from its list."""
+    """The broker is still loading its part of the offsets topic, so groups may be missing."""
     standings: Mapping[str, Standing] = field(default_factory=dict)
     """Of the groups whose members read topics."""
 
     def only(self, is_watched: Callable[[str], bool]) -> Listing:
-        """The same, with the watched groups alone."""
+        """Returns the same listing with the watched groups only."""
         groups = frozenset(filter(is_watched, self.groups))
         standings = {group: standing for group, standing in self.standings.items() if group in groups}
         return Listing(groups, self.loading, standings)
@@ -88,13 +87,13 @@ class Directory:
     groups: frozenset[str] = frozenset()
     """Every group that was listed and is not known to be gone."""
     coordinators: Mapping[str, int] = field(default_factory=dict)
-    """Group -> node that last listed it or answered for it; absent: to be asked for everywhere."""
+    """Group -> the node that last listed it or answered for it; if absent, all brokers are asked."""
     listed: frozenset[str] = frozenset()
-    """The groups in the newest listing of each broker."""
+    """The groups in each broker's latest listing."""
     absences: Mapping[str, int] = field(default_factory=dict)
-    """Group -> rounds running in which it could have been listed and was not, and had no offsets."""
+    """Group -> consecutive rounds in which it was not listed, although it could have been, and had no offsets."""
     standings: Mapping[str, Standing] = field(default_factory=dict)
-    """What the newest listing of its coordinator says of each group; the same object until the next round."""
+    """What each group's coordinator reported in its latest listing; the same object until the next round."""
 
 
 def with_listings(
@@ -104,12 +103,13 @@ def with_listings(
     without_offsets: Collection[str],
     leader_of: Callable[[str], int] = lambda _: NOBODY,
 ) -> Directory:
-    """The directory after a round of ListGroups; `without_offsets`: groups whose coordinator last gave no offsets.
+    """Returns the directory after a round of ListGroups; `without_offsets` are groups whose coordinator last returned
+    no offsets.
 
-    A coordinator that answers OffsetFetch is believed more than a listing, as during a move two brokers list a group;
-    but not where it did not list its groups: another broker may have taken them over.
-    A group's absence counts if every broker has listed all its groups, or the one that must be its coordinator:
-    `leader_of` gives who leads the group's partition of the offsets topic, NOBODY where that is not known.
+    The broker that answers OffsetFetch takes precedence over listings, because two brokers may list a group while it
+    moves, unless it did not list its groups: another broker may have taken over. A group's absence counts if every
+    broker has listed all its groups, or if its only possible coordinator (`leader_of`) has; NOBODY means that this
+    broker is not known.
     """
     found = {group: node for node, listing in listings.items() for group in listing.groups}
     whole = {node for node, listing in listings.items() if not listing.loading}
@@ -139,7 +139,7 @@ def with_listings(
 
 
 def _standings(known: Directory, listings: Mapping[int, Listing], told: Collection[str]) -> dict[str, Standing]:
-    """A group whose coordinator told nothing is what it was, unless it is among those `told` of."""
+    """Keeps a group's previous state if its coordinator did not report, unless another broker did."""
     silent = {
         group: standing
         for group, standing in known.standings.items()
@@ -153,14 +153,14 @@ def _tells_nothing(listing: Listing | None) -> bool:
 
 
 def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Collection[str]) -> Directory:
-    """The directory after OffsetFetch: who answered for a group is its coordinator, who refused is not any more."""
+    """Returns the directory after OffsetFetch: the broker that answered is the coordinator, one that refused is not."""
     refused = frozenset(refused)
     kept = {group: node for group, node in known.coordinators.items() if group not in refused}
     return replace(known, coordinators={**kept, **answered})
 
 
 def asked_at(directory: Directory, groups: Iterable[str], brokers: Collection[int]) -> dict[int, list[str]]:
-    """Node -> the groups to ask it for: at its coordinator, or everywhere while that is unknown or gone."""
+    """Returns node -> groups to request: from the coordinator, or from all brokers if it is unknown or gone."""
     plan: dict[int, list[str]] = {node: [] for node in brokers}
     for group in groups:
         coordinator = directory.coordinators.get(group)

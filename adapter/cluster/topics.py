@@ -1,4 +1,4 @@
-"""What Metadata says exists: brokers, topics, their generations and leaders, as one frozen value."""
+"""What Metadata reports: brokers, topics, their generations and leaders, as one frozen value."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ANSWERS_BEFORE_DELETED = 3
 @dataclass(frozen=True, slots=True, eq=False)
 class Topic:
     generation: str | None
-    """The topic id; a topic made again under its name has another. None: the broker is too old to tell."""
+    """The topic id, which changes if a topic is created again. None: the broker is too old to report it."""
     leaders: NDArray[np.int32]
-    """Node id of the leader by partition; NO_LEADER where there is none."""
+    """Leader by partition; NO_LEADER if there is none."""
     epochs: NDArray[np.int32] | None = None
-    """Leader epoch by partition, which rises with every election. None: not known."""
+    """Leader epoch by partition, which rises with every election; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +28,20 @@ class Topology:
     """Node id -> `host:port`."""
     topics: Mapping[str, Topic] = field(default_factory=dict)
     missing: Mapping[str, int] = field(default_factory=dict)
-    """Topics that the last answers no longer had -> in how many answers running."""
+    """Missing topics -> the number of consecutive responses without them."""
     hidden: frozenset[str] = frozenset()
-    """Topics that we asked for by name and may not describe; whether they exist is not known."""
+    """Topics requested by name that we may not describe; it is unknown whether they exist."""
 
     def is_deleted(self, topic: str) -> bool:
-        """Whether so many answers lacked the topic that it can be believed."""
+        """Whether enough responses lacked the topic."""
         return self.missing.get(topic, 0) >= ANSWERS_BEFORE_DELETED
 
 
 def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts: bool = True) -> Topology:
-    """`seen` as the new truth, but a topic known or `expected` is deleted only after several answers running.
+    """Merges `seen`; a known or `expected` topic is deleted only after several responses without it.
 
-    The same object as before where nothing has changed.
-    A broker that is cut off knows fewer partitions and older leaders than the others do: neither is news.
-    `counts`: False for a second look in one cycle, which proves no more than the first.
+    Returns the same object if nothing changed. Fewer partitions and older leaders are ignored, because a broker that is
+    cut off may report them. `counts` is False for a second look in one cycle, which proves no more than the first.
     """
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys() - seen.hidden
     missing = {topic: known.missing.get(topic, 0) + counts for topic in absent}
@@ -58,12 +57,12 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
 
 
 def without_epochs(known: Topology) -> Topology:
-    """The same, so that the next answer is believed whatever its leader epochs: it may come from other brokers."""
+    """Drops the epochs, so that the next response is believed: it may come from other brokers."""
     return replace(known, topics={name: replace(topic, epochs=None) for name, topic in known.topics.items()})
 
 
 def _caught_up(known: Topology, seen: Topology) -> Topology:
-    """`seen`, with what is known better of topics of the same generation."""
+    """Returns `seen`, corrected by newer knowledge about topics of the same generation."""
     merged = {
         name: _merged(before, topic)
         for name, topic in seen.topics.items()
@@ -76,7 +75,7 @@ def _caught_up(known: Topology, seen: Topology) -> Topology:
 
 
 def _merged(before: Topic, seen: Topic) -> Topic:
-    """Of each partition the leader of the newer epoch; a topic never loses partitions."""
+    """Keeps the leader of the newer epoch for each partition; a topic never loses partitions."""
     missing = slice(len(seen.leaders), None)
     leaders = np.concatenate([seen.leaders, before.leaders[missing]])
     if before.epochs is None or seen.epochs is None:
@@ -89,12 +88,12 @@ def _merged(before: Topic, seen: Topic) -> Topic:
 
 
 def sharing(known: Topology, seen: Topology) -> Topology:
-    """`seen`, whose topics are the same objects as the known ones where nothing has changed."""
+    """Returns `seen` with the known objects for unchanged topics."""
     return replace(seen, topics={name: _same_or(known.topics.get(name), value) for name, value in seen.topics.items()})
 
 
 def _same_or(known: Topic | None, seen: Topic) -> Topic:
-    """The topic as it was known, where nothing has changed: much is worked out once per topology."""
+    """Returns the known object if it is unchanged, because much is computed once per object."""
     if known is None or known is seen:
         return seen
     is_same = known.generation == seen.generation and np.array_equal(known.leaders, seen.leaders)
@@ -106,5 +105,5 @@ def _bytes(epochs: NDArray[np.int32] | None) -> bytes | None:
 
 
 def wants_another_look(topology: Topology) -> bool:
-    """Whether a topic is between "not in the last answer" and "deleted"."""
+    """Whether a topic is missing but does not count as deleted yet."""
     return any(count < ANSWERS_BEFORE_DELETED for count in topology.missing.values())

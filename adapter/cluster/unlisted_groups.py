@@ -1,4 +1,4 @@
-"""Where groups may exist that nobody has listed: what a question may not take for "there is no such group"."""
+"""Decides which unlisted groups may exist, so that a query does not treat them as absent."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from adapter.columns import NEVER
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Which groups may exist though they are not known, and why."""
+    """Which unknown groups may exist, and why."""
 
     anywhere: str | None = None
-    """Any group may."""
+    """Any group may exist."""
     partitions: int = 0
     """Of the offsets topic."""
     of_partition: Mapping[int, str] = field(default_factory=dict)
-    """Partition of the offsets topic -> why a group that belongs to it may."""
+    """Partition of the offsets topic -> why groups of this partition may exist."""
     in_sums: str | None = None
-    """Why groups may be missing in what is said of all groups."""
+    """Why a sum over all groups may lack some."""
 
     def about(self, group: str) -> str | None:
-        """Why a group that is not known may exist; None: it does not."""
+        """Returns why an unknown group may exist; None if it does not."""
         if self.anywhere is not None or not self.of_partition:
             return self.anywhere
         return self.of_partition.get(partition_of(group, self.partitions))
@@ -34,23 +34,22 @@ NO_SILENCE = Silence()
 
 
 def nothing_heard(reason: str) -> Silence:
-    """Of a cluster that has not answered."""
     return Silence(anywhere=reason, in_sums=reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How old a list of groups may be. Monotonic seconds."""
+    """How old a listing may be, in monotonic seconds."""
 
     now: float
     newest: float
-    """When the newest round of listings began: an older list may lack groups that a broker knows by now."""
+    """Start of the latest round of listings: older listings may lack new groups."""
     oldest: float
-    """A sum does without groups that are not in lists this old, and no older."""
+    """A sum may lack groups that are missing only in listings older than this."""
 
 
 def silence_of(heard: Heard, topology: Topology, limits: Limits, why: Callable[[int], str | None]) -> Silence:
-    """`why`: the reason that a broker gives no answers at present; None: it answers."""
+    """`why` returns why a broker is unavailable, or None."""
     topic = heard.offsets_topic(topology)
     unheard = list(_brokers(heard, topology) if topic is None else _partitions(heard, topic, topology))
     doubts = [one for one in unheard if one.at < limits.newest or one.node == NO_LEADER or why(one.node) is not None]
@@ -63,7 +62,7 @@ def silence_of(heard: Heard, topology: Topology, limits: Limits, why: Callable[[
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Who can list some groups, and when that was done last."""
+    """The broker that can list some groups, and when it last did."""
 
     node: int
     at: float

@@ -1,4 +1,4 @@
-"""Which rows there are: one per group, topic and partition that may count."""
+"""The rows of a cluster: one per group, topic and partition that may count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adapter.columns import Codes
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Layout:
-    """Which rows there are, sorted by group, topic and partition; the same object while nothing changes."""
+    """The rows, sorted by group, topic and partition. The same object until they change."""
 
     groups: tuple[str, ...]
     topics: tuple[str, ...]
@@ -28,19 +28,20 @@ class Layout:
     spans: Mapping[str, slice]
     """Group -> its rows; empty for a group without any."""
     bases: Mapping[str, slice]
-    """Topic -> its place in a table that has every partition once, however many groups read it."""
+    """Topic -> its slice of the table of partitions, which contains each partition once, however many groups read
+    it.
+    """
     place: NDArray[np.intp]
-    """Row -> its partition's place in that table."""
+    """Row -> its partition's index in that table."""
 
     codes: Mapping[str, int]
-    """Group -> its code."""
 
     def __len__(self) -> int:
         return len(self.partition)
 
     @property
     def table_size(self) -> int:
-        """How many places the table of partitions has."""
+        """The number of partitions in the table."""
         return self.bases[self.topics[-1]].stop if self.topics else 0
 
     def name(self, row: int) -> str:
@@ -48,7 +49,7 @@ class Layout:
 
 
 def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layout:
-    """The rows of `wanted` (group -> topics): all partitions of those topics that exist."""
+    """Returns the rows of `wanted` (group -> topics): all existing partitions of those topics."""
     groups = tuple(sorted(wanted))
     chosen = [
         (code, group, topic)
@@ -90,7 +91,7 @@ NO_LAYOUT = layout_of({}, Topology())
 
 
 def same_rows(layout: Layout, old: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The rows of `layout` that are in the old one too, and where they are there."""
+    """Returns the rows that both layouts have, as indexes into each."""
     both = [
         (rows.start, before.start, min(rows.stop - rows.start, before.stop - before.start))
         for pair, rows in layout.pairs.items()

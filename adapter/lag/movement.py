@@ -1,7 +1,7 @@
-"""Pure: when the group's progress in each partition last changed, which proves that somebody reads the topic.
+"""Records when each partition's commits last moved, which proves that a member reads the topic.
 
-Progress is the commit; of a share group it is the first record that is not done. A commit that disappears, because it
-expired or was deleted, is no progress.
+For a share group, progress is its start offset. A commit that disappears because it expired or was deleted is no
+progress.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from adapter.columns import NEVER, NO_COMMIT, Flags, Offsets, Seconds
 from adapter.lag.layout import Layout, same_rows
 
 _NOT_SEEN = -2
-"""The group had not been read when the row was added, so its first commit may be an old one."""
+"""The group had not been read when the row was added, so its first commit may be old."""
 _MOST_LEFT = 10_000
-"""Pairs of group and topic that are remembered after their rows have gone; the oldest are forgotten first."""
+"""Bound on remembered pairs of group and topic without rows; the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,15 +27,15 @@ class Movement:
 
     layout: Layout
     progress: Offsets
-    """The newest that was read."""
     moved_at: Seconds
-    """When the newest change was received; NEVER where none was seen."""
+    """When the latest change was received; NEVER if none was seen."""
     left: Mapping[tuple[str, str], tuple[str | None, Offsets]] = field(default_factory=dict)
-    """Group and topic without rows at present -> the topic's id and its newest progress per partition. An answer may
-    lack a topic for a while, as without its ACL; the same commits afterwards are no progress."""
+    """Group and topic without rows -> the topic's id and latest progress per partition. A response may lack a topic for
+    a while, for instance without its ACL; the same commits afterwards are no progress.
+    """
 
     def in_layout(self, layout: Layout, groups_read: Collection[str]) -> Movement:
-        """`groups_read`: the groups that had been read before; their new rows are known to have had no commit."""
+        """New rows of `groups_read`, the groups read before, are known to have had no commit."""
         moved = replace(no_movement(layout), left=self._left(layout))
         was_read = np.array([group in groups_read for group in layout.groups], dtype=bool)
         moved.progress[was_read[layout.group]] = NO_COMMIT
@@ -62,7 +62,7 @@ class Movement:
         return dict(islice(left.items(), max(len(left) - _MOST_LEFT, 0), None))
 
     def followed(self, progress: Offsets, received: Seconds, is_read: Flags) -> Movement:
-        """The movement after a cycle; `is_read`: the rows whose progress was read in it."""
+        """Returns the movement after a cycle; `is_read` marks the rows whose progress was read."""
         is_other = (progress != self.progress) & (progress != NO_COMMIT) & (self.progress != _NOT_SEEN)
         return replace(
             self,

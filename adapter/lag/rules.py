@@ -1,7 +1,7 @@
-"""Pure: which rows a cycle needs, and how the settings treat them.
+"""Decides which rows a cycle needs and how the settings treat them.
 
-The rows of a group are all partitions of the topics that it has a commit for, and of the topics that a rule or a named
-metric lists for it.
+A group's rows are all partitions of the topics it has commits for, and of those that a rule or named metric lists for
+it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from adapter.lag.values import Treatment
 from adapter.settings.models import Isolation, Rule, Settings
 
 CYCLES_BEFORE_DROPPED = 3
-"""How many consecutive answers must lack a topic until its commits are treated as gone: one proves nothing."""
+"""Consecutive responses that must lack a topic before its commits count as gone; one proves nothing."""
 
 NO_TOPICS: frozenset[str] = frozenset()
 
 Absences = Mapping[str, int]
-"""Topic -> how many consecutive answers lacked the group's commits for it."""
+"""Topic -> the number of consecutive responses without the group's commits for it."""
 
 
 class Watching:
-    """The settings that concern one cluster: which rule applies to a group, and what is listed for it by name."""
+    """The settings of one cluster: the rule of each group, and the topics listed for it."""
 
     def __init__(self, settings: Settings, cluster: str) -> None:
         self._settings = settings
@@ -47,7 +47,6 @@ class Watching:
         self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
 
     def rule_for(self, group: str) -> Rule | None:
-        """The first rule that matches the group."""
         return self._given_for(group).rule
 
     def forget_others(self, groups: Collection[str]) -> None:
@@ -55,21 +54,23 @@ class Watching:
         self._given = {group: self._given[group] for group in groups if group in self._given}
 
     def topics_given_by_name(self, group: str) -> frozenset[str]:
-        """Topics that count for the group even if Kafka does not know it, and that are never stale."""
+        """Topics that count even if Kafka does not know the group, and that are never stale."""
         return self._given_for(group).topics_by_name
 
     def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
-        """Topics without which the group has no value. A rule names no cluster: it applies where the group is."""
+        """Topics without which the group has no value. A rule names no cluster: it applies wherever the group
+        exists.
+        """
         if self._is_only_cluster or is_known:
             return self.topics_given_by_name(group)
         return self.by_metrics.get(group, NO_TOPICS)
 
     def given_topics(self, group: str) -> frozenset[str]:
-        """The topics given by name, and those of a rule that matches the group by a regular expression."""
+        """The topics listed by group name, and those of a matching rule with a regular expression."""
         return self._given_for(group).topics
 
     def _given_for(self, group: str) -> _Given:
-        """Cached: a cycle asks for every group and topic, and the settings may have thousands of rules."""
+        """Cached: a cycle needs it for every group, and the settings may have thousands of rules."""
         known = self._given.get(group)
         if known is None:
             rule = self._settings.rule_for(group)
@@ -82,15 +83,13 @@ class Watching:
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """What the settings contain for one group."""
-
     rule: Rule | None
     topics_by_name: frozenset[str]
     topics: frozenset[str]
 
 
 def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
-    """Their union; the same object if one of them adds nothing, so that groups share the topics of their rule."""
+    """Returns the union; the same object if one adds nothing, so that groups share the topics of their rule."""
     if one >= other:
         return one
     return one | other if one else other
@@ -99,9 +98,9 @@ def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
 def still_committed(
     known: Absences, seen: Collection[str], forgotten: Collection[str] = (), *, can_vanish: bool
 ) -> Absences:
-    """The committed topics of a group after an answer with `seen`.
+    """Returns the group's committed topics after a response that contains `seen`.
 
-    `can_vanish`: the group is listed, so its answers are complete. `forgotten`: known topics that are kept as they were
+    `can_vanish` means that the group is listed, so its responses are complete. `forgotten` topics are kept unchanged
     although they are not in `seen`.
     """
     if forgotten:
@@ -115,7 +114,7 @@ def still_committed(
 
 
 def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
-    """How the rules treat each row; `members_read`: group -> the topics that its members read, if known."""
+    """Returns how the rules treat each row; `members_read` maps groups to the topics that their members read."""
     columns = _Columns(layout)
     for group, span in layout.spans.items():
         rule = watching.rule_for(group)
@@ -135,9 +134,9 @@ def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, 
 def updated_treatment(
     treatment: Treatment, movement: Movement, described_at: Mapping[str, float], in_doubt: Collection[str]
 ) -> Treatment:
-    """The treatment in this cycle: a topic whose commits moved after the description of the group is being read.
+    """Returns the treatment of this cycle: a topic whose commits moved after its group's description is being read.
 
-    `described_at`: group in `members_read` -> when it was described; `in_doubt`: groups whose description may be wrong.
+    `described_at` has the time of each description; the descriptions of groups `in_doubt` may be wrong.
     """
     rows, layout = np.flatnonzero(treatment.is_abandoned), movement.layout
     if not len(rows):

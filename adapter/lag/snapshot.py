@@ -1,6 +1,6 @@
-"""All offsets of one cluster at one time, as columns: one row per group, topic and partition that may count.
+"""All offsets of one cluster at one time as columns with one entry per row of the layout.
 
-Every column has one entry per row of its layout. Offsets are messages; times are seconds of the monotonic clock.
+Offsets are messages; times are seconds of the monotonic clock.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adapter.lag.layout import NO_LAYOUT, Layout, same_rows
 
 
 class State(IntEnum):
-    """What is known of a row in the newest cycle; `lag.py` says what each gives."""
+    """What the latest cycle found out about a row; see `values` for the resulting lag."""
 
     OK = 0
     NO_COMMIT = 1
@@ -31,7 +31,7 @@ class State(IntEnum):
 
 
 class Cause(NamedTuple):
-    """Why a row could not be read in a cycle. A tuple: a cycle may make and look up tens of thousands."""
+    """Why a row could not be read. A tuple, because a cycle may create tens of thousands."""
 
     state: State
     text: str
@@ -42,28 +42,27 @@ NO_CAUSE = Cause(State.OK, "")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The last good row of every partition (commit and end of one cycle, never mixed), and its state now."""
+    """The last good row of every partition (commit and end of the same cycle), and its current state."""
 
     layout: Layout
     committed: Offsets
     log_end: Offsets
     log_start: Offsets
-    """The newest known one, which may be of a later cycle than the other two."""
+    """The latest known start, which may be from a later cycle than commit and end."""
     received: Seconds
-    """When the older of commit and end was received; NEVER where there was no good row yet."""
+    """When the older of commit and end was received; NEVER if there was no good row."""
     state: NDArray[np.int8]
     cause: Codes
-    """Index into `causes`: why the newest cycle gave no good row."""
+    """Index into `causes`: why the latest cycle found no good row."""
     causes: tuple[Cause, ...]
     beyond: NDArray[np.int8]
-    """In how many good cycles running the commit was beyond the log end."""
+    """The number of consecutive good cycles in which the commit was beyond the log end."""
 
     def cause_of(self, row: int) -> Cause:
         return self.causes[int(self.cause[row])]
 
 
 def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
-    """Rows of which nothing is known."""
     rows = len(layout)
     return Snapshot(
         layout=layout,
@@ -79,7 +78,7 @@ def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
 
 
 def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
-    """The same rows in another layout; new partitions and new generations of a topic begin with nothing known."""
+    """Returns the same rows in another layout; new partitions and topic generations start as unknown."""
     if layout is snapshot.layout:
         return snapshot
     here, there = same_rows(layout, snapshot.layout)
@@ -103,7 +102,7 @@ def _columns(snapshot: Snapshot) -> tuple[NDArray[Any], ...]:
 
 @dataclass(slots=True)
 class Causes:
-    """The causes of one cycle, each once; columns hold their index, 0 for none."""
+    """The distinct causes of one cycle; columns hold their index, 0 for none."""
 
     known: dict[Cause, int] = field(default_factory=lambda: {NO_CAUSE: 0})
 
@@ -116,7 +115,7 @@ class Causes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """What one cycle gave for every row of a layout, before anything is decided."""
+    """The result of one cycle for every row of a layout, before any decision."""
 
     committed: Offsets
     commit_received: Seconds
@@ -125,12 +124,12 @@ class Observed:
     end_received: Seconds
     end_cause: Codes
     log_start: Offsets
-    """The newest known one; NOT_KNOWN also where the one that was known may be of another log."""
+    """The latest known start; NOT_KNOWN also if the known one may belong to another log."""
     causes: Sequence[Cause]
 
 
 def nothing_observed(layout: Layout, causes: Sequence[Cause] = (NO_CAUSE,)) -> Observed:
-    """Columns to be filled in."""
+    """Returns empty columns."""
     rows = len(layout)
     return Observed(
         committed=np.full(rows, NO_COMMIT, dtype=np.int64),

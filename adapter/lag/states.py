@@ -1,4 +1,4 @@
-"""Pure: what one cycle observed and what was known before -> the state of every row."""
+"""Decides the state of every row from the latest cycle and the previous snapshot."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
 from adapter.lag.snapshot import Cause, Observed, Snapshot, State
 
 CYCLES_BEFORE_AHEAD = 2
-"""A commit may be seen beyond the end once, for a moment after an election; a second time it is."""
+"""A commit can briefly exceed the end after an election; the second consecutive time it counts."""
 FIRST_TIME_BEYOND = Cause(
     State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
 )
 START_NOT_READ = Cause(State.UNKNOWN, "its log start has not been read yet")
 MOST_SECONDS_APART = 0.5
-"""Between the arrival of a commit and the request for its log end."""
+"""Between receiving a commit and requesting its log end."""
 TOO_FAR_APART = Cause(
     State.UNKNOWN, f"its log end could not be asked for within {MOST_SECONDS_APART:g} s of its commit"
 )
@@ -27,16 +27,16 @@ OLDER_THAN_BEFORE = Cause(
 
 
 def settled(observed: Observed, before: Snapshot) -> Snapshot:
-    """The snapshot after a cycle; `before` has the same layout."""
+    """Returns the snapshot after a cycle; `before` has the same layout."""
     log_start = np.where(observed.log_start == NOT_KNOWN, before.log_start, observed.log_start)
-    # An older start may be of the log before: it counts for the last good row, never for a newer one.
+    # The older start may belong to the previous log, so it applies only to the last good row.
     is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (observed.log_start != NOT_KNOWN)
     is_beyond = is_read & (observed.committed > observed.log_end)
     is_good = is_read & ~is_beyond
     beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
         np.int8
     )
-    # Where it is ahead, the pair that contradicts itself is what the error tells; it gives no lag and no lead.
+    # For an `ahead` row, the contradicting pair is only shown in the error.
     is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
     committed = np.where(is_good, observed.committed, before.committed)
     received = np.minimum(observed.commit_received, observed.end_received)
@@ -58,10 +58,9 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
 
 
 def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
-    """Rows whose log end lies before the one that was known, as after an election, or where a topic was made again.
+    """Rows whose log end is before the known one, as after an election or when a topic was created again.
 
-    A new log may have grown beyond the old end by then. So a commit that has moved back to before the log start counts
-    as well.
+    The new log may already be longer than the old one, so a commit that moved back before the log start counts as well.
     """
     is_told = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
     is_committed = (observed.commit_cause == 0) & (observed.committed != NO_COMMIT)
@@ -71,7 +70,9 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
 
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
-    """A broker that was silent, or a new coordinator, may report old offsets for a moment; `is_doubtful`: its rows."""
+    """Ignores offsets that go backward in `is_doubtful` rows: brokers that were silent, and new coordinators, may
+    report old offsets for a moment.
+    """
     is_older_commit = (observed.commit_cause == 0) & (observed.committed < before.committed)
     is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end)
     is_step_backward = is_doubtful & (before.received > NEVER) & (is_older_commit | is_older_end)
@@ -84,7 +85,9 @@ def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Fl
 
 
 def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
-    """Ignore pairs whose end was asked for too long after the commit: what was produced in between would be lag."""
+    """Ignores pairs whose end was requested too long after the commit; messages produced in between would count as
+    lag.
+    """
     is_apart = (observed.commit_cause == 0) & (end_sent > observed.commit_received + MOST_SECONDS_APART)
     if not is_apart.any():
         return observed

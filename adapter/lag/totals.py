@@ -1,4 +1,4 @@
-"""Pure: rows -> totals per group and topic, once per snapshot, so that a question costs nothing per partition."""
+"""Sums the rows per group and topic once per snapshot, so that a query costs nothing per partition."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from adapter.lag.values import Treatment, Values
 Rows = NDArray[np.intp]
 
 NO_LEAD = -1
-"""No partition has a commit, so there is no lead."""
+"""No partition has a commit."""
 
 
 _LARGEST_SUM = 2**62
@@ -23,35 +23,33 @@ _LARGEST_SUM = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """One entry per group and topic, in the order of the rows. Plain lists: they are read entry by entry."""
+    """One entry per group and topic, in the order of the rows. Plain lists, because they are read entry by entry."""
 
     group: list[int]
-    """Code in the layout's names, as `topic`."""
+    """Code in the layout's names, like `topic`."""
     topic: list[int]
     lag: list[int]
     lag_max: list[int]
     lead_min: list[int]
-    """Over the partitions with a commit; NO_LEAD where there is none."""
+    """Over the partitions with a commit; NO_LEAD if there are none."""
     uncommitted: list[int]
     oldest: list[float]
-    """When the oldest part was received, monotonic seconds; NEVER if some part cannot be told."""
+    """When the oldest part was received, in monotonic seconds; NEVER if a part is unknown."""
     worst: list[int]
-    """The row of that part."""
     oldest_told: list[float]
-    """As `oldest`, for whether there are commits: a commit beyond the log end is one."""
+    """Like `oldest`, for whether commits exist: a commit beyond the log end does."""
     worst_told: list[int]
     is_outside: list[bool]
     is_abandoned: list[bool]
     is_in_doubt: list[bool]
     spans: Mapping[int, range]
-    """Group code -> its entries."""
 
     def __len__(self) -> int:
         return len(self.group)
 
 
 def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Rows) -> Totals:
-    """Totals over `rows`, which are sorted as the layout is."""
+    """Returns totals over `rows`, which are sorted like the layout."""
     layout = snapshot.layout
     group, topic = layout.group[rows], layout.topic[rows]
     starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
@@ -83,13 +81,13 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
 
 
 def _sums(lag: Offsets, starts: Rows) -> Offsets:
-    """Sums that stay at the largest number instead of turning negative beyond it."""
+    """Saturates instead of overflowing."""
     is_too_large = np.add.reduceat(lag.astype(np.float64), starts) > _LARGEST_SUM
     return np.where(is_too_large, _LARGEST_SUM, np.add.reduceat(lag, starts))
 
 
 def _first_equal(values: NDArray[np.float64], of_span: NDArray[np.float64], starts: Rows) -> Rows:
-    """For each span the first place whose value is the span's own."""
+    """Returns the first index of each span whose value equals the span's own."""
     sizes = np.diff(starts, append=len(values))
     places = np.flatnonzero(values == np.repeat(of_span, sizes))
     return places[np.searchsorted(places, starts)]

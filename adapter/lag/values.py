@@ -21,20 +21,18 @@ from adapter.lag.snapshot import Snapshot, State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Treatment:
-    """How the rules treat each row of a layout."""
-
     counts_from_start: Flags
-    """Without a commit the whole log counts (offsetReset: earliest)."""
+    """Without a commit, the whole log counts (offsetReset: earliest)."""
     is_outside: Flags
-    """Beside the topics that the group's rule gives: stale."""
+    """Not among the topics of the group's rule: stale."""
     is_abandoned: Flags
-    """No member of a Stable group reads the topic: stale, unless a rule or named metric gives it by name."""
+    """No member of a Stable group reads the topic: stale, unless the settings list it for this group by name."""
     is_in_doubt: Flags
-    """No member read the topic when the group was last described as Stable, which is too long ago to tell."""
+    """No member read the topic when the group was last described as Stable, which is too long ago to rely on."""
 
 
 def states_of(snapshot: Snapshot, treatment: Treatment) -> NDArray[np.int8]:
-    """The state of every row as it is reported: in the history, and in the adapter's own metrics."""
+    """Returns every row's state as reported in the history and in the adapter's own metrics."""
     is_stale = treatment.is_outside | treatment.is_abandoned
     read = np.where(treatment.is_in_doubt, np.int8(State.UNKNOWN), snapshot.state)
     return np.where(is_stale, np.int8(State.STALE), read).astype(np.int8)
@@ -42,24 +40,24 @@ def states_of(snapshot: Snapshot, treatment: Treatment) -> NDArray[np.int8]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Values:
-    """What each row gives to a metric; meaningful only where `is_known`."""
+    """The values of each row; meaningful only where `is_known`."""
 
     lag: Offsets
     lead: Offsets
     has_commit: Flags
     is_known: Flags
-    """There is a good row and nothing contradicts it; how old it is decides at the time of reading."""
+    """There is a good row and nothing contradicts it; its age is checked when it is read."""
     is_told: Flags
-    """Whether there is a commit is known, be it beyond the end or not."""
+    """It is known whether a commit exists, even if it is beyond the end."""
 
 
 def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None = None) -> Values:
-    """`is_residue`: rows whose lag is only a transaction's marker; None: there are none."""
+    """`is_residue` marks rows whose lag is only a transaction marker."""
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = snapshot.log_end - np.maximum(snapshot.committed, start)
     without_commit = np.where(treatment.counts_from_start, snapshot.log_end - start, 0)
-    # A start newer than the last good end may be beyond it: everything known is deleted, nothing is left to read.
+    # If the latest start is beyond the last good end, all known records are deleted and nothing is left to read.
     lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(
         lag=lag if is_residue is None else np.where(is_residue, 0, lag),

@@ -1,4 +1,4 @@
-"""Pure: what was chosen -> the values of a metric, each with its labels and the time of its oldest part."""
+"""Aggregates the selected entries into values with labels and the time of their oldest part."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adapter.settings.models import MetricKind
 
 
 class MetricValue(NamedTuple):
-    """One item of an answer; a tuple, as a listing makes thousands."""
+    """One item of a reply; a tuple, because a listing creates thousands."""
 
     labels: Mapping[str, str]
     value: int
@@ -29,7 +29,7 @@ def worst_of(kind: MetricKind, totals: Totals) -> list[int]:
 
 
 def is_changed_by(kind: MetricKind, totals: Totals, entry: int) -> bool:
-    """Whether the metric is another one with the entry than without it."""
+    """Whether the entry affects the metric."""
     match kind:
         case MetricKind.LAG | MetricKind.RECORDS_LAG_MAX:
             return totals.lag[entry] > 0
@@ -72,7 +72,7 @@ def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
 
 
 def _one_item(filled: Sequence[Chosen], value: int, to_epoch: float) -> MetricValue:
-    """One item for everything chosen, with the labels that all of it shares."""
+    """Returns one item for the whole selection, with the labels that all entries share."""
     oldest = min(one.totals.oldest[entry] for one in filled for entry in one.entries)
     return MetricValue(_shared_labels(filled), value, oldest + to_epoch)
 

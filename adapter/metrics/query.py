@@ -1,7 +1,6 @@
-"""Pure: the metrics that are served, and how each folds the partitions that a label selector chooses.
+"""The metrics, and how each aggregates the partitions that a label selector selects.
 
-A selector's requirements come in, values with their labels and the time of their oldest part go out. The HPA adds all
-items of a reply, so whatever must not be added is one item.
+The HPA adds all items of a reply, so values that must not be added are one item.
 """
 
 from __future__ import annotations
@@ -42,8 +41,6 @@ IN_WORDS = {
 
 
 class Views(Protocol):
-    """Where the newest views come from."""
-
     @property
     def version(self) -> int: ...
     @property
@@ -52,7 +49,7 @@ class Views(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An answer, and how long it may be given again: while the version stands and the clock is before `valid_until`."""
+    """A reply, which may be reused while the version is unchanged and the clock is before `valid_until`."""
 
     metric: str
     values: tuple[MetricValue, ...]
@@ -64,8 +61,6 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A name under which something is served."""
-
     name: str
     kind: MetricKind
     own: NamedMetric | None = None
@@ -86,7 +81,7 @@ class Served:
 
 
 class Metrics:
-    """Answers questions about the newest views, from memory."""
+    """Answers queries about the latest views, from memory."""
 
     def __init__(self, settings: Settings, store: Views, clock: Clock) -> None:
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
@@ -99,7 +94,7 @@ class Metrics:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What discovery lists: fixed while the process lives."""
+        """The names in discovery; fixed for the life of the process."""
         return tuple(served.name for served in self._served)
 
     @property
@@ -107,7 +102,7 @@ class Metrics:
         return self._store.version
 
     def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
-        """The answer to a question; raises MetricUnknown, NothingChosen or ValueUnavailable."""
+        """Returns the values; raises MetricUnknown, NothingChosen or ValueUnavailable."""
         served = self._by_name.get(metric.lower())
         if served is None:
             raise MetricUnknown(self._unknown(metric))
@@ -119,14 +114,14 @@ class Metrics:
         return self._answer(served, chosen, version, warnings=())
 
     def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
-        """How much a read may have to look at, in the steps of `selection.effort_of`; cheap, never an error."""
+        """Estimates the cost of a read in the steps of `selection.effort_of`; never fails."""
         served = self._by_name.get(metric.lower())
         if served is None:
             return 0
         asked = (*served.requirements(), *requirements)
         return sum(effort_of(view, asked) for view in self._store.views if fits("cluster", view.cluster, asked))
 
-    # -- choosing --------------------------------------------------------------------------------
+    # -- selection --------------------------------------------------------------------------------
 
     def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
@@ -143,13 +138,13 @@ class Metrics:
         return chosen
 
     def _refuse_unheard_groups(self, chosen: Chosen, asked: Sequence[Requirement]) -> None:
-        """A group that only a silent broker can know is neither absent nor 0."""
+        """A group that only an unavailable broker can know is neither absent nor 0."""
         view, named = chosen.view, named_groups(asked)
         if named is None and view.silence.in_sums is not None:
             raise ValueUnavailable(_not_all_groups(view, view.silence.in_sums))
         if not named or view.silence == NO_SILENCE:
             return
-        # A group that is known to have nothing here has been answered for by its coordinator.
+        # The coordinator of a known group has confirmed that nothing here belongs to it.
         answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
         for group in sorted(named - answered):
             why = view.silence.about(group)
@@ -199,7 +194,7 @@ class Metrics:
         why = " (a partition needs a commit, or a rule that names group and topics)" if served.kind in LISTED else ""
         return f"{whose} {what} to fold for {served.name} that the selector chooses{why}"
 
-    # -- folding ---------------------------------------------------------------------------------
+    # -- aggregation ------------------------------------------------------------------------------
 
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
         now = self._clock.monotonic()
@@ -209,7 +204,7 @@ class Metrics:
         values = tuple(folded(served.kind, chosen, self._clock.time() - now))
         if not values:
             raise NothingChosen(f"no chosen partition has a commit, so there is no {IN_WORDS[served.kind]} to tell")
-        # That a partition has no commit must be known as well as any offset: left-out ones count for the age.
+        # That a partition has no commit must be known like any offset, so such rows count for the age.
         oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
 
@@ -219,7 +214,7 @@ class Metrics:
                 raise ValueUnavailable(self._why_in_doubt(served, chosen.view, chosen.totals, entry))
 
     def _is_in_doubt(self, kind: MetricKind, totals: Totals, entry: int) -> bool:
-        """Whether the answer depends on whether a topic is still read, and nobody knows that."""
+        """Whether the reply depends on whether a topic is still read, which is not known."""
         return totals.is_in_doubt[entry] and is_changed_by(kind, totals, entry)
 
     def _why_in_doubt(self, served: Served, view: ClusterView, totals: Totals, entry: int) -> str:
@@ -241,7 +236,7 @@ class Metrics:
                 raise ValueUnavailable(self._why(served, chosen.view, worst_of(served.kind, chosen.totals)[worst], now))
 
     def _is_bad(self, kind: MetricKind, totals: Totals, entry: int, now: float) -> bool:
-        """Whether a part was never known, is contradictory or too old."""
+        """Whether a part is unknown, contradictory or too old."""
         return now - oldest_of(kind, totals)[entry] > self._max_age
 
     def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
@@ -268,7 +263,7 @@ class Metrics:
     # -- listings --------------------------------------------------------------------------------
 
     def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
-        """All groups of all clusters; what has no number is left out and named in a warning."""
+        """Lists all groups of all clusters; groups without a value are left out and named in a warning."""
         now = self._clock.monotonic()
         warnings: list[str] = []
         told: list[Chosen] = []
@@ -309,9 +304,9 @@ def _not_all_groups(view: ClusterView, why: str) -> str:
 
 
 def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirement]) -> list[str]:
-    """Those of a group's topics that a question is about.
+    """Returns the group's topics that a query covers.
 
-    A named metric without topics of its own is about those of the group's rule.
+    A named metric without topics covers those of the group's rule.
     """
     own = frozenset(served.own.topics or ()) if served.own else frozenset[str]()
     return [topic for topic in topics if (not own or topic in own) and fits("topic", topic, asked)]

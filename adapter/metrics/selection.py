@@ -1,4 +1,4 @@
-"""Pure: a selector's requirements -> the part of a cluster's view that a question is about."""
+"""Selects the part of a cluster's view that a query covers."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from adapter.metrics.store import ClusterView
 
 
 class Requirement(Protocol):
-    """One requirement of a label selector; the selector's grammar is not our business."""
+    """One requirement of a label selector."""
 
     @property
     def key(self) -> str: ...
     @property
     def only(self) -> frozenset[str] | None:
-        """The only values that match, where the requirement names them."""
+        """The only matching values, if the requirement lists them."""
 
     def matches(self, value: str | None) -> bool:
-        """Whether the label's value fits; None: the label is absent."""
+        """Whether the label's value (None if absent) meets the requirement."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exactly:
-    """A requirement of our own: a named metric's group, cluster and topics."""
+    """A requirement of a named metric: its group, cluster and topics."""
 
     key: str
     only: frozenset[str]
@@ -42,14 +42,12 @@ class Exactly:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The part of one cluster that a question is about."""
-
     view: ClusterView
     totals: Totals
     entries: Sequence[int]
-    """Of the totals."""
+    """Indexes into the totals."""
     groups: Sequence[str]
-    """The groups that fit, with or without entries."""
+    """The matching groups, with or without entries."""
 
 
 def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
@@ -57,7 +55,7 @@ def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
 
 
 def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
-    """What fits. Work is per group and topic; per partition only where the question is about partitions."""
+    """Selects per group and topic; per partition only if the query is about partitions."""
     labels = {"cluster", "group", "topic", "partition"}
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
         return Chosen(view, view.totals, (), ())
@@ -71,17 +69,17 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
         entries = [entry for entry in entries if not (outside[entry] or abandoned[entry])]
     if any(requirement.key == "topic" for requirement in asked):
         topics, of_entry = view.layout.topics, totals.topic
-        # Many groups may read the same topics: each name is matched once.
+        # Many groups may read the same topics, so each name is matched once.
         topic_fits = cache(lambda code: fits("topic", topics[code], asked))
         entries = [entry for entry in entries if topic_fits(of_entry[entry])]
     return Chosen(view, totals, entries, groups)
 
 
 def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
-    """An upper bound of the work of `chosen_of`, without doing it: one step for each group and topic that has to be
-    compared with a requirement, and one for ten partitions.
+    """Returns an upper bound of the cost of `chosen_of`: one step per group and topic to compare, and one per ten
+    partitions.
 
-    A name that does not exist counts as everything: an error looks for names like it.
+    A name that does not exist costs as much as everything, because the error lists similar names.
     """
     repeats = Counter(requirement.key for requirement in asked)
     return _entries_to_look_at(view, asked) * max(repeats.values(), default=1)
@@ -102,12 +100,12 @@ def _entries_to_look_at(view: ClusterView, asked: Sequence[Requirement]) -> int:
 
 
 def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
-    """Whether topics are named of which none exists."""
+    """Whether the query names only topics that do not exist."""
     return any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
 
 
 def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
-    """A rule names no cluster: where one of the chosen clusters knows the group, it is not assumed in the others."""
+    """A rule names no cluster: if one of the selected clusters knows the group, it is not assumed in the others."""
     known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
     return [_without(one, one.view.assumed & known) for one in chosen]
 
@@ -127,13 +125,13 @@ def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
 
 
 def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
-    """The groups that are named, where any are; else all, as the layout has them."""
+    """Returns the named groups, or all, in the order of the layout."""
     named = named_groups(asked)
     return view.layout.groups if named is None else sorted(group for group in named if group in view.codes)
 
 
 def named_groups(asked: Sequence[Requirement]) -> frozenset[str] | None:
-    """The only groups that can fit; None: the question names none, so any group may."""
+    """Returns the only groups that can match; None if the query names none."""
     named = [one.only for one in asked if one.key == "group" and one.only is not None]
     return frozenset.intersection(*named) if named else None
 
@@ -152,6 +150,6 @@ def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]
 
 
 def hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
-    """A few names like the one that was not found; never a list of thousands."""
+    """Returns a few similar names."""
     near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
     return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

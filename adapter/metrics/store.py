@@ -1,4 +1,4 @@
-"""The newest view of every cluster, swapped whole: readers need no lock and never wait for a broker."""
+"""The latest view of every cluster, replaced as a whole: readers need no lock and never wait for a broker."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from adapter.lag.values import Treatment, Values, values_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterView:
-    """All that can be said of one cluster after a cycle."""
+    """Everything known about one cluster after a cycle."""
 
     cluster: str
     snapshot: Snapshot
     treatment: Treatment
     values: Values
     silence: Silence = NO_SILENCE
-    """Which groups may exist though they are not known."""
+    """Which unknown groups may exist."""
     unread: Mapping[str, str] = field(default_factory=dict)
-    """Group -> why its commits have never been read."""
+    """Group -> why its commits were never read."""
     missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Group -> the topics given for it by name that do not exist."""
+    """Group -> topics listed for it by name that do not exist."""
     unseen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Group -> the topics given for it by name that Metadata does not show, and why."""
+    """Group -> topics listed for it by name that Metadata does not show, and why."""
     assumed: frozenset[str] = frozenset()
-    """Groups that a rule or named metric gives and Kafka does not know."""
+    """Groups in the settings that Kafka does not know."""
     in_doubt: Mapping[str, float] = field(default_factory=dict)
-    """Group that has not been described as Stable for too long -> when it last was, in monotonic seconds."""
+    """Group that was not described as Stable for too long -> when it last was, in monotonic seconds."""
     topics: frozenset[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     totals: Totals = field(init=False)
@@ -46,7 +46,6 @@ class ClusterView:
 
     @property
     def codes(self) -> Mapping[str, int]:
-        """Group -> its code in the layout."""
         return self.layout.codes
 
     @property
@@ -55,7 +54,7 @@ class ClusterView:
 
 
 def silent_view(cluster: str, silence: str) -> ClusterView:
-    """A cluster of which nothing has been heard."""
+    """Returns the view of a cluster that has not answered yet."""
     snapshot = empty_snapshot(layout_of({}, Topology()))
     flags = snapshot.received > 0
     treatment = Treatment(flags, flags, flags, flags)
@@ -73,7 +72,7 @@ class Store:
         )
 
     def replace(self, view: ClusterView) -> None:
-        """Swap in a cluster's new view. The lock is for the other clusters' writers; readers take `views` as it is."""
+        """Replaces a cluster's view. The lock protects against the other clusters' writers; readers need none."""
         with self._lock:
             self.views = tuple(view if known.cluster == view.cluster else known for known in self.views)
             self.version += 1

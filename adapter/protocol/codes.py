@@ -1,4 +1,4 @@
-"""Kafka's error codes that the adapter tells apart, and its own error for a response that breaks the protocol."""
+"""The Kafka error codes that the adapter distinguishes, and its error for malformed responses."""
 
 NO_ERROR = 0
 COORDINATOR_LOADING = 14
@@ -10,4 +10,4 @@ GROUP_NOT_FOUND = 69
 
 
 class MalformedResponse(ValueError):
-    """A broker's answer is not what its version says it is."""
+    """The response does not conform to its version."""

@@ -1,8 +1,8 @@
-"""Metadata responses of version 11: bytes -> what exists, and the same value as before for the same bytes.
+"""Parses Metadata responses of version 11 and returns the previous value if nothing has changed.
 
-No IO, no `import kafka`. A row is a partition's: error 2, partition 4, leader 4, epoch 4, then the lists of replicas,
-of those in sync and of those offline, then tagged fields. Python walks over topics; over rows only where their lists
-are not all of one size, as while a broker is down.
+A partition's row has error 2, partition 4, leader 4, epoch 4 bytes, then the lists of replicas, in-sync and offline
+replicas, then tagged fields. Python loops over topics; over rows only if their lists differ in size, as while a broker
+is down.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from adapter.protocol.offset_responses import THROTTLE_BYTES
 from adapter.protocol.reader import Reader, malformed_as_ours, values_at
 
 _BROKER_BYTES, _TOPIC_BYTES, _ROW_BYTES = 11, 26, 18
-"""The least that each of them takes: texts and lists of nothing, no tagged fields."""
+"""The minimum size of each, with empty texts and lists and without tagged fields."""
 _PARTITION, _LEADER, _EPOCH, _LISTS = 2, 6, 10, 14
 _LISTS_PER_ROW = 3
 _INT32_BYTES, _ID_BYTES, _IS_INTERNAL_BYTES = 4, 16, 1
@@ -30,14 +30,14 @@ _NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class Descriptions:
-    """What nodes said last. A response that some node's last one was to the byte is not read again."""
+    """The last response of each node, so that an identical one is not parsed again."""
 
     def __init__(self) -> None:
         self._last: dict[int, tuple[bytes, Topology]] = {}
-        """Node -> the fingerprint of its last response, and what was in it."""
+        """Node -> fingerprint of its last response, and the parsed value."""
 
     def topology(self, node: int, body: bytes) -> Topology:
-        """The very same value for the same bytes, the same topics in it where others changed.
+        """Returns the same object for the same bytes, and the same topic objects where others changed.
 
         Raises MalformedResponse.
         """
@@ -52,7 +52,7 @@ class Descriptions:
 
 
 def _fingerprint(body: bytes) -> bytes:
-    """Without the throttle time, and without the controller, for which brokers (KRaft) name any broker each time."""
+    """Excludes the throttle time and the controller, for which KRaft brokers name a random broker."""
     with malformed_as_ours():
         reader = Reader(body, THROTTLE_BYTES)
         _brokers(reader)
@@ -63,7 +63,7 @@ def _fingerprint(body: bytes) -> bytes:
 
 
 def topology_in(body: bytes) -> Topology:
-    """Topics without partitions, as those with an error of their own are, are left out; raises MalformedResponse."""
+    """Omits topics without partitions, such as those with an error of their own. Raises MalformedResponse."""
     with malformed_as_ours():
         reader, topics = Reader(body, THROTTLE_BYTES), _Topics()
         brokers = _brokers(reader)
@@ -75,14 +75,14 @@ def topology_in(body: bytes) -> Topology:
 
 
 def _brokers(reader: Reader) -> dict[int, str]:
-    """Node -> `host:port`; the place stays at the controller."""
+    """Returns node -> `host:port`; the reader stops at the controller."""
     brokers = dict(_broker(reader) for _ in range(_count(reader, _BROKER_BYTES)))
-    reader.skip_text()  # the cluster's id
+    reader.skip_text()  # cluster id
     return brokers
 
 
 def _count(reader: Reader, least_bytes: int) -> int:
-    """Of a list that must not be null: no brokers, or no topics, would be news."""
+    """Reads the length of a list that must not be null."""
     if reader.body[reader.position] == 0:
         raise MalformedResponse("null instead of a list")
     return reader.count(least_bytes)
@@ -90,19 +90,19 @@ def _count(reader: Reader, least_bytes: int) -> int:
 
 def _broker(reader: Reader) -> tuple[int, str]:
     node, host, port = reader.int32(), reader.text("strict"), reader.int32()
-    reader.skip_text()  # its rack
+    reader.skip_text()  # rack
     reader.skip_tags()
     return node, f"{host}:{port}"
 
 
 @dataclass(slots=True)
 class _Topics:
-    """What a walk has found so far: of topics that have partitions, one entry in each list."""
+    """The result of the walk so far: one list entry per topic that has partitions."""
 
     names: list[str] = field(default_factory=list)
     ids: list[bytes] = field(default_factory=list)
     row_places: list[Sequence[int]] = field(default_factory=list)
-    """Where each of the topic's rows begins, in the response's order."""
+    """The position of each of the topic's rows, in the order of the response."""
     hidden: list[str] = field(default_factory=list)
 
     def by_name(self, body: bytes) -> dict[str, Topic]:
@@ -118,7 +118,7 @@ class _Topics:
 def _places(
     body: bytes, row_at: NDArray[np.int64], sizes: NDArray[np.int64], first_rows: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Where each row belongs in a column that goes topic by topic, each by partition."""
+    """Returns each row's index in a column sorted by topic and partition."""
     partition = values_at(body, row_at + _PARTITION, ">i4").astype(np.int64)
     if ((partition < 0) | (partition >= np.repeat(sizes, sizes))).any():
         raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
@@ -131,7 +131,7 @@ def _places(
 def _parts(
     body: bytes, value_at: NDArray[np.int64], place: NDArray[np.int64], spans: Sequence[slice]
 ) -> list[NDArray[np.int32]]:
-    """A column's part of each topic; copies, as a part that is kept for long would keep the whole column."""
+    """Returns each topic's part of a column; copies, so that a part does not keep the whole column alive."""
     column = np.empty(len(place), dtype=np.int32)
     column[place] = values_at(body, value_at, ">i4")
     return [column[span].copy() for span in spans]
@@ -154,12 +154,12 @@ def _walk_topic(reader: Reader, topics: _Topics) -> None:
         topics.row_places.append(_row_places(reader, count))
     if error == TOPIC_NOT_AUTHORIZED:
         topics.hidden.append(name)
-    reader.skip(_INT32_BYTES)  # what we may do with it
+    reader.skip(_INT32_BYTES)  # authorized operations
     reader.skip_tags()
 
 
 def _row_places(reader: Reader, count: int) -> Sequence[int]:
-    """Where the rows begin; the place stays behind them."""
+    """Returns where the rows begin, and moves the reader behind them."""
     body, begin = reader.body, reader.position
     marks = _skip_row(reader)
     length = reader.position - begin
@@ -175,9 +175,9 @@ def _row_places(reader: Reader, count: int) -> Sequence[int]:
 
 
 def _skip_row(reader: Reader) -> tuple[int, ...]:
-    """Where the bytes stand that tell how long the row is, if they are single ones; the place stays behind the row.
+    """Returns the positions of the bytes that determine the row's length, and moves the reader behind the row.
 
-    Those are the lengths of its lists and of no tagged fields; none, if something else is told.
+    These are the lengths of its lists and tagged fields; none if one takes more than one byte.
     """
     body, place = reader.body, reader.position + _LISTS
     marks = []

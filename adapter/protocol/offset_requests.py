@@ -1,8 +1,8 @@
-"""OffsetFetch, ListOffsets and Metadata as requests whose bodies are bytes already. No IO, no `import kafka`.
+"""OffsetFetch, ListOffsets and Metadata requests with bodies that are already encoded.
 
-They or their responses carry a row per partition, so they are encoded here by whole blocks, and their responses kept as
-bytes; everything else goes through the library's own classes. Kafka's compact forms: lengths are unsigned varints of
-length + 1, 0 is null, and every structure ends with tagged fields, of which there are none today (one 0 byte).
+These requests or their responses have a row per partition, so they are encoded in blocks and their responses are kept
+as bytes; all other requests use the library's classes. In Kafka's compact encoding, lengths are unsigned varints of
+length + 1, 0 is null, and every structure ends with tagged fields, which are empty (one 0 byte).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 OFFSET_FETCH, OFFSET_FETCH_VERSION = 9, 8
-"""Version 8 on purpose: from 10 on topics go by id, and a request for all of a group's topics answers ids alone."""
+"""Deliberately version 8: from 10 on, topics are identified by id, and a request for all topics returns only ids."""
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 7
 METADATA, METADATA_VERSION = 3, 11
-"""Kafka 3.0 has no later one; what came after that is of no use here."""
+"""Kafka 3.0 has no later version."""
 
 LONGEST_THROTTLE_MS = 60_000
-"""More than a broker's quota asks for: at most its window, 11 s by default."""
+"""More than a quota requires: at most its window, 11 s by default."""
 
 _NO_TAGS = b"\0"
 _ALL_TOPICS = b"\0"
@@ -43,7 +43,7 @@ class Readable(Protocol):
 
 @dataclass(slots=True)
 class RawHeader:
-    """What the library's parser wants to know of a request that is on its way."""
+    """What the library's parser needs to know about a pending request."""
 
     correlation_id: int
 
@@ -52,7 +52,7 @@ class RawHeader:
 
 
 class RawRequest:
-    """A request whose body is encoded already; has the shape that the library's connection works with."""
+    """A request with an encoded body, in the shape that the library's connection expects."""
 
     def __init__(self, api_key: int, api_version: int, body: bytes) -> None:
         self.API_KEY = api_key
@@ -66,7 +66,7 @@ class RawRequest:
         self._client_id = client_id.encode()
 
     def encode(self, *, framed: bool, header: bool) -> bytes:
-        """The whole frame; the library always asks for frame and header."""
+        """Returns the frame; the library always asks for frame and header."""
         assert framed
         assert header
         head = _HEAD.pack(self.API_KEY, self.API_VERSION, self.header.correlation_id, len(self._client_id))
@@ -79,7 +79,7 @@ class RawRequest:
 
 @dataclass(frozen=True, slots=True)
 class RawResponse:
-    """A response's body, not looked into: it is decoded outside the library's IO thread, where an error is ours."""
+    """A response's body, unparsed: it is decoded outside the library's IO thread, where we handle the errors."""
 
     body: bytes
     throttle_time_ms: int
@@ -93,16 +93,16 @@ class RawResponse:
     @classmethod
     def decode(cls, data: Readable) -> RawResponse:
         body = bytes(data.read())
-        # All kinds of response that are kept so begin with the throttle time, which the library obeys, be it 24 days.
+        # All these responses begin with the throttle time, which the library would obey even if it were 24 days.
         throttle = _INT32.unpack_from(body)[0] if len(body) >= 4 else 0
         return cls(body, min(throttle, LONGEST_THROTTLE_MS))
 
 
-# -- what is asked ------------------------------------------------------------------------------
+# -- bodies -----------------------------------------------------------------------------------
 
 
 def offset_fetch(groups: Sequence[str]) -> RawRequest:
-    """Everything that each of the groups has committed, unstable commits not waited for."""
+    """Requests all commits of each group, without waiting for unstable ones."""
     named = (_compact(group) + _ALL_TOPICS + _NO_TAGS for group in groups)
     require_stable = b"\0"
     body = b"".join((_varint(len(groups) + 1), *named, require_stable, _NO_TAGS))
@@ -110,7 +110,7 @@ def offset_fetch(groups: Sequence[str]) -> RawRequest:
 
 
 def list_offsets(topics: Mapping[str, Partitions], timestamp: int, *, committed_only: bool) -> RawRequest:
-    """One offset of each partition; `timestamp` -1: the end, -2: the start."""
+    """Requests one offset of each partition; `timestamp` is -1 for the end, -2 for the start."""
     replica_and_isolation = b"\xff\xff\xff\xff" + (b"\1" if committed_only else b"\0")
     blocks = (_asked(topic, partitions, timestamp) for topic, partitions in topics.items())
     body = b"".join((replica_and_isolation, _varint(len(topics) + 1), *blocks, _NO_TAGS))
@@ -118,7 +118,7 @@ def list_offsets(topics: Mapping[str, Partitions], timestamp: int, *, committed_
 
 
 def metadata(topics: Sequence[str] | None) -> RawRequest:
-    """These topics, or all; none is made by asking, and what we may do with them is not asked."""
+    """Requests these topics, or all, without creating any and without authorized operations."""
     named = [_NO_TOPIC_ID + _compact(topic) + _NO_TAGS for topic in topics or ()]
     count = _ALL_TOPICS if topics is None else _varint(len(named) + 1)
     make_them = include_operations = b"\0"

@@ -1,8 +1,7 @@
-"""OffsetFetch and ListOffsets responses: bytes -> columns, whatever a broker sends. No IO, no `import kafka`.
+"""Parses OffsetFetch and ListOffsets responses into columns.
 
-Python walks over groups and topics; the rows of a topic are read as a block. Kafka's compact forms: lengths are
-unsigned varints of length + 1, 0 is null, and every structure ends with tagged fields, of which there are none today
-(one 0 byte).
+Python loops over groups and topics; a topic's rows are read as a block. See `offset_requests` for Kafka's compact
+encoding.
 """
 
 from __future__ import annotations
@@ -20,23 +19,20 @@ _INT16, _INT32 = Struct(">h"), Struct(">i")
 THROTTLE_BYTES = 4
 
 _NULL, _SEVERAL_BYTES = 0, 0x80
-"""Instead of a length: there is nothing, and the length takes more than this byte."""
+"""In place of a length: null, and a length of more than one byte."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """What a response tells of, without its numbers: blocks of rows, one block per group and topic, or per topic."""
+    """A response's structure without its numbers: blocks of rows, one per group and topic, or per topic."""
 
     groups: tuple[str, ...]
-    """In the response's order; none in ListOffsets."""
+    """In the order of the response; empty for ListOffsets."""
     group: NDArray[np.int32]
-    """Block -> index into `groups`; empty in ListOffsets."""
+    """Block -> index into `groups`; empty for ListOffsets."""
     topics: tuple[str, ...]
-    """Block -> topic."""
     sizes: NDArray[np.int64]
-    """Block -> number of rows."""
     partition: NDArray[np.int32]
-    """Row -> partition, never negative."""
 
     def tells_of_the_same(self, other: Shape) -> bool:
         return (
@@ -50,21 +46,21 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """A response's numbers: one entry per row of the shape."""
+    """A response's numbers, with one entry per row of the shape."""
 
     shape: Shape
-    """The same object while responses tell of the same."""
+    """The same object while the structure of responses is the same."""
     offset: NDArray[np.int64]
     error: NDArray[np.int16]
-    """Kafka's error code; 0 where the offset counts."""
+    """Kafka's error code; 0 if the offset is valid."""
     group_error: NDArray[np.int16]
     """One entry per group of the shape."""
 
 
 def commits_in(body: bytes, known: Shape | None = None) -> Columns:
-    """An OffsetFetch response of version 8; a group that is not found has committed nothing.
+    """Parses an OffsetFetch response of version 8. A group that does not exist has no commits.
 
-    `known`: the shape of the response before, which is used again if it is the same. Raises MalformedResponse.
+    `known` is the previous response's shape, which is reused if it is equal. Raises MalformedResponse.
     """
     with malformed_as_ours():
         reader, found = Reader(body, THROTTLE_BYTES), _Found()
@@ -82,7 +78,7 @@ def commits_in(body: bytes, known: Shape | None = None) -> Columns:
 
 
 def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
-    """A ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
+    """Parses a ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
     with malformed_as_ours():
         reader, found = Reader(body, THROTTLE_BYTES), _Found()
         topics = reader.count(least_bytes=3)
@@ -92,42 +88,39 @@ def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """How one partition's row is laid out, in bytes; every row begins with the partition."""
+    """The layout of one partition's row in bytes; every row begins with the partition."""
 
     size: int
     offset: int
     error: int
     metadata: int | None = None
-    """Where the length of a commit's metadata is; the other numbers are those of a row whose metadata is empty."""
+    """Position of the length of a commit's metadata; the other numbers assume empty metadata."""
 
 
 _COMMIT = _Row(size=20, offset=4, error=17, metadata=16)
-"""Partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1."""
+"""Partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1 bytes."""
 _OFFSET = _Row(size=27, offset=14, error=4)
-"""Partition 4, error 2, timestamp 8, offset 8, epoch 4, tags 1."""
+"""Partition 4, error 2, timestamp 8, offset 8, epoch 4, tags 1 bytes."""
 _EMPTY = 1
-"""The length of empty metadata."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What has been read of a response so far."""
-
     groups: list[str] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
     group_error_at: list[int] = field(default_factory=list)
     topics: list[str] = field(default_factory=list)
     begins: list[int] = field(default_factory=list)
-    """Block -> where its first row begins."""
+    """Block -> position of its first row."""
     sizes: list[int] = field(default_factory=list)
     uneven: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    """Block -> where each row and its error begin, where rows are not all of one length."""
+    """Block -> positions of each row and its error, if its rows differ in length."""
 
     def read_topics(self, body: bytes, at: int, count: int, row: _Row) -> int:
-        """Read so many topics and where their rows are; returns where they end.
+        """Reads this many topics and the positions of their rows; returns the position after them.
 
-        Responses have tens of thousands of topics in a cycle, so a length of one byte is read without a call. A length
-        that leads out of the response is an IndexError when the next one is read.
+        Responses have tens of thousands of topics in a cycle, so a one-byte length is read without a call. A length
+        beyond the response raises IndexError at the next read.
         """
         topics, begins, sizes, row_size = self.topics, self.begins, self.sizes, row.size
         tags, metadata = row.size - 1, row.metadata
@@ -162,7 +155,7 @@ class _Found:
             row_at[rows], error_at[rows] = zip(*places, strict=True)
         partition = values_at(body, row_at, ">i4").astype(np.int32)
         if (partition < 0).any():
-            # It would count from the end of a column.
+            # A negative partition would index a column from its end.
             raise MalformedResponse("a partition with a negative number")
         shape = Shape(tuple(self.groups), np.array(self.group, np.int32), tuple(self.topics), sizes, partition)
         return Columns(
@@ -174,7 +167,9 @@ class _Found:
 
 
 def _uneven_rows(body: bytes, at: int, count: int, row: _Row) -> tuple[list[tuple[int, int]], int]:
-    """Where each row and its error begin, and where the rows end: Kafka Streams and some others write metadata."""
+    """Returns the positions of each row and its error, and the end of the rows: some clients, such as Kafka Streams,
+    write metadata.
+    """
     if row.metadata is None:
         raise MalformedResponse("tagged fields in a row that has none in its version")
     reader, places = Reader(body, at), []
@@ -189,7 +184,7 @@ def _uneven_rows(body: bytes, at: int, count: int, row: _Row) -> tuple[list[tupl
 
 
 def _length(body: bytes, at: int) -> tuple[int, int]:
-    """A length plus one, as Kafka writes it, in any number of bytes; and where the name or list itself begins."""
+    """Returns a varint-encoded length + 1 and the position after it."""
     reader = Reader(body, at)
     length = reader.varint()
     if length == _NULL:

@@ -1,7 +1,7 @@
-"""What is asked cycle after cycle: encoded once; each question keeps the shape of its last response.
+"""Requests that are encoded once and sent in every cycle.
 
-Questions are kept while groups, leaders and coordinators do not change. As long as responses have the same shape, what
-was derived from it (where their rows belong) is not derived again.
+They are kept while groups, leaders and coordinators do not change. Each keeps the shape of its last response, and what
+was derived from it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LATEST, EARLIEST = -1, -2
 
 @dataclass(slots=True, eq=False)
 class CommitQuestion:
-    """Everything that some groups have committed, as `node` knows it."""
+    """All commits of some groups, as known by `node`."""
 
     node: int
     groups: Sequence[str]
@@ -36,7 +36,7 @@ class CommitQuestion:
         return RawRequest(offset_requests.OFFSET_FETCH, offset_requests.OFFSET_FETCH_VERSION, self._body)
 
     def columns(self, body: bytes) -> Columns:
-        """The response's columns; raises MalformedResponse."""
+        """Parses the response; raises MalformedResponse."""
         columns = commits_in(body, self._shape)
         self._shape = columns.shape
         return columns
@@ -44,7 +44,7 @@ class CommitQuestion:
 
 @dataclass(slots=True, eq=False)
 class OffsetQuestion:
-    """One offset of each partition (LATEST or EARLIEST), as their leader `node` knows it."""
+    """One offset (LATEST or EARLIEST) of each partition, as known by the leader `node`."""
 
     node: int
     topics: Mapping[str, NDArray[np.integer]]
@@ -61,7 +61,7 @@ class OffsetQuestion:
         return RawRequest(offset_requests.LIST_OFFSETS, offset_requests.LIST_OFFSETS_VERSION, self._body)
 
     def columns(self, body: bytes) -> Columns:
-        """The response's columns; raises MalformedResponse."""
+        """Parses the response; raises MalformedResponse."""
         columns = offsets_in(body, self._shape)
         self._shape = columns.shape
         return columns

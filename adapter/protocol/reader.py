@@ -1,7 +1,6 @@
-"""How the bytes of a response are read, whatever a broker sends.
+"""Reads the bytes of a response safely.
 
-Kafka's compact forms: lengths are unsigned varints of length + 1, 0 is null, and every structure ends with tagged
-fields, of which there are none today (one 0 byte).
+See `offset_requests` for Kafka's compact encoding.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from numpy.typing import NDArray
 from adapter.protocol.codes import MalformedResponse
 
 Places = NDArray[np.int64]
-"""Byte numbers in a response."""
+"""Byte positions in a response."""
 
 _INT16, _INT32 = Struct(">h"), Struct(">i")
 
 
 def values_at(body: bytes, places: Places, form: str) -> NDArray[np.generic]:
-    """The numbers of this form that stand at the places, which may be anywhere: one gather for all of them."""
+    """Returns the numbers of this type at these positions, in one gather."""
     count = max(len(body) - np.dtype(form).itemsize + 1, 0)
     at_every_byte: NDArray[np.generic] = np.ndarray((count,), dtype=form, buffer=body, strides=(1,))
     return at_every_byte[places].astype(np.dtype(form).newbyteorder("="))
@@ -32,7 +31,7 @@ def values_at(body: bytes, places: Places, form: str) -> NDArray[np.generic]:
 
 @contextmanager
 def malformed_as_ours() -> Iterator[None]:
-    """Whatever a broker sends, what comes out is an answer or one kind of error."""
+    """Turns every parsing error into MalformedResponse."""
     try:
         yield
     except (struct.error, IndexError, UnicodeDecodeError) as error:
@@ -41,7 +40,7 @@ def malformed_as_ours() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Reader:
-    """A place in a response; every step is checked against its end, so that no length asks for more than is there."""
+    """A position in a response. Every step is checked against the end, so no length can request more than there is."""
 
     body: bytes
     position: int
@@ -68,7 +67,7 @@ class Reader:
         raise MalformedResponse("a length of more than five bytes")
 
     def count(self, least_bytes: int) -> int:
-        """How many elements follow; each takes at least so many bytes."""
+        """Reads the number of elements, each of which takes at least this many bytes."""
         count = max(self.varint() - 1, 0)
         if count * least_bytes > len(self.body) - self.position:
             raise MalformedResponse(f"{count} elements in {len(self.body) - self.position} bytes")
@@ -79,7 +78,7 @@ class Reader:
         begin, self.position = self.position, self.position + length
         if length < 0 or self.position > len(self.body):
             raise MalformedResponse("a name that is longer than the response, or none")
-        # A group id may be any bytes; what is no text is shown as such and matches nothing that people write.
+        # A group id may be any bytes; escaped ones match nothing that people write.
         return self.body[begin : self.position].decode("utf-8", errors)
 
     def skip_text(self) -> None:

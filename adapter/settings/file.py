@@ -1,4 +1,4 @@
-"""The settings file -> `Settings`, or every problem at once, each with its path in the file. The only reader of it."""
+"""Loads the settings file, or reports every problem with its path in the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adapter.settings.models import SERVED_NAMES, Settings
 
 
 def load(path: Path) -> Settings:
-    """Settings of a YAML file; raises SettingsInvalid with every problem found."""
+    """Loads a YAML file; raises SettingsInvalid with every problem."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -32,7 +32,7 @@ def content_of(text: str) -> object:
         content: object = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.YAMLError as error:
         raise SettingsInvalid((_one_line(str(error)),)) from error
-    # A 13th month, `!!bool maybe` or a thousand brackets surface as whatever Python raises where PyYAML meets them.
+    # Invalid dates, `!!bool maybe` or deeply nested brackets raise whatever Python raises inside PyYAML.
     except Exception as error:
         raise SettingsInvalid((f"cannot be read as YAML: {type(error).__name__}: {_one_line(str(error))}",)) from error
     return content
@@ -43,7 +43,7 @@ def _one_line(text: str) -> str:
 
 
 def parse(content: object) -> Settings:
-    """Settings of an already loaded document; raises SettingsInvalid with every problem found."""
+    """Parses a loaded document; raises SettingsInvalid with every problem."""
     if not isinstance(content, dict):
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
     contradictions = tuple(_contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics")))
@@ -51,7 +51,8 @@ def parse(content: object) -> Settings:
         settings = Settings.model_validate(content)
     except ValidationError as error:
         errors = error.errors(include_url=False, include_input=True)
-        # A list whose items are all refused counts as too short as well; only one that is empty in the file is.
+        # A list whose items are all invalid is also reported as too short; drop that unless the list is empty in the
+        # file.
         problems = tuple(sentence_of(one) for one in errors if one["type"] != "too_short" or not one["input"])
         raise SettingsInvalid(problems + contradictions) from error
     if contradictions:
@@ -60,7 +61,7 @@ def parse(content: object) -> Settings:
 
 
 def from_bootstrap_servers(text: str) -> Settings:
-    """What `--bootstrap-servers HOST:PORT[,HOST:PORT]` means: one cluster named `main`, everything else by default."""
+    """Returns the settings of `--bootstrap-servers HOST:PORT[,HOST:PORT]`: one cluster named `main` and defaults."""
     servers = [server.strip() for server in text.split(",") if server.strip()]
     try:
         return parse({"clusters": [{"name": "main", "bootstrapServers": servers}]})
@@ -90,7 +91,7 @@ PLAIN_WORDS = {
 
 
 def sentence_of(problem: Mapping[str, Any]) -> str:
-    """pydantic's problem as one of ours: the path in the file, then what is wrong there."""
+    """Turns pydantic's problem into one sentence: the path in the file, then the problem."""
     kind, message = problem["type"], str(problem["msg"])
     words = PLAIN_WORDS.get(kind, message[0].lower() + message[1:])
     if kind == "value_error":
@@ -101,7 +102,7 @@ def sentence_of(problem: Mapping[str, Any]) -> str:
 
 
 def _named_parts(content: dict[object, object], key: str) -> list[tuple[int, dict[str, object]]]:
-    """The list's mappings that have a name, with their places; the rest is refused by its type already."""
+    """Returns the list's named mappings with their index; the type check reports the others."""
     parts = content.get(key)
     if not isinstance(parts, list):
         return []
@@ -133,7 +134,7 @@ def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML lets a later key replace an earlier one in silence; half of a settings file would be lost that way."""
+    """YAML silently lets a later key replace an earlier one, which would lose settings."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         seen: set[str] = set()

@@ -1,6 +1,6 @@
-"""What to watch: frozen models, a field for each key of the settings file.
+"""The settings as frozen models, one field per key of the file.
 
-Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yaml` shows every one.
+Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yaml` shows all of them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from adapter.settings.types import (
 
 
 class MetricKind(StrEnum):
-    """The short names of what is served."""
+    """The short names of the metrics."""
 
     LAG = "lag"
     RECORDS_LAG_MAX = "records_lag_max"
@@ -42,14 +42,14 @@ class MetricKind(StrEnum):
 
 SERVED_NAMES: dict[str, MetricKind] = {
     **{f"kafka_consumergroup_{kind}": kind for kind in MetricKind},
-    # The names under which consumers export it over JMX, and under which exporters publish that.
+    # The names under which consumers export it over JMX, and under which exporters publish it.
     "records-lag-max": MetricKind.RECORDS_LAG_MAX,
     "kafka_consumer_fetch_manager_records_lag_max": MetricKind.RECORDS_LAG_MAX,
 }
 
 
 class SettingsPart(BaseModel):
-    """Frozen, and strict about keys: a misspelt key would silently watch something else."""
+    """Frozen and strict about keys, because a misspelt key would silently watch something else."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
@@ -72,7 +72,7 @@ class Protocol(StrEnum):
 
 
 class Security(SettingsPart):
-    """How a cluster's brokers are spoken to. Secrets are files, so that they can be mounted and rotated."""
+    """How to connect to a cluster's brokers. Secrets are files, so that they can be mounted and rotated."""
 
     protocol: Protocol = Protocol.PLAINTEXT
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
@@ -81,7 +81,7 @@ class Security(SettingsPart):
     ca_file: ReadableFile | None = None
     """PEM; absent: the system's certificate authorities."""
     cert_file: ReadableFile | None = None
-    """PEM, the client's certificate with its intermediates."""
+    """PEM: the client's certificate with its intermediates."""
     key_file: ReadableFile | None = None
     """PEM: PKCS#1, PKCS#8 or EC, encrypted or not."""
     key_password_file: SecretFile | None = None
@@ -139,7 +139,7 @@ class Security(SettingsPart):
 
 
 def secret_in(path: Path | None) -> str | None:
-    """A mounted secret, without the line end that editors add; OSError, UnicodeDecodeError."""
+    """Returns a mounted secret without the newline that editors add; raises OSError or UnicodeDecodeError."""
     return path.read_text(encoding="utf-8").rstrip("\r\n") if path else None
 
 
@@ -158,7 +158,7 @@ class Names(SettingsPart):
 
     @cached_property
     def watches(self) -> Callable[[str], bool]:
-        # Each by itself: flags, names and numbers of groups in one pattern must not touch another.
+        # Compiled separately, so that flags and groups of one pattern do not affect another.
         included, excluded = (
             [re.compile(pattern) for pattern in patterns] for patterns in (self.include, self.exclude)
         )
@@ -170,9 +170,9 @@ class Names(SettingsPart):
 
 class Collection(SettingsPart):
     interval: Annotated[Seconds, Field(ge=1, le=3600)] = 10.0
-    """Between two cycles, in seconds: below the 15 s after which an HPA asks again."""
+    """Time between two cycles in seconds; below the 15 s between two reads of an HPA."""
     max_age: Annotated[Seconds, Field(ge=1, le=86400)] = 60.0
-    """How old a value may get before it is refused, in seconds: a few cycles, and far below a scale-down window."""
+    """The age above which a value is refused, in seconds: a few cycles, and far below a scale-down window."""
     groups: Names = Names()
     topics: Names = Names(exclude=("__.*",))
 
@@ -191,7 +191,7 @@ class Isolation(StrEnum):
 
 
 class Rule(SettingsPart):
-    """How a group is treated; of several rules the first that fits counts."""
+    """How a group is treated; the first matching rule counts."""
 
     group: Name | None = None
     groups: Pattern | None = None
@@ -211,7 +211,7 @@ class Rule(SettingsPart):
 
 
 class NamedMetric(SettingsPart):
-    """A metric of its own name, for groups that are no legal label values, or for short HPAs."""
+    """A metric with its own name, for groups that are no valid label values, or for short HPAs."""
 
     name: Annotated[str, AfterValidator(metric_name)]
     value: MetricKind
@@ -221,12 +221,12 @@ class NamedMetric(SettingsPart):
 
 
 class History(SettingsPart):
-    """Where the offsets that were seen are kept; without a location nowhere."""
+    """The offset history; without a location, none is kept."""
 
     location: HistoryLocation | None = None
     """An absolute path, or a prefix in a bucket: s3:// (or s3a://), gs:// or abfss://."""
     flush_interval: Annotated[Seconds, Field(ge=10, le=3600)] = 300.0
-    """Seconds between two files: what a crash may lose, against the number of files."""
+    """Seconds between two files: a crash may lose this much; shorter intervals make more files."""
     retention: Annotated[Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0
     """How long a day (UTC) is kept after its last sample, in seconds for which adapters ran."""
 
@@ -245,18 +245,20 @@ class Settings(SettingsPart):
     history: History = History()
 
     def rule_for(self, group: str) -> Rule | None:
-        """The first rule that fits; rules that name their group are found without looking at the others."""
+        """Returns the first matching rule; rules that name their group are found by a lookup."""
         place, rule = self._rules_by_name.get(group, (len(self.rules), None))
         patterns = itertools.takewhile(lambda pattern: pattern[0] < place, self._patterns)
         return next((self.rules[at] for at, pattern in patterns if pattern.fullmatch(group)), rule)
 
     @cached_property
     def _rules_by_name(self) -> Mapping[str, tuple[int, Rule]]:
-        """Group -> the first rule that names it, and its place."""
+        """Group -> the first rule that names it, and its index."""
         rules = list(enumerate(self.rules))
         return {rule.group: (place, rule) for place, rule in reversed(rules) if rule.group is not None}
 
     @cached_property
     def _patterns(self) -> Sequence[tuple[int, re.Pattern[str]]]:
-        """The rules with a regular expression: place and expression. Compiled here: `re` caches only a few hundred."""
+        """The rules with a regular expression: index and pattern. Compiled here, because `re` caches only a few
+        hundred.
+        """
         return [(place, re.compile(rule.groups)) for place, rule in enumerate(self.rules) if rule.groups is not None]

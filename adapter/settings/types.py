@@ -1,4 +1,4 @@
-"""What a single value in the settings file may be: durations, patterns, names, files. Each refusal is a sentence."""
+"""Types of single settings: durations, patterns, names and files. Each error is one sentence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def seconds_of(value: object) -> object:
-    """`1m30s` -> 90.0; anything else is left to be refused by its type."""
+    """Parses `1m30s` to 90.0; leaves anything else for the type check to report."""
     if not isinstance(value, str) or not DURATION.fullmatch(value):
         raise ValueError("must be a duration such as 10s, 1m30s or 30d")
     return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"([0-9]+)(ms|s|m|h|d)", value))
@@ -83,7 +83,7 @@ def secret_file(path: Path) -> Path:
 
 
 def history_location(text: str) -> str:
-    """An absolute path or a bucket with an optional prefix, without a `/` at its end."""
+    """Checks an absolute path or a bucket with an optional prefix; removes a trailing `/`."""
     return str(bucket_at(text) or _absolute_path(text))
 
 
@@ -115,4 +115,4 @@ SecretFile = Annotated[Path, AfterValidator(secret_file)]
 HistoryLocation = Annotated[str, AfterValidator(history_location)]
 ClusterName = Annotated[str, AfterValidator(label_value)]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
-"""No longer than any Kafka takes: a broker drops the connection over a name of more than 32767 bytes."""
+"""Brokers drop the connection for names of more than 32767 bytes."""
