@@ -1,4 +1,4 @@
-"""Whom to ask for whose commits, and what is learnt of the shape of an answer: both stand while nothing changes."""
+"""Decides which broker is asked for which commits, and caches what the shape of a response implies."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ from adapter.protocol.offset_responses import Shape
 from adapter.protocol.prepared_requests import CommitQuestion
 
 GROUPS_PER_REQUEST = 2_000
-"""One request per broker up to some thousand groups, and a response of some MB: far below the largest frame."""
+"""Usually one request per broker, with responses of a few MB, far below the largest frame."""
 
 
 @dataclass(slots=True)
 class Learnt:
-    """What was found out about the shape of a question's responses; stands while the shape does."""
+    """What follows from the shape of a request's responses; valid while the shape is the same."""
 
     shape: Shape
     code: Codes
     """Group of the response -> index into the round's groups, or NOWHERE."""
     topics: Sequence[Sequence[str]]
-    """Group of the response -> the watched topics that it has commits for."""
+    """Group of the response -> its watched topics with commits."""
     has_commits: Flags
-    """Group of the response -> whether it has commits for any topic at all."""
+    """Group of the response -> whether it has commits for any topic."""
     largest: Mapping[str, int]
-    """Watched topic -> the largest partition with a commit."""
     remembered_at: int | None = None
-    """The version of `Commits` in which all of it was in `Commits.topics`."""
+    """The version of `Commits` whose `topics` include all of it."""
     _wired: tuple[Layout, Wiring] | None = None
 
     def wiring(self, layout: Layout) -> Wiring:
-        """Where the rows belong; the same object while the layout stands."""
+        """Returns the row mapping; the same object while the layout is the same."""
         if self._wired is None or self._wired[0] is not layout:
             self._wired = (layout, wired_commits(self.shape, layout))
         return self._wired[1]
@@ -45,18 +44,17 @@ class Learnt:
 
 @dataclass(slots=True)
 class CommitPlan:
-    """Which broker to ask for which groups; kept until groups, coordinators or brokers change."""
+    """Which broker is asked for which groups; kept until groups, coordinators or brokers change."""
 
     groups: tuple[str, ...]
     coordinators: Mapping[str, int]
     brokers: frozenset[int]
     questions: Sequence[CommitQuestion]
     asked: Sequence[Codes]
-    """Of each question, as indexes into `groups`."""
+    """The groups of each request, as indexes into `groups`."""
     codes: Mapping[str, int]
-    """Group -> its index in `groups`."""
     coordinator: Codes
-    """Of each group, as far as it is known; NOBODY otherwise."""
+    """The known coordinator of each group; NOBODY otherwise."""
     learnt: list[Learnt | None] = field(default_factory=list)
 
     def stands(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
@@ -64,7 +62,7 @@ class CommitPlan:
 
 
 class CommitPlans:
-    """The newest plan of one cluster. Used by one thread."""
+    """The latest plan of one cluster. Not thread-safe."""
 
     def __init__(self) -> None:
         self._plan: CommitPlan | None = None
@@ -72,7 +70,7 @@ class CommitPlans:
         self._groups: tuple[str, ...] = ()
 
     def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
-        """The plan, made anew if something has changed; `groups`: every watched one, the same object if unchanged."""
+        """Returns the plan, recomputed if something changed; `groups` has all watched groups."""
         if groups is not self._groups:
             self._groups, self._codes = groups, {group: code for code, group in enumerate(groups)}
         if self._plan is None or not self._plan.stands(groups, directory, brokers):
@@ -99,7 +97,7 @@ class CommitPlans:
 
 
 def learnt_of(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> Learnt:
-    """What there is to learn of the shape of a response to the plan's question of that number."""
+    """Derives what the shape of a response to this request implies."""
     code = codes_in(shape, plan.codes)
     code[~np.isin(code, plan.asked[number])] = NOWHERE
     topics: list[list[str]] = [[] for _ in shape.groups]

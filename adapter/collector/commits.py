@@ -1,4 +1,4 @@
-"""What the groups have committed, cycle by cycle: whom to ask, what to believe, who and what is gone."""
+"""The groups' commits in each cycle: which brokers to ask, what to believe, and what is gone."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ from adapter.protocol.codes import (
 from adapter.protocol.offset_responses import Columns
 
 HEADLESS_CYCLES = 3
-"""So many cycles running a cluster without any offsets has nobody who coordinates a group: then it has no commits."""
+"""After this many cycles in a cluster without an offsets topic, a group without a coordinator has no commits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """What one response said."""
+    """The accepted content of one response."""
 
     node: int
     columns: Columns
     learnt: Learnt
     is_accepted: Flags
-    """Group of the response -> whether this is the answer that counts for it."""
+    """Group of the response -> whether this response counts for it."""
     received: float
     is_doubtful: Flags
-    """Group of the response -> whether the broker was silent a moment ago, or has just taken the group over."""
+    """Group of the response -> whether the broker was silent a moment ago, or has just taken over the group."""
     batch: int = 0
-    """The first round of log ends that was asked for after it."""
+    """The first round of log ends requested after it."""
 
     @property
     def codes(self) -> Codes:
-        """The groups that it counts for, as indexes into the round's groups."""
+        """The groups it counts for, as indexes into the round's groups."""
         return self.learnt.code[self.is_accepted]
 
 
@@ -57,27 +57,26 @@ class CommitRound:
     """One cycle's commits: every watched group is in a part, without offsets, or has a problem."""
 
     groups: tuple[str, ...]
-    """Every watched group, sorted."""
     parts: Sequence[Part]
     headless: Mapping[str, float]
-    """Groups without any offsets, which no broker coordinates -> when that was heard."""
+    """Groups without offsets or coordinator -> when this was received."""
     problems: Mapping[str, Cause]
     unreported: Collection[tuple[str, str]]
-    """Groups and topics that have been committed, and are missing in the last answers."""
+    """Groups and topics with earlier commits that the latest responses lack."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What the answers of a round have given so far."""
+    """The results of a round so far."""
 
     node: Codes
-    """Of each group: who answered for it; NOBODY while nobody has."""
+    """The node that answered for each group; NOBODY if none has."""
     was_silent: Flags
-    """Of each group: whether that broker was silent a moment ago."""
+    """Whether that broker was silent a moment ago."""
     refused: dict[str, float] = field(default_factory=dict)
-    """Group -> when the first broker said that it does not coordinate it."""
+    """Group -> when the first broker answered that it does not coordinate it."""
     refusing: dict[str, int] = field(default_factory=dict)
-    """Group -> the node that told what is wrong with it."""
+    """Group -> the node that reported its error."""
     problems: dict[str, Cause] = field(default_factory=dict)
 
     def named(self, groups: Sequence[str]) -> set[str]:
@@ -85,10 +84,10 @@ class _Found:
 
 
 class CommitReading:
-    """A round of OffsetFetch while its answers arrive."""
+    """A round of OffsetFetch whose responses are arriving."""
 
     def __init__(self, plan: CommitPlan, asked: Sequence[int], calls: Calls[Columns]) -> None:
-        """`asked`: the numbers of the plan's questions that were sent."""
+        """`asked` has the numbers of the plan's requests that were sent."""
         groups = len(plan.groups)
         self.plan = plan
         self.asked = asked
@@ -96,12 +95,12 @@ class CommitReading:
         self.found = _Found(np.full(groups, NOBODY, dtype=np.int32), np.zeros(groups, dtype=bool))
         self.parts: list[Part] = []
         self.failures: dict[int, Failure] = {}
-        """Number of the question -> why it was not answered."""
+        """Number of the request -> why it failed."""
         self.unreported: dict[str, set[str]] = {}
-        """Group -> the topics that have been committed, and are missing in the last answers."""
+        """Group -> topics with earlier commits that the latest responses lack."""
 
     def withdraw(self, codes: Codes) -> None:
-        """A better broker has reported these groups."""
+        """Withdraws these groups, because a better source has reported them."""
         for part in self.parts:
             part.is_accepted[np.isin(part.learnt.code, codes)] = False
         for code in codes.tolist():
@@ -109,7 +108,7 @@ class CommitReading:
 
 
 class Commits:
-    """The groups of one cluster. Used by one thread."""
+    """The groups of one cluster. Not thread-safe."""
 
     def __init__(self, brokers: Brokers, liveness: Liveness, watching: Watching) -> None:
         self._brokers = brokers
@@ -120,23 +119,23 @@ class Commits:
         self._takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
         self._incomplete: set[str] = set()
-        """Groups with topics that are missing in the last answers."""
+        """Groups with topics that the latest responses lack."""
         self.directory = Directory()
         self.groups: tuple[str, ...] = tuple(sorted(watching.named_groups))
-        """Every watched group, sorted; the same object while nothing changes."""
+        """Every watched group, sorted; the same object until it changes."""
         self.topics: dict[str, Absences] = {}
-        """Group -> the watched topics it has commits for; a group is missing until it was read once."""
+        """Group -> its watched topics with commits; without groups that were never read."""
         self.version = 0
-        """Changes whenever `groups` or `topics` do."""
+        """Increases whenever `groups` or `topics` change."""
         self.lost: list[str] = []
-        """The groups that every broker which answered in the last cycle refused."""
+        """The groups that every broker refused in the last cycle."""
 
-    # -- which groups there are ------------------------------------------------------------------
+    # -- groups -----------------------------------------------------------------------------------
 
     def list_groups(
         self, nodes: Iterable[int], brokers: Collection[int], leader_of: Callable[[str], int] = lambda _: NOBODY
     ) -> dict[int, Listing]:
-        """A round of ListGroups; returns what was listed, also of groups that are not watched."""
+        """Applies a round of ListGroups; returns all listed groups, including those that are not watched."""
         answers = self._brokers.groups(nodes)
         self._liveness.note(answers)
         everything = {node: answer.content for node, answer in answers.items() if isinstance(answer, Answer)}
@@ -146,7 +145,7 @@ class Commits:
         return everything
 
     def _follow(self, directory: Directory) -> None:
-        """Go by the directory; what has not changed stays the same object."""
+        """Follows the directory and keeps unchanged objects."""
         before, self.directory = self.directory, directory
         if directory.coordinators == before.coordinators:
             self.directory = replace(directory, coordinators=before.coordinators)
@@ -164,17 +163,17 @@ class Commits:
         return group in self._watching.named_groups or self._watching.watches_group(group)
 
     def find_coordinators(self, node: int) -> None:
-        """Ask a broker who coordinates the groups that are lost."""
+        """Asks a broker for the coordinators of the lost groups."""
         answer = self._brokers.coordinators(node, self.lost[:GROUPS_PER_REQUEST])
         self._liveness.note({node: answer})
         if isinstance(answer, Answer):
             found = {group: answer.content[group] for group in self.lost if group in answer.content}
             self.directory = with_coordinators(self.directory, found, ())
 
-    # -- what they have committed ----------------------------------------------------------------
+    # -- commits ----------------------------------------------------------------------------------
 
     def ask(self, brokers: Collection[int]) -> CommitReading:
-        """Send OffsetFetch to every broker that is present, for all its groups."""
+        """Sends OffsetFetch to every available broker for all its groups."""
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
@@ -182,7 +181,7 @@ class Commits:
         return CommitReading(plan, asked, self._brokers.commits([plan.questions[number] for number in asked]))
 
     def take(self, reading: CommitReading, batch: int) -> list[str]:
-        """Take the answers that have arrived; returns the groups whose commits they report."""
+        """Processes the responses that have arrived; returns the groups they report."""
         answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
         for number, answer in answers.items():
             self._liveness.note({reading.plan.questions[number].node: answer})
@@ -197,7 +196,7 @@ class Commits:
         return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
 
     def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
-        """What all answers together say; every one has been taken."""
+        """Combines all responses, each of which has been processed."""
         plan, found = reading.plan, reading.found
         answered = set(reading.asked) - reading.failures.keys()
         for number in sorted(set(range(len(plan.questions))) - answered):
@@ -223,7 +222,7 @@ class Commits:
         return self._liveness.is_doubtful(plan.questions[number].node)
 
     def _part(self, reading: CommitReading, number: int, answer: Answer[Columns], batch: int) -> Part:
-        """The part of a response that counts; what it refuses goes to `reading.found`."""
+        """Returns the accepted part of a response and records what it refuses in `reading.found`."""
         plan, found = reading.plan, reading.found
         question, columns = plan.questions[number], answer.content
         learnt = plan.learnt[number]
@@ -264,7 +263,7 @@ class Commits:
         return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
 
     def _learn_coordinators(self, plan: CommitPlan, found: _Found) -> None:
-        """Who answered for a group is its coordinator, as is who told what is wrong with it."""
+        """The broker that answers for a group, or reports its error, is its coordinator."""
         moved = np.flatnonzero((found.node != NOBODY) & (found.node != plan.coordinator))
         answered = {plan.groups[code]: int(found.node[code]) for code in moved.tolist()}
         told = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
@@ -276,9 +275,9 @@ class Commits:
             self.directory = with_coordinators(self.directory, news, refused)
 
     def _headless_answers(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
-        """Groups given by name that nobody coordinates or lists, in a cluster that has no offsets topic yet.
+        """Returns named groups that no broker coordinates or lists, in a cluster without an offsets topic.
 
-        In one that has it, a group's part of it is offline or moving, and what is committed there is not known.
+        In a cluster with one, the group's partition is offline or moving, and its commits are unknown.
         """
         headless = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
         self._headless = {group: self._headless.get(group, 0) + 1 for group in headless}
@@ -286,7 +285,7 @@ class Commits:
         return {group: refused[group] for group in proven}
 
     def _remember(self, reading: CommitReading, parts: Sequence[Part]) -> None:
-        """Note what the groups have commits for, and which topics are missing in the last answers."""
+        """Records the topics with commits, and those that the latest responses lack."""
         unlisted: set[str] = set()
         for part in parts:
             learnt = part.learnt
@@ -297,17 +296,17 @@ class Commits:
                 group, seen = learnt.shape.groups[place], frozenset(learnt.topics[place])
                 if learnt.has_commits[place] and group not in self.directory.groups:
                     unlisted.add(group)
-                # Whom one doubts may have forgotten a topic; a new one is no step backward.
+                # A doubtful broker may have forgotten a topic, but a new topic is no step backward.
                 forgotten = self.topics.get(group, ()) if part.is_doubtful[place] else ()
                 self._remember_group(group, seen, forgotten)
                 known = self.topics[group]
                 if any(known.values()) or len(known) > len(seen):
                     reading.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
-            # A group with missing topics is looked at again in each cycle, as they are counted.
+            # Groups that lack topics are processed in each cycle, because the cycles are counted.
             is_complete = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
             learnt.remembered_at = self.version if is_complete else None
         if unlisted:
-            # A group with commits exists, listed or not. If its commits expire before it is listed, it must be removed.
+            # A group with commits exists even if it was never listed, and must be removed once its commits expire.
             self.directory = replace(self.directory, groups=self.directory.groups | unlisted)
 
     def _remember_group(self, group: str, seen: Collection[str], forgotten: Collection[str] = ()) -> None:
@@ -323,7 +322,7 @@ class Commits:
 
 
 def _lost(reading: CommitReading) -> set[str]:
-    """The groups that nobody reported, for another reason than silence."""
+    """Returns the groups that no broker reported, unless a broker was silent."""
     found, questions = reading.found, reading.plan.questions
     ended = (number for number, failure in reading.failures.items() if not failure.was_silence)
     lost = {group for number in ended for group in questions[number].groups}

@@ -1,4 +1,4 @@
-"""The rows that are kept from cycle to cycle: which there are, how rules treat them, and the last good values."""
+"""The rows that persist from cycle to cycle: their layout, treatment and last good values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from adapter.settings.models import Isolation
 
 
 class StandingRows:
-    """One cluster's rows. Used by one thread."""
+    """One cluster's rows. Not thread-safe."""
 
     def __init__(self, watching: Watching, residue_after: float) -> None:
         self._watching = watching
@@ -40,13 +40,12 @@ class StandingRows:
 
     @property
     def layout(self) -> Layout:
-        """The same object while the rows do not change."""
         return self.snapshot.layout
 
     def lay_out(
         self, commits: Commits, shares: Shares, topology: Topology, topics_read: Mapping[str, frozenset[str]]
     ) -> Layout:
-        """The rows of this cycle; `topics_read` is `members_read` of `treatment_of`."""
+        """Returns the rows of this cycle; `topics_read` is `members_read` of `treatment_of`."""
         known, versions = self._laid_out_for, (commits.version, shares.version)
         if known is None or known[0] != versions or known[1] is not topology:
             self._laid_out_for = (versions, topology)
@@ -78,11 +77,11 @@ class StandingRows:
     def treat(
         self, observed: Observed, shares: Shares, described_at: Mapping[str, float], in_doubt: Collection[str]
     ) -> None:
-        """Decide which rows count in this cycle; `described_at` and `in_doubt` are those of `updated_treatment`."""
+        """Decides which rows count in this cycle; see `updated_treatment`."""
         progress = with_share_starts(observed.committed, self.layout, shares.newest)
         self._movement = self._movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
         self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
-        # Only now: rows are laid out several times in a cycle, as commits arrive.
+        # Only at the end, because rows are laid out several times in a cycle as commits arrive.
         self._groups_read_before = self._groups_read
 
     def _isolation_column(self, layout: Layout) -> Flags:
@@ -92,7 +91,7 @@ class StandingRows:
         return found
 
     def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
-        """Per isolation level in use the places of the layout's table that rows of these groups want; None: of all."""
+        """Returns the partitions that rows of these groups (None: all) need, per isolation level."""
         is_chosen = np.full(len(self.layout), groups is None)
         for group in groups or ():
             is_chosen[self.layout.spans[group]] = True
@@ -108,7 +107,7 @@ class StandingRows:
         return needed
 
     def residue(self, directory: Directory, now: float) -> Flags | None:
-        """Rows with nothing left but the marker of a transaction; None if no rule sets read_committed."""
+        """Returns rows whose lag is only a transaction marker; None if no rule sets read_committed."""
         if not self.is_committed_only.any():
             return None
         standings = directory.standings

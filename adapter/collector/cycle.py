@@ -1,7 +1,7 @@
-"""One cluster's cycle: gather commits, then log ends; decide every row's state; put the new view into the store.
+"""One cluster's cycle: reads commits, then log ends, decides every row's state, and updates the store.
 
-Commits come first and ends after, so that lag can only be overstated by what was produced in between, never negative.
-The ends of a group's partitions are asked for as soon as its commits are in, whatever other brokers do.
+Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
+The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ from adapter.lag.values import states_of, values_of
 from adapter.metrics.store import ClusterView, Store
 
 TOGETHER_SECONDS = 0.2
-"""So long the first commits wait for those of other coordinators, so that one request per leader serves them all."""
+"""The first commits wait this long for other coordinators, so that one request per leader serves them all."""
 UNANSWERED_CYCLES = 3
-"""After so many cycles without any answer the client begins anew: every broker may have a new address."""
+"""After this many cycles without any response the client reconnects, because every broker may have a new address."""
 NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a cycle went, for the log and the metrics."""
+    """The result of a cycle, for the log and the metrics."""
 
     read: int
     """Rows read in this cycle."""
     rows: int
     failures: tuple[Failure, ...]
     gaps: tuple[float, ...] = ()
-    """Seconds from each response with commits to the last request for the log ends that belong to it."""
+    """Seconds from each response with commits to the last request for its log ends."""
 
     @property
     def word(self) -> str:
@@ -69,7 +69,7 @@ class Began:
 
 
 class Cycle:
-    """The rounds of one cluster, one after another. Used by one thread."""
+    """The cycles of one cluster. Not thread-safe."""
 
     def __init__(
         self,
@@ -103,9 +103,9 @@ class Cycle:
         self._rows = StandingRows(watching, residue_after)
 
     def run_once(self) -> Outcome:
-        """Read, decide, store. Broker failures are part of the outcome, never raised."""
+        """Runs one cycle. Broker failures are part of the outcome and never raised."""
         self._began = Began(self._clock.monotonic(), self._clock.time())
-        # Where a broker fails, leaders and coordinators move: Metadata tells before the next regular look.
+        # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         is_in_trouble = bool(self._liveness.failures) or self._liveness.is_somebody_absent
         self._liveness.begin_cycle()
         try:
@@ -133,7 +133,7 @@ class Cycle:
             self._looking.begin_with_new_client()
 
     def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
-        """Read the commits, and send the requests for the log ends that belong to them as they arrive."""
+        """Reads the commits, and requests their log ends as they arrive."""
         topology = self._looking.topology
         commits = self._commits.ask(topology.brokers.keys())
         shares = self._shares.ask(self._commits.directory, topology)
@@ -143,8 +143,8 @@ class Cycle:
             groups = [*self._commits.take(commits, batch), *self._shares.take(shares, batch)]
             if groups:
                 layout = self._lay_out()
-                # The first round asks for everything: it is the same in every cycle, and shows what is produced to
-                # groups that cannot be read.
+                # The first round requests all ends: it is the same in every cycle, and shows production to groups that
+                # cannot be read.
                 self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
         has_offsets_topic = self._looking.has_offsets_topic
         return self._commits.finish(commits, has_offsets_topic=has_offsets_topic), self._shares.finish(shares)
@@ -208,7 +208,7 @@ class Cycle:
         return unread | self._overdue(layout, problems) | self._shares.unread()
 
     def _overdue(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
-        """The groups without rows, which no row's age speaks for, that have not been read for too long."""
+        """Returns groups without rows that were not read for too long; no row shows their age."""
         now = self._clock.monotonic()
         rowless = [group for group in problems if layout.spans[group].start == layout.spans[group].stop]
         self._unanswered_since = {group: self._unanswered_since.get(group, now) for group in rowless}
@@ -236,7 +236,7 @@ class Cycle:
         found: Codes = np.array(by_group, dtype=np.int32)[layout.group]
         return found
 
-    # -- trouble ---------------------------------------------------------------------------------
+    # -- failures ---------------------------------------------------------------------------------
 
     def _begin_anew_if_nobody_answers(self) -> None:
         is_silence = self._liveness.answers == 0 and (self._liveness.failures or self._liveness.is_somebody_absent)
@@ -246,7 +246,7 @@ class Cycle:
             self._liveness.forget_probes()
 
     def _unreachable(self, reason: str) -> Outcome:
-        """Nothing can be asked: rows keep what was last known, and say why it is not newer."""
+        """No broker can be asked: rows keep their last values and the reason why they are not newer."""
         causes, layout = Causes(), self._rows.layout
         observed = nothing_observed(layout)
         observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))

@@ -1,6 +1,6 @@
-"""Log ends and starts, cycle by cycle: one ListOffsets per leader and isolation level, into a table of partitions.
+"""Log ends and starts in each cycle: one ListOffsets per leader and isolation level, into a table of partitions.
 
-The table has every partition once, however many groups read it; its places are those of the layout.
+The table contains each partition once, however many groups read it; the layout assigns the indexes.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from adapter.protocol.prepared_requests import EARLIEST, LATEST
 from adapter.settings.models import Isolation
 
 START_SECONDS = 60.0
-"""A log start is read at least this often: retention moves it in steps of minutes."""
+"""A log start is read at least this often; retention moves it in steps of minutes."""
 FIRST_PATIENCE = START_SECONDS / 6
-"""So long a start that could not be read is left alone at first, and twice as long each time: others are due anyway."""
+"""A start that could not be read is retried after this time, which doubles with each failure."""
 NOT_CAUGHT_UP = 78
-"""A new leader does not know yet how far its followers are; seen for seconds where leadership moves again and again."""
+"""A new leader does not know its followers' progress yet; this can last seconds while leadership moves."""
 MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
-"""Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has news."""
+"""Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has changed."""
 TOPIC_NOT_AUTHORIZED = 29
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EndTable:
-    """The log ends of one round at one isolation level, per place of the layout's partition table."""
+    """The log ends of one round at one isolation level, per partition of the layout's table."""
 
     is_asked: Flags
     log_end: Offsets
@@ -58,15 +58,15 @@ class _Round:
     level: Isolation
     plan: OffsetPlan
     asked: Sequence[int]
-    """The numbers of the plan's questions that were sent."""
+    """The numbers of the plan's requests that were sent."""
     calls: Calls[Columns]
     doubtful: frozenset[int]
-    """The nodes that had been silent until a moment before. Other brokers may delay the reading of their answers."""
+    """Nodes that had been silent just before. Other brokers may delay the reading of their responses."""
 
 
 @dataclass(slots=True, eq=False)
 class _Starts:
-    """What is known of a layout's starts, and when those that are not known may be asked for again."""
+    """A layout's known starts, and when unknown ones may be requested again."""
 
     layout: Layout
     leaders: Codes
@@ -76,7 +76,7 @@ class _Starts:
 
 
 class Ends:
-    """The ends and starts of one cluster's partitions. Used by one thread."""
+    """The ends and starts of one cluster's partitions. Not thread-safe."""
 
     def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
         self._brokers = brokers
@@ -88,23 +88,23 @@ class Ends:
         self._starts_read = NEVER
         self._rounds: list[list[_Round]] = []
         self.have_moved = False
-        """Whether the last answers say that Metadata has news."""
+        """Whether the last responses show that Metadata has changed."""
 
     # -- ends ------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Begin a cycle: no end has been asked for."""
+        """Begins a cycle."""
         self._plans.forget_rounds(max(self.rounds, 1))
         self.have_moved = False
         self._rounds = []
 
     @property
     def rounds(self) -> int:
-        """How many rounds of requests were sent in this cycle."""
+        """The number of rounds of requests in this cycle."""
         return len(self._rounds)
 
     def ask(self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags]) -> None:
-        """Ask the leaders for ends without waiting; `needed`: per isolation level the places of the layout's table."""
+        """Requests ends from the leaders without waiting; `needed` has the partitions per isolation level."""
         if not needed:
             return
         leaders = self._plans.leaders(layout, topology)
@@ -116,7 +116,7 @@ class Ends:
         self._rounds.append([self._sent(level, plan) for level, plan in plans.items()])
 
     def not_asked(self, layout: Layout, needed: Mapping[Isolation, Flags]) -> dict[Isolation, Flags]:
-        """What is needed of a layout and was not asked for in this cycle."""
+        """Returns the needed partitions that were not requested in this cycle."""
         left = {level: wanted.copy() for level, wanted in needed.items()}
         for one in chain.from_iterable(self._rounds):
             if one.level in left:
@@ -131,7 +131,7 @@ class Ends:
         return _Round(level, plan, asked, calls, frozenset(filter(self._liveness.is_doubtful, present)))
 
     def collect(self, layout: Layout, topology: Topology, causes: Causes) -> list[dict[Isolation, EndTable]]:
-        """Wait for all answers; the tables of each round, as places of this layout."""
+        """Waits for all responses; returns the tables of each round for this layout."""
         starts = self._starts = _moved(self._starts, layout, self._plans.leaders(layout, topology))
         found = []
         for sent_together in self._rounds:
@@ -145,13 +145,13 @@ class Ends:
         return found
 
     def sent(self, number: int) -> float | None:
-        """When the last request of that round was passed to its connection; None: none was."""
+        """Returns when the last request of the round was passed to its connection; None if there was none."""
         if number >= len(self._rounds):
             return None
         return max((at for one in self._rounds[number] for at in one.calls.sent.values()), default=None)
 
     def doubt(self, places: Indexes) -> None:
-        """Their ends lie before what was known: it may be another log, whose start and topic have to be read anew."""
+        """Reads the start and topic again, because ends that went backward may belong to another log."""
         starts = self._starts
         if len(places) and starts is not None:
             self.have_moved = True
@@ -199,7 +199,7 @@ class Ends:
     # -- starts ----------------------------------------------------------------------------------
 
     def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
-        """The newest known start of every place; a new partition's is read at once, all others when they are due."""
+        """Returns the latest known starts; those of new partitions are read at once, others when they are due."""
         leaders = self._plans.leaders(layout, topology)
         starts = self._starts = _moved(self._starts, layout, leaders)
         now = self._monotonic()
@@ -209,13 +209,13 @@ class Ends:
             level = Isolation.READ_UNCOMMITTED
             if is_due:
                 self._starts_read = now
-            # Those that are asked for out of turn are others each time: no plan of theirs is kept.
+            # These are different partitions each time, so their plan is not kept.
             plans = self._plans if is_due else Plans()
             self._read_starts(starts, plans.plan((EARLIEST, level, 0), layout, leaders, asked), now)
         return starts.known
 
     def _read_starts(self, starts: _Starts, plan: OffsetPlan, now: float) -> None:
-        # What was handed out before is not changed.
+        # Copied, because earlier callers keep the old array.
         starts.known = starts.known.copy()
         one = self._sent(Isolation.READ_UNCOMMITTED, plan)
         answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
@@ -245,7 +245,7 @@ def _empty_table(is_asked: Flags) -> EndTable:
 
 
 def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
-    """The same ends in another layout."""
+    """Returns the same ends in another layout."""
     if before is layout:
         return table
     moved = _empty_table(np.zeros(layout.table_size, dtype=bool))
@@ -256,7 +256,7 @@ def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
 
 
 def _same_places(layout: Layout, before: Layout) -> tuple[Indexes, Indexes]:
-    """The places of partitions that are in both layouts, in each; a topic made again is another one."""
+    """Returns the indexes of partitions that both layouts have; a topic that was created again is a different one."""
     if before is layout:
         every = np.arange(layout.table_size, dtype=np.intp)
         return every, every
@@ -271,7 +271,7 @@ def _same_places(layout: Layout, before: Layout) -> tuple[Indexes, Indexes]:
 
 
 def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
-    """The same starts in another layout; new partitions and new generations of a topic begin with nothing known."""
+    """Returns the same starts in another layout; new partitions and topic generations start as unknown."""
     if before is not None and before.layout is layout and before.leaders is leaders:
         return before
     size = layout.table_size
@@ -280,7 +280,7 @@ def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
         return starts
     here, there = _same_places(layout, before.layout)
     starts.known[here] = before.known[there]
-    # Another leader may know what the last one could not tell.
+    # A new leader may know a start that the previous one did not.
     is_same = leaders[here] == before.leaders[there]
     starts.not_before[here] = np.where(is_same, before.not_before[there], NEVER)
     starts.patience[here] = np.where(is_same, before.patience[there], FIRST_PATIENCE)
@@ -290,7 +290,7 @@ def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
 def _fill_failed(
     table: EndTable, places: Indexes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
 ) -> None:
-    """One cause for each run of rows of one topic that have the same error."""
+    """Uses one cause for each run of rows of one topic with the same error."""
     begins = np.flatnonzero((np.diff(block, prepend=-1) != 0) | (np.diff(error, prepend=NO_ERROR) != 0))
     runs = zip(error[begins].tolist(), block[begins].tolist(), strict=True)
     codes = [causes.code(_cause_of(one, topics[number])) for one, number in runs]

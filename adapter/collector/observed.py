@@ -1,4 +1,4 @@
-"""Pure: one cycle's answers -> what it observed for every row of a layout."""
+"""Combines one cycle's responses into what it observed for every row of a layout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been asked for yet")
 
 
 def with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
-    """Fill in a round's commits, whose groups are the layout's; gives the rows that a doubtful broker told."""
+    """Fills in the commits of a round with the same groups. Returns the rows read from a broker that has only just come
+    back.
+    """
     groups = len(layout.groups)
     received, is_doubtful = np.full(groups, NEVER), np.zeros(groups, dtype=bool)
     cause = np.zeros(groups, dtype=np.int32)
@@ -58,7 +60,7 @@ def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> Non
 
 
 def batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:
-    """Per group of the layout the first round of log ends that was asked for after its commits; 0 without commits."""
+    """Returns, per group of the layout, the first round of log ends requested after its commits; 0 without commits."""
     batches = np.zeros(len(layout.groups), dtype=np.int32)
     for part in commits.parts:
         batches[part.codes] = part.batch
@@ -75,9 +77,9 @@ def with_ends(
     is_committed_only: Flags,
     causes: Causes,
 ) -> tuple[Flags, Seconds]:
-    """Fill in the log ends: each row's from the first round after its commit that asked for its partition.
+    """Fills in each row's log end from the first round after its commit that requested its partition.
 
-    Returns the rows that a doubtful broker reported, and when the end of each row was asked for.
+    Returns the rows from doubtful brokers, and when the end of each row was requested.
     """
     rows = len(layout)
     is_doubtful, sent, is_left = np.zeros(rows, dtype=bool), np.full(rows, NEVER), np.ones(rows, dtype=bool)

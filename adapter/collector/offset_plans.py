@@ -1,4 +1,4 @@
-"""Which leader is asked for which partitions: made once, and kept while layout, leaders and what is wanted stand."""
+"""Decides which leader is asked for which partitions; kept while layout, leaders and needs do not change."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ Purpose = tuple[int, Isolation, int]
 
 @dataclass(slots=True, eq=False)
 class OffsetPlan:
-    """Questions for leaders, and where the rows of their responses belong."""
+    """Requests to leaders, and where the rows of their responses belong."""
 
     layout: Layout
     leaders: Codes
     wanted: Flags
     questions: Sequence[OffsetQuestion]
     places: Sequence[Indexes]
-    """Of each question: the places it is about, ascending."""
+    """The table indexes of each request, ascending."""
     _wired: dict[int, tuple[Shape, Wiring]] = field(default_factory=dict)
 
     def stands(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
         return self.layout is layout and self.leaders is leaders and np.array_equal(self.wanted, wanted)
 
     def wiring(self, number: int, shape: Shape) -> Wiring:
-        """Where a response's rows belong; the same object while the shape stands."""
+        """Returns the row mapping; the same object while the shape is the same."""
         known = self._wired.get(number)
         if known is None or known[0] is not shape:
             is_asked = np.zeros(len(self.leaders), dtype=bool)
@@ -45,14 +45,14 @@ class OffsetPlan:
 
 
 class Plans:
-    """The plans of one cluster. Used by one thread."""
+    """The plans of one cluster. Not thread-safe."""
 
     def __init__(self) -> None:
         self._leaders: tuple[Layout, Topology, Codes] | None = None
         self._plans: dict[Purpose, OffsetPlan] = {}
 
     def leaders(self, layout: Layout, topology: Topology) -> Codes:
-        """The leader of every place; the same object while layout and leaders stand."""
+        """Returns the leader of every partition; the same object while layout and leaders do not change."""
         known = self._leaders
         if known is not None and known[0] is layout and known[1] is topology:
             return known[2]
@@ -63,15 +63,15 @@ class Plans:
         return found
 
     def forget_rounds(self, first: int) -> None:
-        """Drop the plans of a cycle's rounds from that one on: the newest cycle needed fewer."""
+        """Drops the plans of this and later rounds, because the latest cycle needed fewer."""
         self._plans = {purpose: plan for purpose, plan in self._plans.items() if purpose[2] < first}
 
     def plan(self, purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) -> OffsetPlan:
-        """The plan of that purpose, made anew if something has changed."""
+        """Returns the plan for this purpose, recomputed if something changed."""
         known = self._plans.get(purpose)
         if known is not None and known.stands(layout, leaders, wanted):
             return known
-        # Plans of a layout that has gone would never be used again.
+        # Plans of an old layout are never used again.
         self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
         timestamp, level, _ = purpose
         questions, places = [], []
@@ -94,7 +94,7 @@ def _places_by_leader(leaders: Codes, wanted: Flags) -> Iterator[tuple[int, Inde
 
 
 def _by_topic(layout: Layout, places: Indexes) -> dict[str, Codes]:
-    """Topic -> its partitions among the places, which are ascending."""
+    """Groups ascending table indexes by topic; returns topic -> partitions."""
     topics = list(layout.bases)
     begins = np.array([base.start for base in layout.bases.values()], dtype=np.intp)
     of_place = np.searchsorted(begins, places, side="right") - 1

@@ -1,4 +1,4 @@
-"""Pure: where the rows of a response belong in a layout; worked out when either changes, not in every cycle."""
+"""Maps the rows of a response to a layout; recomputed only when either changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOWHERE = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wiring:
-    """Two columns of one length: a row of the response, and what it goes to."""
+    """Two columns of equal length: a response's row, and its target."""
 
     wire: Indexes
     target: Indexes
@@ -31,7 +31,7 @@ NO_WIRING = Wiring(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
 
 
 def wired_commits(shape: Shape, layout: Layout) -> Wiring:
-    """Response row -> the layout's row; rows of other topics or partitions go nowhere, of a double the last counts."""
+    """Maps response rows to layout rows; unwatched rows are dropped, and the last of duplicates counts."""
     names = [(shape.groups[group], topic) for group, topic in zip(shape.group.tolist(), shape.topics, strict=True)]
     last_group = {group: number for number, group in enumerate(shape.groups)}
     last = {name: block for block, name in enumerate(names)}
@@ -43,7 +43,7 @@ def wired_commits(shape: Shape, layout: Layout) -> Wiring:
 
 
 def wired_offsets(shape: Shape, layout: Layout, is_asked: Flags) -> Wiring:
-    """Response row -> place in the layout's table; `is_asked`: the places that the question was about."""
+    """Maps response rows to the layout's table; `is_asked` marks the requested partitions."""
     last = {topic: block for block, topic in enumerate(shape.topics)}
     spans = [layout.bases.get(topic) if last[topic] == block else None for block, topic in enumerate(shape.topics)]
     wiring = _wired(shape, spans)
@@ -58,7 +58,7 @@ def _wired(shape: Shape, spans: list[slice | None]) -> Wiring:
 
 
 def codes_in(shape: Shape, codes: Mapping[str, int]) -> NDArray[np.int32]:
-    """Group of the response -> its code; NOWHERE for one without, and for all but the last of doubles."""
+    """Maps the response's groups to codes; NOWHERE for unknown groups and all but the last of duplicates."""
     found = [codes.get(group, NOWHERE) for group in shape.groups]
     if len(set(shape.groups)) < len(found):
         last = {group: number for number, group in enumerate(shape.groups)}

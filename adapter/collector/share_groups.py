@@ -1,8 +1,8 @@
-"""How far the share groups are, cycle by cycle. They commit nothing: the coordinator keeps what is done (KIP-932).
+"""The progress of share groups in each cycle. They do not commit: the coordinator stores what is done (KIP-932).
 
-Newer brokers count what is not done themselves (KIP-1226); their number is what is served. So that it is a row like any
-other, its commit is the log end of the same cycle less that number. Older brokers give the first record that is not
-done: what lies behind it may be done in part, so lag is then an upper bound.
+Newer brokers count the remaining records themselves (KIP-1226), and their number is served: the row's commit is the log
+end of the same cycle minus that number. Older brokers report only the start offset; some later records may be done, so
+lag is an upper bound.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ NOT_REPORTED = Cause(State.UNKNOWN, "how far the share group is in the topic is 
 END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "how far the share group is cannot be read")
 CYCLES_BEFORE_RETRY = 3
-"""The coordinator may have been silent for a reason of its own, and reach the broker that we do not."""
+"""The coordinator may have been unavailable for a reason of its own, and may reach the silent broker although we do
+not.
+"""
 NOWHERE = slice(0)
 Told = dict[str, GroupShares]
 MOVING = {COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR}
@@ -47,21 +49,21 @@ class ShareAnswer:
     topics: Mapping[str, SharedPartitions]
     received: float
     is_doubtful: bool
-    """The broker had been silent until a moment ago."""
+    """The broker was silent until a moment ago."""
     batch: int = 0
-    """The first round of log ends that was asked for after it."""
+    """The first round of log ends requested after it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShareRound:
-    """One cycle's answers: every share group is in one of the two."""
+    """One cycle's result: every share group is in one of the two fields."""
 
     answers: Mapping[str, ShareAnswer] = field(default_factory=dict)
     problems: Mapping[str, Cause] = field(default_factory=dict)
 
 
 class ShareReading:
-    """A round of DescribeShareGroupOffsets while its answers arrive."""
+    """A round of DescribeShareGroupOffsets whose responses are arriving."""
 
     def __init__(
         self,
@@ -70,7 +72,9 @@ class ShareReading:
         calls: Calls[Told],
         not_asked: Mapping[str, Cause],
     ) -> None:
-        """`plan`: node -> groups; `asked`: the nodes that a request was sent to; `not_asked`: group -> why not."""
+        """`plan` maps nodes to groups; `asked` are the nodes that got a request; `not_asked` maps groups to the
+        reason.
+        """
         self.plan = plan
         self.not_asked = not_asked
         self.asked = asked
@@ -80,7 +84,7 @@ class ShareReading:
 
 
 class Shares:
-    """The share groups of one cluster. Used by one thread."""
+    """The share groups of one cluster. Not thread-safe."""
 
     def __init__(self, brokers: Brokers, liveness: Liveness, watching: Watching) -> None:
         self._brokers = brokers
@@ -89,16 +93,15 @@ class Shares:
         self._groups: frozenset[str] = frozenset()
         self._directory = Directory()
         self._patience: dict[str, int] = {}
-        """Share group -> in how many cycles it is not asked for while a broker that keeps its state is silent."""
+        """Share group -> the number of cycles in which it is skipped while a broker that stores its state is silent."""
         self.topics: dict[str, Absences] = {}
-        """Share group -> the watched topics that it has begun; a group is missing until it was read once."""
+        """Share group -> its watched topics with progress; without groups that were never read."""
         self.version = 0
-        """Changes whenever `topics` do."""
+        """Increases whenever `topics` change."""
         self.newest = ShareRound()
-        """What the newest cycle was told."""
 
     def ask(self, directory: Directory, topology: Topology) -> ShareReading:
-        """One request to each broker that coordinates share groups and is present; none where there are no such."""
+        """Sends one request to each available broker that coordinates share groups."""
         if directory.standings is not self._directory.standings or directory.groups is not self._directory.groups:
             self._find(directory)
         self._directory = directory
@@ -110,9 +113,7 @@ class Shares:
         return ShareReading(plan, asked, self._brokers.shares({node: plan[node] for node in asked}), not_asked)
 
     def _why_not_asked(self, group: str, topology: Topology) -> Cause | None:
-        """A coordinator asks the brokers that keep the state; where it waited for a silent one, it would do so again,
-        and hold up every other answer on the connection.
-        """
+        """A coordinator that waits for a silent state broker would block every other response on its connection."""
         if not self._patience.get(group):
             return None
         keepers = share_state_keepers(group, self.topics.get(group, ()), topology)
@@ -124,7 +125,7 @@ class Shares:
         return Cause(State.UNKNOWN, f"{failure.text}, and it keeps the state of share group {group}")
 
     def take(self, reading: ShareReading, batch: int) -> list[str]:
-        """Take the answers that have arrived; returns the groups that they report."""
+        """Processes the responses that have arrived; returns the groups they report."""
         answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
         reading.answers |= answers
@@ -143,7 +144,7 @@ class Shares:
         return list(found)
 
     def finish(self, reading: ShareReading) -> ShareRound:
-        """What all answers together say; every one has been taken."""
+        """Combines all responses, each of which has been processed."""
         problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
         for node, groups in reading.plan.items():
             failure = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
@@ -156,11 +157,13 @@ class Shares:
         return self.newest
 
     def unread(self) -> dict[str, str]:
-        """The share groups that were never read, and why."""
+        """Returns the share groups that were never read, and why."""
         return {group: cause.text for group, cause in self.newest.problems.items() if group not in self.topics}
 
     def _find(self, directory: Directory) -> None:
-        """A share group is one until it is listed as another kind: it has no commits, which must not look like none."""
+        """A group stays a share group until it is listed as another kind: its missing commits must not look like "no
+        commit".
+        """
         told = directory.standings
         found = {group for group, standing in told.items() if standing.kind is Kind.SHARE}
         self._groups = frozenset(found | {group for group in self._groups & directory.groups if group not in told})
@@ -201,9 +204,9 @@ def _cause_of(answer: object, told: GroupShares | None, group: str, node: int) -
 def with_shares(
     observed: Observed, layout: Layout, known: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
 ) -> Flags:
-    """Fill in the rows of share groups as if they had committed; gives the rows that a doubtful broker told.
+    """Fills in the rows of share groups as if they had committed; returns the rows from doubtful brokers.
 
-    `known`: the topics that they have begun. `observed` has the ends already.
+    `known` are the topics with progress. `observed` already has the ends.
     """
     is_doubtful = np.zeros(len(layout), dtype=bool)
     for group, cause in outcome.problems.items():
@@ -220,7 +223,9 @@ def with_shares(
 
 
 def with_share_starts(committed: Offsets, layout: Layout, outcome: ShareRound) -> Offsets:
-    """The commits; of share groups the first record that is not done, as a computed commit changes without a reader."""
+    """Returns the commits, and for share groups the start offset, because a computed commit changes without a
+    reader.
+    """
     if not outcome.answers:
         return committed
     progress = committed.copy()
@@ -234,7 +239,7 @@ def with_share_starts(committed: Offsets, layout: Layout, outcome: ShareRound) -
 
 
 def _fill(observed: Observed, rows: slice, told: SharedPartitions | None, causes: Causes) -> None:
-    """`told`: None where a topic that the group had begun is missing, which one answer does not prove."""
+    """Returns None if a topic with earlier progress is missing, because one response does not prove that it is gone."""
     if told is None:
         observed.commit_cause[rows] = causes.code(NOT_REPORTED)
         return
@@ -242,7 +247,7 @@ def _fill(observed: Observed, rows: slice, told: SharedPartitions | None, causes
     places = rows.start + told.partition[inside]
     start, lag, end = told.start[inside], told.lag[inside], observed.log_end[places]
     is_counted = is_offset(lag)
-    # A log may have been cut since the broker counted.
+    # The log may have been truncated since the broker counted.
     observed.committed[places] = np.where(is_counted, np.maximum(end - lag, 0), start)
     observed.commit_cause[places[is_counted & (end == NOT_KNOWN)]] = causes.code(END_NOT_KNOWN)
     is_sound = (told.error[inside] == NO_ERROR) & (is_counted | is_offset(start) | (start == NO_COMMIT))

@@ -1,4 +1,4 @@
-"""The loops: one thread per cluster, so that a cluster that hangs holds up no other, nor the server."""
+"""One thread per cluster, so that a hanging cluster delays neither the others nor the server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class Collector:
-    """One cluster's loop; a failed round is logged and counted, and the next one comes all the same."""
+    """One cluster's loop. A failed cycle is logged and counted, and the loop continues."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Collector:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the loop to end; it does after the round it is in."""
+        """Ends the loop after the current cycle."""
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
@@ -62,7 +62,7 @@ class Collector:
         due = self._clock.monotonic()
         while not self._stopping.is_set():
             self._round()
-            # From tick to tick: a long round shortens the pause, and ticks that were missed are not made up for.
+            # A long cycle shortens the pause; missed ticks are skipped.
             due = max(due + self._interval, self._clock.monotonic())
             self._stopping.wait(due - self._clock.monotonic())
         self._brokers.close()
@@ -89,7 +89,7 @@ class Collector:
         return {state.name.lower(): counts[state] for state in State}
 
     def _tell(self, outcome: Outcome) -> None:
-        """One line when something changes, not one per cycle."""
+        """Logs one line per change, not per cycle."""
         troubles = sorted({failure.text for failure in outcome.failures})
         told = f"{outcome.word}: {some_of(troubles, most=10)}" if troubles else outcome.word
         if told != self._told:
@@ -110,7 +110,7 @@ class Collector:
 
 
 class Collectors:
-    """All clusters' loops; `keep` takes each cycle's sample, in each cluster's thread."""
+    """The loops of all clusters; `keep` receives each cycle's sample in the cluster's thread."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Collectors:
             collector.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """End all loops; one that hangs in a call is left to die with the process."""
+        """Ends all loops; one that hangs in a call ends with the process."""
         for collector in self._collectors:
             collector.stop()
         for collector in self._collectors:

@@ -1,4 +1,4 @@
-"""What asking a broker comes to: an answer, or a failure that says whose fault it is."""
+"""The result of a request to a broker: an answer or a failure."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a broker gave no answer."""
+    """Why a broker did not answer."""
 
     cause: str
-    """One of the few words that `docs/metrics.md` lists, for counting."""
+    """One of the words listed in `docs/metrics.md`, for counting."""
     text: str
     """For people; names the broker and its address, never a credential."""
 
@@ -27,14 +27,14 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Answered]):
-    """What a broker said, and when it had been received (monotonic seconds)."""
+    """A broker's answer, and when it was received (monotonic seconds)."""
 
     content: Answered
     received: float
 
 
 class ClusterUnreachable(Exception):
-    """No bootstrap server let us in; `failures` has one for each that was tried."""
+    """No bootstrap server accepted the connection; `failures` has one entry for each attempt."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:
         super().__init__(some_of([failure.text for failure in failures]))

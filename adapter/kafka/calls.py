@@ -1,4 +1,4 @@
-"""Requests that were sent together, and what came of each as it arrives."""
+"""Requests that were sent together, and their outcomes as they arrive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Answered = TypeVar("Answered")
 
 
 class Calls(Generic[Answered]):
-    """Numbered requests: settled by the client's thread, taken by the thread that waits for them."""
+    """Numbered requests, settled by the client's thread and taken by the waiting thread."""
 
     def __init__(
         self,
@@ -23,10 +23,10 @@ class Calls(Generic[Answered]):
         read: Callable[[int, object, float], Answer[Answered] | Failure],
         no_outcome: object,
     ) -> None:
-        """`read` decodes the outcome of a request, received at that time; `no_outcome`: none came within `seconds`."""
+        """`read` decodes an outcome received at that time; `no_outcome` is used if none arrived within `seconds`."""
         self.expires = monotonic() + seconds
         self.sent: dict[int, float] = {}
-        """When each request was passed to its connection, which may hold it back, as under a quota."""
+        """When each request was passed to its connection, which may delay it because of a quota."""
         self._count = count
         self._changed = changed
         self._monotonic = monotonic
@@ -36,7 +36,7 @@ class Calls(Generic[Answered]):
         self._taken: set[int] = set()
 
     def settle(self, number: int, outcome: object, received: float) -> None:
-        """`outcome`: a response, or an exception or a failure instead of one."""
+        """`outcome` is a response, an exception or a failure."""
         with self._changed:
             self._settled.setdefault(number, (outcome, received))
             self._changed.notify_all()
@@ -50,14 +50,14 @@ class Calls(Generic[Answered]):
         return len(self._taken) == self._count
 
     def first_response(self) -> float | None:
-        """When the first response arrived that has not been taken; None: there is none."""
+        """Returns when the first response that has not been taken arrived; None if there is none."""
         with self._changed:
             new = [self._settled[number] for number in self._settled.keys() - self._taken]
         responses = (received for outcome, received in new if not isinstance(outcome, BaseException | Failure))
         return min(responses, default=None)
 
     def take(self) -> dict[int, Answer[Answered] | Failure]:
-        """What has arrived since the last time, by number; after `expires` also what has not."""
+        """Returns the outcomes since the last call by number; after `expires`, also the missing ones."""
         now = self._monotonic()
         with self._changed:
             if now >= self.expires:

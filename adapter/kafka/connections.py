@@ -1,4 +1,4 @@
-"""kafka-python's connections, made to end: each within a deadline, whatever a peer, a decoder or a quota does."""
+"""kafka-python's connections with a deadline for every step, whatever a peer, a decoder or a quota does."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from adapter.protocol.offset_requests import RawRequest
 from adapter.settings.models import Protocol, Security
 
 ASK_AGAIN_FOR_BROKERS_MS = 15_000
-"""A broker that Metadata had dropped can be called only after the library's own next refresh (5 min by default)."""
+"""A broker that Metadata had dropped can be called only after the library's own refresh (every 5 min by default)."""
 LARGEST_FRAME_BYTES = 100_000_000
 
 
 def started(security: Security, server: str, call_seconds: float) -> KafkaNetClient:
-    """A client whose thread runs, and which knows its bootstrap server alone; errors as `options_of`."""
+    """Returns a client with a running thread that knows its bootstrap server only. Raises like `options_of`."""
     options = options_of(security, server, call_seconds)
     net = NetworkSelector(**options)
     client = KafkaNetClient(net, Manager(net, **options))
@@ -31,17 +31,17 @@ def started(security: Security, server: str, call_seconds: float) -> KafkaNetCli
 
 
 def end(client: KafkaNetClient) -> None:
-    """End connections and the library's thread; a thread held by a slow name is not waited for longer than a second."""
+    """Closes connections and ends the library's thread; waits at most a second if a slow name lookup holds it."""
     client._manager.call_soon(client._manager.close)
     thread = client._net._io_thread
     client._net.stop(timeout_ms=1000)
-    # One that is still held ends by itself; to close its loop under it is an error.
+    # A thread that is still held ends by itself; closing its loop would raise an error there.
     if thread is None or not thread.is_alive():
         client._net.close()
 
 
 def options_of(security: Security, server: str, call_seconds: float) -> dict[str, Any]:
-    """What a client works with; raises OSError or UnicodeDecodeError where a secret cannot be read."""
+    """Returns the client's options; raises OSError or UnicodeDecodeError if a secret cannot be read."""
     options: dict[str, Any] = {
         "bootstrap_servers": server,
         "client_id": "kafka-lag-adapter",
@@ -49,7 +49,7 @@ def options_of(security: Security, server: str, call_seconds: float) -> dict[str
         "metadata_max_age_ms": ASK_AGAIN_FOR_BROKERS_MS,
         "reconnect_backoff_max_ms": 1000,
         "receive_message_max_bytes": LARGEST_FRAME_BYTES,
-        # A sixth request on a connection fails at once by default, instead of waiting.
+        # By default a sixth request on a connection fails at once instead of waiting.
         "max_in_flight_requests_per_connection": 100,
         "socket_connection_setup_timeout_ms": call_seconds * 1000,
         "socket_connection_setup_timeout_max_ms": call_seconds * 1000,
@@ -67,10 +67,10 @@ def options_of(security: Security, server: str, call_seconds: float) -> dict[str
 
 
 async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: ANN401
-    """Wait as long as the broker asked for, where a quota is used up, and give the seconds that took.
+    """Waits as long as a quota requires, and returns the seconds.
 
     The library would fail every request meanwhile, and so the second half of every cycle. Raises
-    ThrottlingQuotaExceededError at once where the wait would leave the request no time.
+    ThrottlingQuotaExceededError if the wait would leave the request no time.
     """
     begun = time.monotonic()
     connection = manager._conns.get(node)
@@ -83,7 +83,7 @@ async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: A
 
 
 def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
-    """Whether this was none of the versions that the bootstrap server knew: brokers close the connection on it."""
+    """Whether the broker closed the connection because of a version that the bootstrap server did not report."""
     if not isinstance(request, RawRequest) or manager.broker_version_data is None:
         return False
     lowest, highest = manager.broker_version_data.api_versions.get(request.API_KEY, (0, -1))
@@ -91,7 +91,9 @@ def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
 
 
 class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
-    """Closes on whatever a decoder raises: the library's stops reading then, and the broker seems to be silent."""
+    """Closes on any decoder error: the library's transport would stop reading, and the broker would seem to be
+    silent.
+    """
 
     async def _read_from_sock(self) -> None:
         try:
@@ -101,7 +103,7 @@ class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library h
 
 
 class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # as above
-    """TLS whose handshake ends: the library's waits for ever for a peer that accepts and says nothing."""
+    """Limits the time of the TLS handshake: the library waits without limit for a peer that sends nothing."""
 
     async def handshake_until(self, timeout_at: float | None) -> None:
         while True:
@@ -116,7 +118,7 @@ class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # a
 
 
 class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
-    """Connections that are made within the deadline, TLS included."""
+    """Connects within the deadline, TLS included."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
         sock = await create_connection(

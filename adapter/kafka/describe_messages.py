@@ -1,6 +1,6 @@
-"""Requests that kafka-python does not have yet, from forms of our own in `schemas/`; and how to describe each kind.
+"""Requests that kafka-python lacks, defined in `schemas/`, and the describe request of each kind of group.
 
-The library finds a response by its request's key.
+The library finds a response class by its request's API key.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DESCRIBE = {
 
 
 def describe(kind: Kind, groups: Sequence[str]) -> object:
-    """A request for the members of groups, all of this kind."""
+    """Returns a describe request for groups of this kind."""
     if kind is Kind.CLASSIC:
         return DescribeGroupsRequest(groups=list(groups), max_version=5)
     return DESCRIBE[kind](group_ids=list(groups), include_authorized_operations=False)

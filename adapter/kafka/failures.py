@@ -1,4 +1,4 @@
-"""kafka-python's errors as ours."""
+"""Translates kafka-python's errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from adapter.kafka.answers import Failure
 
 
 def failure_of(error: BaseException, who: str) -> Failure:
-    """The library's error as one of ours: a word to count by, a sentence to read."""
+    """Returns a word to count by and a sentence for people."""
     text = str(error)
     words = {"text": text.removeprefix("KafkaConnectionError: ").removeprefix("Handshake failed: ")}
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))

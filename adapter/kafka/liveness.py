@@ -1,4 +1,4 @@
-"""Which brokers are worth asking in a cycle: one that missed its deadline is asked outside it until it answers."""
+"""Tracks which brokers are worth asking: one that missed its deadline is only probed until it answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Protocol
 from adapter.kafka.answers import Failure
 
 DISTRUST_SECONDS = 5.0
-"""For so long a broker that was silent may still give offsets of before (0.25 s was seen)."""
+"""For this long, a broker that was silent may report old offsets (0.25 s was observed)."""
 
 
 class Sign(Protocol):
-    """A request to a silent broker that is on its way."""
+    """A pending probe of a silent broker."""
 
     @property
     def is_done(self) -> bool: ...
@@ -28,7 +28,7 @@ class _Absence:
 
 
 class Liveness:
-    """Who is silent, and since when who is back. Times are monotonic seconds."""
+    """Which brokers are silent, and which have come back since when. Times are monotonic seconds."""
 
     def __init__(self, probe: Callable[[int], Sign], monotonic: Callable[[], float]) -> None:
         self._probe = probe
@@ -37,12 +37,12 @@ class Liveness:
         self._returning: set[int] = set()
         self._back_since: dict[int, float] = {}
         self.failures: list[Failure] = []
-        """What went wrong since the cycle began."""
+        """The failures of this cycle."""
         self.answers = 0
-        """How many requests were answered since the cycle began."""
+        """The number of answered requests in this cycle."""
 
     def begin_cycle(self) -> None:
-        """Take back who has answered a probe, probe again who has not."""
+        """Reinstates brokers that answered a probe, and probes the others again."""
         self.failures, self.answers = [], 0
         for node, absence in list(self._absences.items()):
             if absence.probe.was_answered:
@@ -52,7 +52,7 @@ class Liveness:
                 absence.probe = self._probe(node)
 
     def note(self, answers: Mapping[int, object]) -> None:
-        """What brokers did with their requests; one that missed its deadline is only probed from now on."""
+        """Records the outcomes of requests; a broker that missed its deadline is only probed from now on."""
         for node, answer in answers.items():
             if isinstance(answer, Failure):
                 self.failures.append(answer)
@@ -72,24 +72,24 @@ class Liveness:
         return bool(self._absences)
 
     def failure(self, node: int) -> Failure | None:
-        """Why the broker is not asked; None: it is."""
+        """Returns why the broker is not asked; None if it is."""
         absence = self._absences.get(node)
         return absence.failure if absence else None
 
     def is_doubtful(self, node: int) -> bool:
-        """Whether offsets of it that step backward are not to be believed."""
+        """Whether offsets from this broker that go backward are ignored."""
         if node in self._returning:
             return True
         return self._monotonic() - self._back_since.get(node, float("-inf")) < DISTRUST_SECONDS
 
     def forget_others(self, brokers: Collection[int]) -> None:
-        """Brokers that the cluster no longer has need no probe; should one come back, it is distrusted at first."""
+        """Brokers that left the cluster need no probe; one that returns is distrusted at first."""
         gone = self._absences.keys() - set(brokers)
         self._returning |= gone
         for node in gone:
             del self._absences[node]
 
     def forget_probes(self) -> None:
-        """The client was closed, and every probe with it; whoever was silent is distrusted after its next answer."""
+        """Drops all probes with the closed client; brokers that were silent are distrusted after their next answer."""
         self._returning |= self._absences.keys()
         self._absences.clear()
