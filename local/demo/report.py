@@ -17,6 +17,9 @@ TREE = Path(__file__).resolve().parents[2]
 FOLDER = TREE / "report-demo"
 ZONE = "Europe/Berlin"
 """One with summer time: the pages' hours and weekdays are local ones."""
+MAX_WAIT = "2m"
+"""The week has a sample a minute: an HPA on lag that is this old keeps no shorter wait."""
+GROUPS = Path(__file__).with_name("groups.yaml")
 INTERRUPTED = 130
 
 Run = Callable[[Sequence[str]], int]
@@ -30,7 +33,7 @@ def commands(history: Path, output: Path, written: Written) -> list[tuple[str, l
     report = [*spark, "report", "--history", str(history), "--output", str(output)]
     return [
         ("compacting", [*spark, "compact", "--history", str(history), "--until", until]),
-        ("reporting", [*report, "--to", until, "--timezone", ZONE]),
+        ("reporting", [*report, "--to", until, "--timezone", ZONE, "--max-wait", MAX_WAIT, "--groups", str(GROUPS)]),
     ]
 
 

@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from spark.advice.demand import Load
 from spark.advice.finding import Severity, severity_of
 from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
@@ -17,6 +16,8 @@ from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
 from spark.figures.model import Findings, Gap, Group, Periods, Topic
 from spark.figures.periods import HOUR, silent_between
+
+STANDING_STILL = {"stuck", "lag_without_members"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +86,19 @@ def called(group: Group, clusters: int) -> str:
     return formatting.name(group.name) + (f" ({group.cluster})" if clusters > 1 else "")
 
 
-def drain_seconds(topic: Topic, load: Load) -> float | None:
-    """How long the largest lag takes with the most members seen, beside the usual production; inf: for ever."""
-    largest = topic.largest_lag
-    if largest is None or load.capacity is None or np.isnan(load.usual):
+def drain_seconds(topic: Topic, advice: Advice) -> float | None:
+    """How long the largest lag takes with the members of the newest hour, beside the usual production; inf: it never
+    drains."""
+    load, largest = advice.load, topic.largest_lag
+    if largest is None or largest == 0:
+        return largest
+    is_still = any(it.code in STANDING_STILL and not it.is_over for it in advice.findings)
+    if is_still or load.members_now == 0:
+        return float("inf")
+    if load.capacity is None or np.isnan(load.usual):
         return None
-    members = min(load.members_max or load.partitions, max(load.partitions, 1))
+    members = min(load.members_now or load.partitions, max(load.partitions, 1))
     spare = members * load.capacity.p50 - load.usual
-    if largest == 0:
-        return 0.0
     return largest / spare if spare > 0 else float("inf")
 
 

@@ -40,6 +40,8 @@ class Load:
     """At most the hours themselves: what a gap before one counts in it was not seen."""
     partitions: int
     members_max: int | None
+    members_now: int | None
+    """In the newest hour in which they were counted."""
     capacity: Capacity | None
     at_least: float
     """What a member did in the hour in which it did most, without jumps of the commit: a capacity it has for sure."""
@@ -66,6 +68,7 @@ def load_of(group: Group) -> Load:
         covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
         members_max=_largest(group.hours.members_max),
+        members_now=_largest(group.hours.members_max[~np.isnan(group.hours.members_max)][-1:]),
         capacity=_not_below(group.capacity, at_least),
         at_least=at_least,
     )

@@ -57,6 +57,7 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
         f"Messages waited through {formatting.plural(number, 'hour')} in which the group had no member at all."
         + ("" if alone[-1] else " At the end it was over."),
         "Start its consumers, or let an HPA on their lag do it." if had_members else "",
+        is_over=not alone[-1],
     )
 
 

@@ -114,7 +114,9 @@ def _target(
     promised = _promised_seconds(group, load)
     seconds, delay = promised / MARGIN, loop_delay(group.interval_seconds)
     instead = _instead(load, load.capacity)
-    wait = formatting.duration(promised) + (" (its threshold)" if promised < group.agreement.max_wait_seconds else "")
+    wait = formatting.duration(promised) + (
+        " (its threshold)" if promised < 0.99 * group.agreement.max_wait_seconds else ""
+    )
     if load.peak > load.partitions * load.capacity.p50:
         return Target(
             None,

@@ -51,6 +51,15 @@ def share(value: float | None) -> str:
     return f"{100 * value:.3g}{_THIN}%"
 
 
+def change(new: float, old: float) -> str:
+    """By how much the new value is above or below the old one."""
+    if math.isnan(new) or math.isnan(old):
+        return UNKNOWN
+    if new == old:
+        return "none"
+    return f"{100 * (new - old) / old:+.0f}{_THIN}%" if old else "from 0"
+
+
 def duration(seconds: float | None) -> str:
     """The two largest units: `2 h 5 min`."""
     if seconds is None or math.isnan(seconds):

@@ -81,6 +81,13 @@ class Periods:
     def __len__(self) -> int:
         return len(self.start)
 
+    def wait_seconds(self, lag: float | None) -> float | None:
+        """How long a message waits behind so many others, at the mean production: Little's law; None: not known."""
+        produced, covered = float(np.nansum(self.produced)), float(np.nansum(self.covered_seconds))
+        if lag is None or np.isnan(lag) or not produced or not covered:
+            return 0.0 if lag == 0 else None
+        return lag * covered / produced
+
     @property
     def production_rate(self) -> Floats:
         """Messages per second of covered time; NaN where nothing is covered."""
@@ -279,6 +286,8 @@ class Findings:
     skipped: tuple[Skipped, ...] = ()
     is_past: bool = False
     """Whether the user asked for a range that has an end: then its end is what "now" means."""
+    version: str = ""
+    """Of what made the report; empty: not installed as a distribution."""
 
     @property
     def age_seconds(self) -> float | None:

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from importlib import metadata
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -125,7 +126,16 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
         groups=groups,
         skipped=skipped_in(tables.files, request),
         is_past=request.wanted.until is not None,
+        version=version_here(),
     )
+
+
+def version_here() -> str:
+    """Executors and spark-submit have the code as a zip file, which has no version."""
+    try:
+        return metadata.version("kafka-lag-adapter")
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def skipped_in(files: Files, request: Request) -> tuple[model.Skipped, ...]:

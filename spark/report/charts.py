@@ -77,7 +77,7 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     shown = float(np.nanmax(largest))
     top, step = nice_top(max(shown, min(above.threshold, 2 * shown), 1))
-    frame = Frame(top)
+    frame = _lag_frame(top, above.threshold, p50)
     texts = [
         f"{time}: lag p50 {formatting.count(a)}, p95 {formatting.count(b)}, max {formatting.count(c)} messages"
         for time, a, b, c in zip(axis.times, p50, p95, largest, strict=True)
@@ -96,11 +96,19 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     )
     return figure(
         "Lag",
-        "messages, by hour",
+        "messages, by hour" + (", logarithmic" if frame.least else ""),
         f"at most {formatting.count(shown)} messages, threshold {formatting.count(above.threshold)}",
         body,
         (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
     )
+
+
+def _lag_frame(top: float, threshold: int, p50: Floats) -> Frame:
+    """Logarithmic where the largest lag would press the threshold or the usual lag against the axis."""
+    usual = float(np.nanmedian(p50)) if not np.isnan(p50).all() else 0.0
+    small = [value for value in (usual, float(threshold)) if value > 0]
+    least = max(1.0, min(small, default=top) / 3)
+    return Frame(top, least=least if top > 20 * least else 0.0)
 
 
 def rates_chart(hours: Periods, zone: ZoneInfo) -> str:

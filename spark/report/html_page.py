@@ -17,16 +17,18 @@ from spark.advice.demand import production_of
 from spark.advice.finding import Severity
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
-from spark.figures.model import Topic
+from spark.figures.model import Periods, Topic
 from spark.report.charts import lag_chart, members_chart, messages, rates_chart, shares_chart, week_chart
 from spark.report.html_tables import (
     MOST_SECTIONS,
     advice_table,
+    anchor_of,
     attention_table,
     class_of,
     coverage_table,
     days_table,
     presets_table,
+    weeks_table,
 )
 from spark.report.svg_parts import escaped
 
@@ -39,16 +41,17 @@ def page_of(report: Report) -> str:
         f"<h1>{title}</h1>",
         (
             f'<p class="soft">{escaped(formatting.moment(findings.since, report.zone))} to '
-            f"{escaped(formatting.moment(findings.until, report.zone))}, times in {escaped(findings.timezone)}</p>"
+            f"{escaped(formatting.moment(findings.until, report.zone))}, times in {escaped(findings.timezone)}. "
+            f"The newest data is {escaped(formatting.duration(findings.age_seconds))} old.</p>"
         ),
         f'<p class="lead">{escaped(at_a_glance(report))}</p>',
         attention_table(report) if report.standings else "",
-        *(_section(standing, number, report.zone) for number, standing in enumerate(drawn)),
+        *(_section(standing, report.zone) for standing in drawn),
         _more(len(report.standings) - len(drawn)),
         coverage_table(report),
         (
             f'<p class="soft">Made {escaped(formatting.moment(findings.made_at, report.zone))} from '
-            f"<code>{escaped(findings.location)}</code> by kafka-lag-adapter.</p>"
+            f"<code>{escaped(findings.location)}</code> by kafka-lag-adapter {escaped(findings.version)}.</p>"
         ),
     ]
     return (
@@ -92,18 +95,19 @@ def _listed(names: list[str]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
-def _section(standing: Standing, number: int, zone: ZoneInfo) -> str:
+def _section(standing: Standing, zone: ZoneInfo) -> str:
     group, advice = standing.group, standing.advice
     findings = "".join(
         f'<li><span class="badge {class_of(finding.severity)}">{finding.severity.word}</span>'
-        f"<span>{escaped(finding.words)}</span></li>"
+        f"<span>{escaped(f'{finding.words} {finding.to_do}'.rstrip())}</span></li>"
         for finding in advice.findings
     )
     parts = [
         (
-            f'<section id="group-{number}"><div class="head"><h2>{escaped(formatting.name(group.name))}</h2>'
+            f'<section id="{anchor_of(standing)}"><div class="head"><h2>{escaped(formatting.name(group.name))}</h2>'
             f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>'
-            f'<span class="soft">cluster {escaped(group.cluster)}</span></div>'
+            f'<span class="soft">cluster {escaped(group.cluster)}'
+            f"{f', owner {escaped(owner)}' if (owner := group.agreement.owner) else ''}</span></div>"
         ),
         f'<ul class="findings">{findings}</ul>' if findings else "",
         *(_topic(topic, standing, zone) for topic in group.topics),
@@ -125,22 +129,27 @@ def _topic(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     )
     drawn = f'<div class="charts">{"".join(charts)}</div>'
     days = days_table(topic, standing.group, zone)
-    return f"<h3>Topic {escaped(topic.name)}</h3>{_figures(topic, standing, zone)}{drawn}{days}"
+    weeks = weeks_table(topic)
+    return f"<h3>Topic {escaped(topic.name)}</h3>{_figures(topic, standing, zone)}{drawn}{weeks}{days}"
 
 
 def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     load, lag, above = standing.advice.load, topic.lag, topic.above
     rates = production_of(topic.hours)
     pairs: Iterable[tuple[str, str, str]] = (
-        ("Lag, usual (p50)", formatting.count(lag.p50 if lag else None), _span(topic, zone)),
-        ("Lag, p95", formatting.count(lag.p95 if lag else None), f"p99 {formatting.count(lag.p99 if lag else None)}"),
+        ("Lag, usual (p50)", with_wait(topic.hours, lag.p50 if lag else None), _span(topic, zone)),
         (
-            "Lag, largest",
-            formatting.count(topic.largest_lag),
-            f"at the end {formatting.count(lag.last if lag else None)}",
+            "Lag, p95",
+            with_wait(topic.hours, lag.p95 if lag else None),
+            f"p99 {with_wait(topic.hours, lag.p99 if lag else None)}",
         ),
         (
-            f"Above {formatting.count(above.threshold)}{'' if above.is_given else ' (60 s of production)'}",
+            "Lag, largest",
+            with_wait(topic.hours, topic.largest_lag),
+            f"at the end {with_wait(topic.hours, lag.last if lag else None)}",
+        ),
+        (
+            f"Above the threshold of {formatting.count(above.threshold)}",
             formatting.duration(above.seconds),
             f"{formatting.known_plural(above.episodes, 'time')}, "
             f"the longest {formatting.duration(above.longest_seconds)}"
@@ -149,9 +158,16 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         (
             "Production, usual",
             formatting.rate(float(np.median(rates))),
-            f"busiest hour {formatting.rate(float(rates.max()))}",
+            (
+                f"busiest hour {formatting.rate(float(rates.max()))}, "
+                f"steepest 5 minutes {formatting.rate(float(np.fmax.reduce(topic.hours.production_rate_max)))}"
+            ),
         ),
-        ("Drain time", formatting.duration(drain_seconds(topic, load)), "of the largest lag"),
+        (
+            "Drain time",
+            formatting.duration(drain_seconds(topic, standing.advice)),
+            f"of the largest lag, {formatting.known_plural(load.members_now, 'member')} now",
+        ),
         (
             "One member does",
             formatting.rate(load.capacity.p50 if load.capacity else None),
@@ -172,12 +188,18 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     return f"<dl>{cells}</dl>"
 
 
+def with_wait(hours: Periods, lag: float | None) -> str:
+    """A lag, and how long a message waits behind it at the mean production."""
+    wait = hours.wait_seconds(lag)
+    return formatting.count(lag) + (f" (waits {formatting.duration(wait)})" if wait else "")
+
+
 def _span(topic: Topic, zone: ZoneInfo) -> str:
     """What the percentiles and the time above the threshold cover, if that is not the whole range."""
     if topic.lag is None:
         return "no samples left" if len(topic.hours_known) else "never known"
     if len(topic.hours_left) == len(topic.hours_known):
-        return "messages"
+        return "messages, and their wait at the mean production"
     return f"{formatting.moment(topic.lag.since, zone)} to {formatting.moment(topic.lag.until, zone)} only"
 
 

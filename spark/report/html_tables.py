@@ -11,6 +11,7 @@ from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.hpa import Behavior, Recommendation, expected_in_words
 from spark.advice.local_days import local_days
+from spark.advice.weeks import weeks_of
 from spark.figures import formatting
 from spark.figures.model import Group, Topic
 from spark.report.svg_parts import escaped
@@ -26,8 +27,10 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], numbers: set[int]
     head = "".join(
         f'<th class="n">{name}</th>' if at in numbers else f"<th>{name}</th>" for at, name in enumerate(heads)
     )
+    labels = [name.replace("<br/>", " ") for name in heads]
     body = "".join(
-        f"<tr>{''.join(_cell(cell, at, numbers, wide or set()) for at, cell in enumerate(row))}</tr>" for row in rows
+        "<tr>" + "".join(_cell(cell, at, numbers, wide or set(), labels[at]) for at, cell in enumerate(row)) + "</tr>"
+        for row in rows
     )
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
@@ -40,8 +43,8 @@ def attention_table(report: Report) -> str:
         "Why, and what to do",
         "Lag p95",
         "Lag max",
-        "Time above",
-        "Busiest hour",
+        "Time above threshold",
+        "Busiest hour, rate",
         "Members /<br/>partitions",
         "HPA min&#8211;max",
     )
@@ -54,7 +57,7 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
     hpa = advice.hpa
     name = escaped(standing.called)
     if number < MOST_SECTIONS:
-        name = f'<a href="#group-{number}">{name}</a>'
+        name = f'<a href="#{anchor_of(standing)}">{name}</a>'
     top = advice.findings[0] if advice.findings and advice.findings[0].severity > Severity.NOTE else None
     why = escaped(f"{top.brief}." if top else "Nothing that needs attention.")
     to_do = f'<br/><span class="soft">{escaped(top.to_do)}</span>' if top and top.to_do else ""
@@ -66,13 +69,18 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
             f"{f' and {len(group.topics) - 3} more' if len(group.topics) > 3 else ''}</span>"
         ),
         why + to_do,
-        formatting.count(sum(lag.p95 for lag in lags) if lags else None),
-        formatting.count(group.largest_lag),
+        _with_wait(group, sum(lag.p95 for lag in lags) if lags else None),
+        _with_wait(group, group.largest_lag),
         escaped(formatting.duration(group.seconds_above)),
         formatting.rate(advice.load.peak),
         f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
         f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
     )
+
+
+def anchor_of(standing: Standing) -> str:
+    """By the group's name, so that a link to it leads to the same group in the next report."""
+    return f"group-{standing.file}"
 
 
 def class_of(severity: Severity) -> str:
@@ -141,6 +149,30 @@ def presets_table(standing: Standing) -> str:
     )
     heads = ("Preset", "averageValue", "min&#8211;max", "Window up / down", "Step up, down", "What the data says")
     return f"<h3>Presets{chosen}</h3>" + table(heads, rows, {1, 2, 3}, {5})
+
+
+def _with_wait(group: Group, lag: float | None) -> str:
+    wait = group.hours.wait_seconds(lag)
+    return formatting.count(lag) + (f'<br/><span class="soft">waits {formatting.duration(wait)}</span>' if wait else "")
+
+
+def weeks_table(topic: Topic) -> str:
+    """Empty where there is no earlier week."""
+    weeks = weeks_of(topic.hours)
+    if weeks is None:
+        return ""
+    last, before = weeks
+    rows = [
+        (name, formatted(new), formatted(old), formatting.change(new, old))
+        for name, formatted, new, old in (
+            ("Production, mean", formatting.rate, last.production_rate, before.production_rate),
+            ("Production, busiest hour", formatting.rate, last.busiest_rate, before.busiest_rate),
+            ("Lag p95, median hour", formatting.count, last.lag_p95, before.lag_p95),
+            ("Lag, largest", formatting.count, last.lag_max, before.lag_max),
+            ("Hours seen", formatting.count, last.hours, before.hours),
+        )
+    ]
+    return table(("Week against week", "Last 7 days", "7 days before", "Change"), rows, {1, 2, 3})
 
 
 def days_table(topic: Topic, group: Group, zone: ZoneInfo) -> str:
@@ -215,11 +247,12 @@ def _steps(hpa: Recommendation) -> str:
     return escaped(", ".join(said))
 
 
-def _cell(cell: str, at: int, numbers: set[int], wide: set[int]) -> str:
+def _cell(cell: str, at: int, numbers: set[int], wide: set[int], label: str) -> str:
+    """`label`: the column's head, which a narrow page shows beside the cell."""
     name = (
         "n" if at in numbers else "wide" if at in wide else "tag" if cell.startswith('<span class="badge') else "name"
     )
-    return f'<td class="{name}">{cell}</td>'
+    return f'<td class="{name}" data-label="{label}">{cell}</td>'
 
 
 def _share(part: float, whole: float) -> float | None:

@@ -11,6 +11,7 @@ from typing import Any
 from spark.advice.assessment import Report, Standing, drain_seconds
 from spark.advice.hpa import Behavior, Number, Recommendation, Target
 from spark.advice.weekly_pattern import week_of
+from spark.advice.weeks import weeks_of
 from spark.figures.model import Lag, Periods, Topic
 from spark.figures.periods import last_hours
 
@@ -26,6 +27,7 @@ def json_of(report: Report) -> str:
     findings, coverage = report.findings, report.coverage
     document = {
         "schema": SCHEMA,
+        "version": findings.version or None,
         "made_at": _time(findings.made_at),
         "location": findings.location,
         "from": _time(findings.since),
@@ -79,8 +81,8 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
 
 
 def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
-    above, drain = topic.above, drain_seconds(topic, standing.advice.load)
-    week = week_of(topic.hours, report.zone)
+    above, drain = topic.above, drain_seconds(topic, standing.advice)
+    week, weeks = week_of(topic.hours, report.zone), weeks_of(topic.hours)
     return {
         "topic": topic.name,
         "lag": _lag(topic.lag) if topic.lag else None,
@@ -93,6 +95,12 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
             "longest_seconds": above.longest_seconds,
             "longest_from": _time(above.longest_from) if above.longest_from else None,
         },
+        "wait_seconds": {
+            "p50": topic.hours.wait_seconds(topic.lag.p50 if topic.lag else None),
+            "p95": topic.hours.wait_seconds(topic.lag.p95 if topic.lag else None),
+            "max": topic.hours.wait_seconds(topic.largest_lag),
+        },
+        "weeks": {"last": asdict(weeks[0]), "before": asdict(weeks[1])} if weeks else None,
         "drain_seconds": drain,
         "drains": None if drain is None else math.isfinite(drain),
         "busiest_hours": [{"hour": hour, "production_rate": rate} for hour, rate in week.busiest(5)],

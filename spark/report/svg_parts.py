@@ -24,12 +24,26 @@ class Frame:
 
     top: float
     height: int = HEIGHT
+    least: float = 0.0
+    """Above 0: the scale is logarithmic from here on, and even below."""
 
     def x(self, across: float) -> float:
         return LEFT + across * (WIDTH - LEFT - RIGHT)
 
     def y(self, value: float) -> float:
-        return self.height - BOTTOM - min(value / self.top, 1.0) * (self.height - TOP - BOTTOM)
+        return self.height - BOTTOM - min(self._share(value), 1.0) * (self.height - TOP - BOTTOM)
+
+    def _share(self, value: float) -> float:
+        if not self.least:
+            return value / self.top
+        return math.asinh(value / self.least) / math.asinh(self.top / self.least)
+
+    def marks(self, step: float) -> list[float]:
+        """Where lines are drawn: every `step`, or at powers of ten."""
+        if not self.least:
+            return [number * step for number in range(round(self.top / step) + 1)]
+        first, last = (math.floor(math.log10(value)) for value in (self.least, self.top))
+        return [0.0, *(10.0**power for power in range(first, last + 1) if 10.0**power >= self.least)]
 
 
 def escaped(text: str) -> str:
@@ -75,11 +89,10 @@ def nice_top(value: float) -> tuple[float, float]:
 def grid(frame: Frame, step: float, word: str, labels: Sequence[tuple[float, str]]) -> str:
     """Horizontal lines with values, and labels below at 0..1 across. `word` formats as in `words`, by name."""
     parts = []
-    lines = round(frame.top / step)
-    for line in range(lines + 1):
-        y = frame.y(line * step)
+    for mark in frame.marks(step):
+        y = frame.y(mark)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="num" x="{LEFT - 6}" y="{y + 4:.1f}">{escaped(axis_word(line * step, word))}</text>')
+        parts.append(f'<text class="num" x="{LEFT - 6}" y="{y + 4:.1f}">{escaped(axis_word(mark, word))}</text>')
     for across, text in labels:
         x = frame.x(across)
         parts.append(f'<path class="tick" d="M{x:.1f} {frame.height - BOTTOM}v4"/>')

@@ -55,6 +55,20 @@ COLUMNS = (
     "max_replicas",
     "preset",
     "findings",
+    "owner",
+    "max_wait_seconds",
+    "wait_p95_seconds",
+    "wait_max_seconds",
+    "production_rate_max",
+    "lag_first",
+    "late_samples",
+    "skips",
+    "covered_seconds",
+    "interval_seconds",
+    "members_now",
+    "capacity_at_least",
+    "expected_wait_p95_seconds",
+    "expected_changes_a_day",
 )
 """Of `groups.csv`, one row per group and topic; an empty cell: not known."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
@@ -92,8 +106,8 @@ def markdown_of(report: Report) -> str:
         f"**{markdown(at_a_glance(report))}**",
         "",
         (
-            "| | group | topics | lag p95 | lag max | time above threshold | busiest hour | members / partitions | "
-            "HPA target, min-max |"
+            "| | group | topics | lag p95 | lag max | time above threshold | busiest hour, rate | "
+            "members / partitions | HPA target, min-max |"
         ),
         "|---|---|---|--:|--:|--:|--:|--:|---|",
         *(_line(standing) for standing in report.standings),
@@ -102,7 +116,8 @@ def markdown_of(report: Report) -> str:
     for standing in report.standings:
         if standing.advice.findings:
             lines += [f"## {markdown(standing.called)}", ""]
-            lines += [f"- **{it.severity.word}**: {markdown(it.words)}" for it in standing.advice.findings]
+            said = ((it.severity.word, f"{it.words} {it.to_do}".rstrip()) for it in standing.advice.findings)
+            lines += [f"- **{word}**: {markdown(words)}" for word, words in said]
             lines.append("")
     lines += [
         "## Coverage",
@@ -174,7 +189,7 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
         produced / covered if produced is not None and covered else None,
         consumed / covered if consumed is not None and covered else None,
         float(production_of(hours).max()),
-        drain_seconds(topic, load),
+        drain_seconds(topic, standing.advice),
         *((load.capacity.p50, load.capacity.p95, load.capacity.windows) if load.capacity else (None,) * 3),
         topic.partitions,
         load.members_max,
@@ -185,6 +200,17 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
         hpa.max_replicas.value,
         standing.fitting.name if standing.fitting else None,
         " ".join(it.code for it in standing.advice.findings if it.severity > Severity.FINE),
+        standing.group.agreement.owner or None,
+        standing.group.agreement.max_wait_seconds,
+        hours.wait_seconds(lag.p95 if lag else None),
+        hours.wait_seconds(topic.largest_lag),
+        float(np.fmax.reduce(hours.production_rate_max)),
+        lag.first if lag else None,
+        *(_sum(hours, name) for name in ("gaps", "skips", "covered_seconds")),
+        standing.group.interval_seconds,
+        load.members_now,
+        load.at_least,
+        *((expected.wait_p95, expected.changes_a_day) if (expected := standing.advice.expected) else (None,) * 2),
     )
     return dict(zip(COLUMNS, values, strict=True))
 

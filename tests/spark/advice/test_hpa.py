@@ -188,13 +188,14 @@ def test_every_number_has_a_reason() -> None:
 @pytest.mark.parametrize("capacity", [None, saturated(60)])
 def test_production_that_is_not_known_is_not_taken_for_none(capacity: Capacity | None) -> None:
     of = read(
-        changed(hours(number=400), produced=math.nan, consumed=math.nan, covered_seconds=600.0), capacity=capacity
+        changed(hours(number=400, lag=lambda _: 9.0), produced=math.nan, consumed=math.nan, covered_seconds=600.0),
+        capacity=capacity,
     )
     advice = advice_for(of)
 
     assert (advice.hpa.min_replicas.value, advice.hpa.max_replicas.value) == (1, of.partitions)
     assert "nothing_produced" not in {each.code for each in advice.findings}
-    assert drain_seconds(of.topics[0], advice.load) is None
+    assert drain_seconds(of.topics[0], advice) is None
     assert [preset.hpa.min_replicas.value for preset in presets_for(of, advice, ZoneInfo("UTC"))] == [1, 1, 1, 4, 1]
 
 

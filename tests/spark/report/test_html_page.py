@@ -50,7 +50,7 @@ def test_the_page_needs_no_script_and_no_network() -> None:
     assert not {"script", "link", "img", "iframe", "object", "embed", "base", "form"} & {it.tag for it in root.iter()}
     assert not re.search(r"https?:|//|@import|url\(|data:", text)
     links = [it.get("href", "") for it in root.iter("a")]
-    assert all(re.fullmatch(r"#group-\d+|hpa/[a-z0-9-]+\.yaml", link) for link in links)
+    assert all(re.fullmatch(r"#group-[a-z0-9-]+|hpa/[a-z0-9-]+\.yaml", link) for link in links)
     assert not [name for it in root.iter() for name in it.attrib if name.startswith("on")]
 
 
@@ -78,7 +78,7 @@ def test_the_worst_group_comes_first_and_the_first_sentence_names_it() -> None:
 def test_a_name_that_nobody_would_see_stands_in_quotes(name: str, shown: str) -> None:
     root = parsed(page(group(name, STUCK)))
     lead = next(it for it in root.iter("p") if it.get("class") == "lead")
-    link = next(it for it in root.iter("a") if it.get("href") == "#group-0")
+    link = next(it for it in root.iter("a") if it.get("href", "").startswith("#group-"))
 
     assert next(root.iter("h2")).text == link.text == shown
     assert lead.text == f"1 group of 1 needs somebody now: {shown}."
@@ -98,7 +98,7 @@ def test_groups_of_several_clusters_are_told_apart_at_first_glance() -> None:
 def test_each_topic_shows_its_own_production() -> None:
     loud, quiet = hours(production=lambda _: 30), hours(production=lambda hour: 10 + hour % 2)
     both = replace(group("a", topic("loud", loud), topic("quiet", quiet)), hours=together([loud, quiet]))
-    shown = re.findall(r"Production, usual</dt><dd>(.*?)<small>busiest hour (.*?)</small>", page(both))
+    shown = re.findall(r"Production, usual</dt><dd>(.*?)<small>busiest hour (.*?),", page(both))
 
     assert shown == [("30\u202f/s", "30\u202f/s"), ("10.5\u202f/s", "11\u202f/s")]
 
@@ -108,7 +108,7 @@ def test_a_day_says_how_many_of_its_hours_are_there() -> None:
     whole = hours(46)
     missing = np.arange(46) == 30
     of = replace(group("a", topic(of=between(whole, ~missing))), silent=whole.start[missing])
-    rows = re.findall(r"<tr>(<td class=\"name\">2026-06-0[12].*?)</tr>", page(of))
+    rows = re.findall(r"<tr>(<td class=\"name\"[^>]*>2026-06-0[12].*?)</tr>", page(of))
 
     assert [re.findall(r">([^<]*)</td>", row)[-2:] for row in rows] == [
         ["22", "100\u202f%"],
