@@ -28,6 +28,7 @@ MARGIN = 1.2
 KEPT_ENOUGH = 0.95
 """Of the time; with less in the replay, the wait is not kept."""
 A_WEEK = 6.5 * DAY
+NO_HPA = "No HPA is recommended for it: see why below."
 REFUSING = {
     "stuck": "Its commits stand still: more replicas do not help.",
     "stuck_partition": "A partition is stuck: more replicas do not help.",
@@ -94,6 +95,8 @@ def advice_for(group: Group) -> Advice:
         down=scale_down(load),
     )
     target, expected = _target(group, load, findings, hpa)
+    if target.value is None:
+        findings = tuple(replace(it, asks=NO_HPA) if it.code == "above_threshold" else it for it in findings)
     return Advice(load, replace(hpa, target=target), findings, expected)
 
 

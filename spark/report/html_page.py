@@ -191,7 +191,7 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
 def with_wait(hours: Periods, lag: float | None) -> str:
     """A lag, and how long a message waits behind it at the mean production."""
     wait = hours.wait_seconds(lag)
-    return formatting.count(lag) + (f" (waits {formatting.duration(wait)})" if wait else "")
+    return formatting.count(lag) + (f" (wait {formatting.duration(wait)})" if wait else "")
 
 
 def _span(topic: Topic, zone: ZoneInfo) -> str:

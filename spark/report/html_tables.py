@@ -45,7 +45,7 @@ def attention_table(report: Report) -> str:
         "Lag max",
         "Time above threshold",
         "Busiest hour, rate",
-        "Members /<br/>partitions",
+        "Members / partitions",
         "HPA min&#8211;max",
     )
     return table(heads, rows, {3, 4, 5, 6, 7, 8}, {2})
@@ -153,7 +153,7 @@ def presets_table(standing: Standing) -> str:
 
 def _with_wait(group: Group, lag: float | None) -> str:
     wait = group.hours.wait_seconds(lag)
-    return formatting.count(lag) + (f'<br/><span class="soft">waits {formatting.duration(wait)}</span>' if wait else "")
+    return formatting.count(lag) + (f'<br/><span class="soft">wait {formatting.duration(wait)}</span>' if wait else "")
 
 
 def weeks_table(topic: Topic) -> str:

@@ -393,3 +393,16 @@ def test_hours_of_a_planned_pause_are_no_trouble() -> None:
 
     assert {"lag_without_members", "above_threshold"} <= found[0]
     assert not {"lag_without_members", "above_threshold", "falling_behind"} & found[1]
+
+
+def test_nobody_is_told_to_apply_an_hpa_that_is_not_recommended() -> None:
+    above = dataclasses.replace(topic(), above=ABOVE)
+    without, with_target = (
+        finding(group("billing", dataclasses.replace(above, above=ABOVE), capacity=capacity), "above_threshold")
+        for capacity in (None, saturated())
+    )
+
+    assert without is not None
+    assert with_target is not None
+    assert without.to_do == "No HPA is recommended for it: see why below."
+    assert with_target.to_do == "Apply the recommended HPA."
