@@ -22,6 +22,8 @@ Hours = NDArray[np.int64]
 """Of the day, 0 to 23."""
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+HOURS_OF_A_DAY = 23
+"""At least: of the day on which clocks are put forward."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STANDS_OUT = 1.5
 """A peak hour has at least this many times the median hour's rate."""
@@ -73,6 +75,8 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
     counted = well_covered(hours)
     counted = between(counted, ~np.isnan(getattr(counted, column)))
     local = local_times(counted.start, zone)
+    number = _whole_days(local)
+    counted, local = between(counted, np.arange(len(local)) < number), local[:number]
     rates: Floats = getattr(counted, column)
     total, seen = np.zeros((7, 24)), np.zeros((7, 24))
     days, of_day = [time.weekday() for time in local], [time.hour for time in local]
@@ -90,6 +94,14 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
 def local_times(start: Times, zone: ZoneInfo) -> list[datetime]:
     seconds = start.astype("datetime64[s]").astype(np.int64)
     return [datetime.fromtimestamp(int(second), UTC).astimezone(zone) for second in seconds]
+
+
+def _whole_days(local: Sequence[datetime]) -> int:
+    """How many hours there are without those of a last day that is not whole, where its weekday was seen before: a few
+    hours of it beside none of that weekday's other hours would look like the week's first."""
+    days = [time.date() for time in local]
+    last = days.count(days[-1]) if days else 0
+    return len(days) - last if last < HOURS_OF_A_DAY and len(set(days)) > len(DAYS) else len(days)
 
 
 def _days_in(local: Sequence[datetime]) -> int:

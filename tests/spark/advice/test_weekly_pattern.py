@@ -74,3 +74,14 @@ def test_a_week_is_seven_days_wherever_its_midnight_lies() -> None:
     """From Monday 02:00 to the next Monday 02:00 in Berlin the calendar shows eight."""
     assert week_of(hours(7 * 24), BERLIN).days_seen == 7
     assert week_of(hours(7 * 24), ZoneInfo("UTC")).days_seen == 7
+
+
+def test_the_hours_of_a_last_day_that_is_not_whole_make_no_row_look_like_the_first_day() -> None:
+    """A week of UTC is one from Monday 02:00 to the next Monday 02:00 in Berlin's summer."""
+    of = hours(168, lambda hour: 1.0 if hour < 166 else 900.0)
+    week = week_of(of, ZoneInfo("Europe/Berlin"))
+
+    assert np.isnan(week.rates[0, :2]).all()
+    assert np.nanmax(week.rates) == 1
+    assert np.isnan(week.rates).sum() == 2
+    assert week_of(of, ZoneInfo("UTC")).rates[6, 23] == 900
