@@ -28,24 +28,26 @@ from spark.storage.location import reached
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-History = Annotated[str, typer.Option(help="Where the adapter keeps its history: a path, s3://…, gs://… or abfss://….")]
-Master = Annotated[str | None, typer.Option(help="Spark's master; all cores of this machine where nothing is said.")]
-Memory = Annotated[str | None, typer.Option(help="Heap of the driver, as Spark writes it: 4g.")]
+History = Annotated[str, typer.Option(help="Location of the adapter's history: a path, s3://…, gs://… or abfss://….")]
+Master = Annotated[str | None, typer.Option(help="Spark master. Default: all cores of this machine.")]
+Memory = Annotated[str | None, typer.Option(help="Heap of the driver, such as 4g.")]
 
 
 @app.callback()
 def commands() -> None:
-    """Reports from the history of consumer group lag."""
+    """Report on the history of consumer group lag."""
 
 
 @app.command("compact")
 def compact_command(
     history: History,
-    until: Annotated[str | None, typer.Option(help="Only hours that end before it: 2026-11-20T07:00Z.")] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Compact only hours that end before this time, such as 2026-11-20T07:00Z.")
+    ] = None,
     master: Master = None,
     driver_memory: Memory = None,
 ) -> None:
-    """Makes deltas, hourly and daily tables of every finished hour that needs it; deletes no sample."""
+    """Compute the deltas, hourly and daily tables of every finished hour that needs them. No sample is deleted."""
     now = datetime.now(UTC)
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
         outcome = compact(reached(history), session, _time(until) or now, now, say, ending.check, stop=session.stop)
@@ -57,26 +59,28 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     history: History,
     output: Annotated[
         str,
-        typer.Option(help="For report.html, .json, .md, groups.csv and hpa/: a folder, s3://…, gs://… or abfss://…."),
+        typer.Option(help="Folder or bucket for report.html, .json, .md, groups.csv and hpa/."),
     ],
-    since: Annotated[str | None, typer.Option("--from", help="First hour: 2026-11-20T07:00, in --timezone.")] = None,
-    to: Annotated[str | None, typer.Option(help="End of the last hour.")] = None,
-    timezone: Annotated[str, typer.Option(help="Of hours and weekdays: Europe/Berlin.")] = "UTC",
+    since: Annotated[
+        str | None, typer.Option("--from", help="Start of the range, such as 2026-11-20T07:00, in --timezone.")
+    ] = None,
+    to: Annotated[str | None, typer.Option(help="End of the range.")] = None,
+    timezone: Annotated[str, typer.Option(help="Time zone of hours and weekdays, such as Europe/Berlin.")] = "UTC",
     max_wait: Annotated[
         str,
-        typer.Option(help="How long a message may wait: 90s, 5m. Thresholds and the recommended HPA follow from it."),
+        typer.Option(help="How long a message may wait, such as 90s or 5m. Sets thresholds and the recommended HPA."),
     ] = "60s",
     threshold: Annotated[
-        int | None, typer.Option(help="Messages; by default what the busiest hour produces in --max-wait.")
+        int | None, typer.Option(help="Threshold in messages. Default: what the busiest hour produces in --max-wait.")
     ] = None,
     groups: Annotated[
-        Path | None, typer.Option(help="A YAML file: wait, thresholds, owner and planned pauses of each group.")
+        Path | None, typer.Option(help="YAML file with the wait, thresholds, owner and planned pauses of each group.")
     ] = None,
-    group: Annotated[list[str] | None, typer.Option(help="Only this group; may be repeated.")] = None,
+    group: Annotated[list[str] | None, typer.Option(help="Report only this group. May be repeated.")] = None,
     master: Master = None,
     driver_memory: Memory = None,
 ) -> None:
-    """Shows lag, peaks, capacity and a recommended HPA for every group, from the tables that compact made."""
+    """Report the lag, peaks, capacity and a recommended HPA of every group, from the tables that compact made."""
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)

@@ -188,12 +188,12 @@ def min_replicas(load: Load, most: int) -> Number:
         return Number(
             0,
             f"In {formatting.share(load.idle_share)} of the hours nothing was produced. 0 needs the feature gate "
-            "HPAScaleToZero (on by default from Kubernetes 1.37) and a rule that names the group's topics; else 1.",
+            "HPAScaleToZero (on by default from Kubernetes 1.37) and a rule that names the topics; otherwise use 1.",
         )
     if load.capacity is None:
-        return Number(1, "What a member can do is not known, so no more than one is asked for off-peak.")
+        return Number(1, "What a member can do is not known, so one replica is the safe minimum.")
     if math.isnan(load.off_peak):
-        return Number(1, "What is produced off-peak is not known, so no more than one is asked for.")
+        return Number(1, "Off-peak production is not known, so one replica is the safe minimum.")
     needed = members_needed(load.off_peak / USED_AT_MOST, load.capacity.p50, load.partitions)
     return Number(
         max(1, min(needed, most)),
@@ -205,11 +205,11 @@ def min_replicas(load: Load, most: int) -> Number:
 
 def max_replicas(load: Load) -> Number:
     partitions = max(1, load.partitions)
-    every = f"One for each of {formatting.plural(partitions, 'partition')}; a member more has nothing to read."
+    every = f"One for each of {formatting.plural(partitions, 'partition')}; another member would have nothing to read."
     if load.capacity is None or not load.capacity.is_firm:
-        return Number(partitions, f"{every} Less cannot be justified while a member's capacity is not known.")
+        return Number(partitions, f"{every} While a member's capacity is not known, fewer may not be enough.")
     if load.covered_seconds < A_WEEK or math.isnan(load.peak):
-        return Number(partitions, f"{every} With less than a week of data the weekly peak may not have been seen.")
+        return Number(partitions, f"{every} Less than a week of data may not include the weekly peak.")
     needed = members_needed(HEADROOM * load.peak, load.capacity.p50, partitions)
     if needed >= partitions:
         return Number(partitions, every)
@@ -218,7 +218,7 @@ def max_replicas(load: Load) -> Number:
         f"The busiest hour brought {formatting.rate(load.peak)}; {HEADROOM} times that, for peaks within the hour and "
         "to work "
         f"off what waited, in whole partitions per member, needs {needed} of the {partitions} that could read"
-        + ("; the second is for when that one fails." if needed < 2 else "."),
+        + ("; the second takes over if the first fails." if needed < 2 else "."),
     )
 
 
@@ -234,8 +234,8 @@ def scale_up(load: Load, most: int) -> Behavior:
     )
     return Behavior(
         window_seconds=Number(0, "Every second of waiting lets the lag grow."),
-        pods=Number(pods, reason + " Never Percent alone: a share of 0 replicas is 0."),
-        percent=Number(100, "Doubling, where that is more."),
+        pods=Number(pods, reason + " Percent alone would never leave 0 replicas."),
+        percent=Number(100, "Doubles the replicas, where that is more."),
         period_seconds=HPA_PERIOD_SECONDS,
     )
 
@@ -249,12 +249,12 @@ def scale_down(load: Load) -> Behavior:
             "cheaper.",
         )
         if load.dips >= 2
-        else Number(300, "Every step costs the group a rebalance; five minutes of lower need come first.")
+        else Number(300, "Every step costs the group a rebalance, so the need must be lower for five minutes.")
     )
     return Behavior(
         window_seconds=window,
         pods=Number(0, ""),
-        percent=Number(50, "Half at a time, so that a mistake is noticed before all members are gone."),
+        percent=Number(50, "Removes half at a time, so that a mistake is noticed before all members are gone."),
         period_seconds=60,
     )
 

@@ -56,10 +56,10 @@ def low_inertia(group: Group, advice: Advice) -> Preset:
         + ("spikes come and go within half an hour." if short else "that is not a series of short spikes."),
         replace(
             hpa,
-            up=replace(hpa.up, pods=Number(most, "All at once: the spike is over before a second step.")),
+            up=replace(hpa.up, pods=Number(most, "All at once: a spike may be over before a second step.")),
             down=replace(
                 hpa.down,
-                window_seconds=Number(60, "One minute of lower need is enough, since a step back costs little."),
+                window_seconds=Number(60, "One minute of lower need is enough, since scaling up again costs little."),
                 percent=Number(100, "Down in one step: one rebalance instead of several."),
             ),
         ),
@@ -74,13 +74,13 @@ def high_inertia(advice: Advice) -> Preset:
         "high inertia",
         dips >= 2,
         f"Production fell by half for an hour or two and came back {formatting.plural(dips, 'time')}"
-        + (": scaling down for that would be undone." if dips >= 2 else "; there is no such to and fro to sit out."),
+        + (": scaling down for that would be undone." if dips >= 2 else "; there is nothing to wait out."),
         replace(
             hpa,
-            up=replace(hpa.up, window_seconds=Number(60, "A need that is gone within a minute is not followed.")),
+            up=replace(hpa.up, window_seconds=Number(60, "A need that lasts less than a minute is ignored.")),
             down=replace(
                 hpa.down,
-                window_seconds=Number(900, "A quarter of an hour of lower need comes first."),
+                window_seconds=Number(900, "The need must be lower for a quarter of an hour."),
                 pods=Number(1, "One at a time."),
                 percent=Number(0, ""),
                 period_seconds=120,
@@ -113,7 +113,7 @@ def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
 
 def _schedule(week: Week, peaks: tuple[int, ...], floor: int, otherwise: int, zone: ZoneInfo) -> str:
     if not peaks:
-        return "No hours stand out by the clock; there is no schedule to give."
+        return "No hours of the day stand out, so there is no schedule to recommend."
     if floor <= otherwise:
         return f"Peak hours are {week.in_words(peaks)} ({zone.key}); minReplicas {otherwise} carries them already."
     return (
@@ -150,7 +150,7 @@ def initial_load(group: Group, advice: Advice) -> Preset:
         "initial load",
         waited,
         f"At the start of the range {formatting.count(lag.first) if lag else 'an unknown number of'} messages waited"
-        + (", far more than later." if waited else "; that is no backlog of its own."),
+        + (", far more than later." if waited else "; that is not an initial backlog."),
         replace(
             hpa,
             max_replicas=Number(whole, "Every partition is worth a member until the backlog is gone."),
@@ -190,7 +190,7 @@ def constantly_high(advice: Advice) -> Preset:
         replace(
             hpa,
             min_replicas=least,
-            down=replace(hpa.down, window_seconds=Number(900, "There is little to gain from going down for a while.")),
+            down=replace(hpa.down, window_seconds=Number(900, "Scaling down for a short while saves little.")),
         ),
     )
 

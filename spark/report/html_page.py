@@ -83,7 +83,7 @@ def _who(report: Report) -> str:
     if urgent:
         said.append(
             f"{formatting.plural(len(urgent), 'group')} of {len(standings)} {'needs' if len(urgent) == 1 else 'need'} "
-            f"somebody now: {_listed(urgent)}."
+            f"attention now: {_listed(urgent)}."
         )
     if watched:
         said.append(f"Worth watching: {_listed(watched)}.")
@@ -208,7 +208,7 @@ def _more(number: int) -> str:
         return ""
     return (
         f'<section><p class="soft">{formatting.plural(number, "group")} more, all less urgent, '
-        f"{'stands' if number == 1 else 'stand'} in the table above, in report.json and in hpa/ without "
+        f"{'is' if number == 1 else 'are'} in the table above, in report.json and in hpa/, without "
         "charts.</p></section>"
     )
 
