@@ -124,7 +124,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
 
 def _standing(group: Group, called: str, file: str, zone: ZoneInfo, *, is_stale: bool) -> Standing:
     """`is_stale`: the group's last hour is over, so that nothing is to be done at once."""
-    advice = advice_for(group)
+    advice = advice_for(group, zone)
     if is_stale:
         findings = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
         advice = replace(advice, findings=tuple(findings))

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from adapter.verdicts.causes import Verdict, explained_by
 from spark.advice import group_findings
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
@@ -20,16 +23,23 @@ from spark.rules.backlog import IN_FLIGHT_SECONDS
 DAY = 86400.0
 
 
-def findings_of(group: Group, load: Load) -> tuple[Finding, ...]:
-    found = [finding for rule in RULES if (finding := rule(group, load)) is not None]
-    return tuple(sorted(found, key=lambda finding: -finding.severity))
+def findings_of(group: Group, load: Load, zone: ZoneInfo) -> tuple[Finding, ...]:
+    """One for each incident: the consequences of a cause are left out."""
+    rules: tuple[Rule, ...] = (partial(group_findings.stuck, zone=zone), *RULES)
+    found = [finding for rule in rules if (finding := rule(group, load)) is not None]
+    explained = frozenset().union(*(finding.explains for finding in found))
+    return tuple(sorted((it for it in found if it.code not in explained), key=lambda finding: -finding.severity))
 
 
 def nothing_known(group: Group, _: Load) -> Finding | None:
     if any(len(topic.hours_known) for topic in group.topics):
         return None
     return Finding(
-        "no_lag", Severity.URGENT, "Lag not known", "The lag was not known in a single sample of this range."
+        Verdict.NO_LAG,
+        Severity.URGENT,
+        "Lag not known",
+        "The lag was not known in a single sample of this range.",
+        explains=explained_by([Verdict.NO_LAG]),
     )
 
 
@@ -72,11 +82,9 @@ def rare_commits(group: Group, _: Load) -> Finding | None:
     pace = group.pace
     if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging:
         return None
-    if group_findings.stuck(group, _) or group_findings.lag_without_members(group, _):
-        return None
     every = group.interval_seconds * pace.lagging / pace.moving
     return Finding(
-        "rare_commits",
+        Verdict.RARE_COMMITS,
         Severity.NOTE,
         "Commits are rarer than samples",
         f"Commits are rarer than samples: about one in {formatting.duration(every)}, sampled every "
@@ -102,7 +110,7 @@ def incomplete(group: Group, _: Load) -> Finding | None:
     if not due or seen >= 0.95 * due:
         return None
     return Finding(
-        "incomplete",
+        Verdict.INCOMPLETE,
         Severity.WATCH if seen < 0.5 * due else Severity.NOTE,
         f"Only {formatting.share(seen / due)} of the samples are there",
         f"Incomplete: {formatting.share(seen / due)} of the expected samples are there.",
@@ -145,8 +153,8 @@ def nothing_produced(_: Group, load: Load) -> Finding | None:
 Rule = Callable[[Group, Load], Finding | None]
 RULES: tuple[Rule, ...] = (
     nothing_known,
-    group_findings.stuck,
     group_findings.lag_without_members,
+    group_findings.uncommitted,
     group_findings.falling_behind,
     group_findings.hot_partition,
     group_findings.above_threshold,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from adapter.verdicts.assignment import most_members
 from spark.figures.model import Capacity, Floats, Group, Periods
 from spark.figures.periods import between
 
@@ -39,6 +40,8 @@ class Load:
     covered_seconds: float
     """At most the hours themselves: what a gap before one counts in it was not seen."""
     partitions: int
+    most_members: int
+    """How many members can have a partition."""
     members_max: int | None
     members_now: int | None
     """In the newest hour in which they were counted."""
@@ -67,6 +70,7 @@ def load_of(group: Group) -> Load:
         idle_share=float(np.mean(production == 0)),
         covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
+        most_members=most_members([topic.partitions for topic in group.topics], is_spread=bool(group.is_spread)),
         members_max=_largest(group.hours.members_max),
         members_now=_largest(group.hours.members_max[~np.isnan(group.hours.members_max)][-1:]),
         capacity=_not_below(group.capacity, at_least),

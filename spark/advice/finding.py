@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from adapter.verdicts.causes import Verdict
+
 
 class Severity(IntEnum):
     """In the order in which a person should look."""
@@ -30,6 +32,8 @@ class Finding:
     """What a person does about this one, where it is not what TO_DO says of all with its code."""
     is_over: bool = False
     """Whether it had ended before the last hour."""
+    explains: frozenset[Verdict] = frozenset()
+    """Its consequences at the end of the range, which are no findings of their own."""
 
     @property
     def to_do(self) -> str:
@@ -40,11 +44,12 @@ class Finding:
 TO_DO = {
     "no_lag": "See the coverage below, and what the adapter says of this group.",
     "stuck": "Look for a message that cannot be processed; more replicas do not help.",
+    "uncommitted": "See whether a member reads these partitions; a rule with offsetReset: latest does not count them.",
     "lag_without_members": "Start its consumers, or delete the group.",
     "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
     "hot_partition": "Spread the keys; more replicas bring little.",
     "above_threshold": "Apply the recommended HPA.",
-    "idle_members": "Ask for no more replicas than partitions.",
+    "idle_members": "Ask for no more replicas than can have a partition.",
     "rewinds": "If nobody meant it, look for what sets its offsets.",
     "skips": "Keep messages until they are read; where nothing was deleted, look for what sets its offsets.",
     "recreations": "If nobody meant it, find out who deletes topics.",

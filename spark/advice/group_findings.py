@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
 import numpy as np
 
+from adapter.verdicts.causes import Verdict, explained_by
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
-from spark.figures.model import Group, Periods, Topic
+from spark.figures.model import Flags, Group, Periods, Still, Times, Topic
 from spark.figures.periods import between, last_hours
 
+HOUR = timedelta(hours=1)
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
 """A partition with this many times its fair share is hot."""
@@ -26,21 +32,104 @@ def _at_work(group: Group) -> Periods:
     return between(group.hours, ~group.is_paused) if group.agreement.pauses else group.hours
 
 
-def stuck(group: Group, _: Load) -> Finding | None:
+def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
+    found = [topic for topic in group.topics if topic.still is not None and _has_reader(group, topic.still)]
+    now = [topic for topic in found if topic.still is not None and _is_current(group, topic.still)]
+    stills = [(topic.name, topic.partitions, topic.still) for topic in now or found if topic.still is not None]
+    if not stills:
+        return _stuck_as_a_whole(group, zone)
+    since = min((still for *_, still in stills), key=lambda still: still.since)
+    until = max(still.until for *_, still in stills)
+    what = _named([_partitions(*it) for it in stills])
+    is_one = sum(still.number for *_, still in stills) == 1
+    owners = sorted({owner for *_, still in stills for owner in still.owners})
+    waiting = formatting.plural(sum(still.lag for *_, still in stills), "message")
+    return _stuck(
+        f"{what} {'stands' if is_one else 'stand'} still",
+        f"{what} {'has' if is_one else 'have'} not moved {_since(since, zone)}"
+        + ("" if now else f" until {formatting.moment(until, zone)}")
+        + f", {formatting.duration((until - since.since).total_seconds())}, although members were there and "
+        f"{waiting} waited." + (f" Assigned to {_named(owners)}." if owners else ""),
+        is_over=not now,
+        is_recent=_is_recent(group, until),
+    )
+
+
+def _stuck_as_a_whole(group: Group, zone: ZoneInfo) -> Finding | None:
+    """By hours alone, where nothing is left of the partitions."""
     hours = well_covered(_at_work(group))
     still = (hours.consumed == 0) & (hours.lag_p50 > 0) & (hours.members_max > 0)
-    number = int(still.sum())
-    if not number:
+    if not still.any():
         return None
-    return Finding(
-        "stuck",
-        Severity.URGENT if still[-1] else Severity.WATCH,
-        f"Commits stood still for {formatting.plural(number, 'hour')} while messages waited",
-        f"Stuck: in {formatting.plural(number, 'hour')} members were there and messages waited, but no commit moved. "
-        "More replicas do not help: look for a message that cannot be processed, or work that takes longer than "
-        "max.poll.interval.ms." + ("" if still[-1] else " At the end it was over."),
+    last = int(np.flatnonzero(still)[-1])
+    first = last - int(np.argmin(np.append(still[: last + 1][::-1], False))) + 1
+    begin, until = (_time(hours.start[at]) for at in (first, last))
+    until += HOUR
+    return _stuck(
+        "No commit of the group moves",
+        f"no commit of the group has moved since {formatting.moment(begin, zone)} or earlier"
+        + ("" if still[-1] else f" until {formatting.moment(until, zone)}")
+        + f", {formatting.duration((until - begin).total_seconds())}, although members were there and messages waited.",
         is_over=not still[-1],
+        is_recent=_is_recent(group, until),
     )
+
+
+def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding:
+    return Finding(
+        Verdict.STUCK,
+        Severity.WATCH if is_over else Severity.URGENT,
+        brief if not is_over else brief.replace("stands still", "stood still").replace("stand still", "stood still"),
+        f"Stuck: {words} More replicas do not help: look for a message that cannot be processed, or work that takes "
+        "longer than max.poll.interval.ms." + (" At the end it was over." if is_over else ""),
+        explains=explained_by([Verdict.STUCK]) if is_recent else frozenset(),
+        is_over=is_over,
+    )
+
+
+def _partitions(topic: str, of: int, still: Still) -> str:
+    """`partition 7 of orders`, `3 of the 12 partitions of orders (0, 4, 7)`, `all 12 partitions of orders`."""
+    if still.number >= of > 1:
+        return f"all {of} partitions of {topic}"
+    if still.number == 1:
+        return f"partition {still.partitions[0]} of {topic}"
+    numbers = ", ".join(map(str, still.partitions)) + (" and more" if still.number > len(still.partitions) else "")
+    return f"{still.number} of the {of} partitions of {topic} ({numbers})"
+
+
+def _named(names: Sequence[str]) -> str:
+    return ", ".join(names[:MOST_NAMES]) + (" and others" if len(names) > MOST_NAMES else "")
+
+
+def _since(still: Still, zone: ZoneInfo) -> str:
+    return f"since {formatting.moment(still.since, zone)}" + ("" if still.is_exact else " or earlier")
+
+
+def _has_reader(group: Group, still: Still) -> bool:
+    """Whether members were there in the last hour that is not a planned pause; where they were not counted, whether
+    the group read anything."""
+    hours = _at_work(group)
+    last = last_hours(between(hours, _within(hours, still)), 1)
+    return bool(np.where(np.isnan(last.members_max), last.consumed > 0, last.members_max > 0).any())
+
+
+def _within(hours: Periods, still: Still) -> Flags:
+    since, until = (np.datetime64(at.replace(tzinfo=None), "us") for at in (still.since, still.until))
+    within: Flags = (hours.start > since - np.timedelta64(1, "h")) & (hours.start < until)
+    return within
+
+
+def _is_current(group: Group, still: Still) -> bool:
+    return still.until > _time(_at_work(group).start[-1])
+
+
+def _is_recent(group: Group, until: datetime) -> bool:
+    """Whether the last day was disturbed by what ended then."""
+    return until > _time(group.hours.start[-1]) + HOUR * (1 - RECENT_HOURS)
+
+
+def _time(value: np.datetime64) -> datetime:
+    return datetime.fromtimestamp(int(value.astype("datetime64[us]").astype(np.int64)) / 1e6, UTC)
 
 
 def lag_without_members(group: Group, _: Load) -> Finding | None:
@@ -50,18 +139,44 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
     if not number:
         return None
     had_members = np.nanmax(hours.members_max) > 0
+    until = _time(hours.start[np.flatnonzero(alone)[-1]]) + HOUR
     return Finding(
-        "lag_without_members",
+        Verdict.LAG_WITHOUT_MEMBERS,
         Severity.URGENT if alone[-1] else Severity.WATCH,
         f"Messages waited for {formatting.plural(number, 'hour')} without a member",
         f"Messages waited through {formatting.plural(number, 'hour')} in which the group had no member at all."
         + ("" if alone[-1] else " At the end it was over."),
         "Start its consumers, or let an HPA on their lag do it." if had_members else "",
         is_over=not alone[-1],
+        explains=explained_by([Verdict.LAG_WITHOUT_MEMBERS]) if _is_recent(group, until) else frozenset(),
     )
 
 
-def falling_behind(group: Group, _: Load) -> Finding | None:
+def uncommitted(group: Group, _: Load) -> Finding | None:
+    """Partitions without a commit are no part of the lag that the report shows."""
+    topics = [topic for topic in group.topics if topic.uncommitted]
+    messages = sum(topic.uncommitted_lag for topic in topics)
+    has_none = sum(topic.uncommitted for topic in topics) == group.partitions
+    if not messages and not (topics and has_none):
+        return None
+    which = _named([f"{topic.uncommitted} of the {topic.partitions} partitions of {topic.name}" for topic in topics])
+    counts = (
+        f"the adapter counts {formatting.plural(messages, 'message')} in them, from the start of the log "
+        "(offsetReset: earliest), which the lag of this report leaves out."
+        if messages
+        else "the adapter counts nothing in them."
+    )
+    return Finding(
+        Verdict.UNCOMMITTED,
+        Severity.WATCH if messages else Severity.NOTE,
+        f"{formatting.plural(messages, 'message')} in partitions without a commit",
+        f"Without a commit: {which}; {counts}",
+        "" if messages else "Nothing, if the group is new; else look for why it does not commit.",
+        explains=explained_by([Verdict.UNCOMMITTED]) if has_none else frozenset(),
+    )
+
+
+def falling_behind(group: Group, load: Load) -> Finding | None:
     hours = well_covered(last_hours(_at_work(group), RECENT_HOURS))
     produced, consumed = np.nansum(hours.produced), np.nansum(hours.consumed)
     behind = [
@@ -70,14 +185,22 @@ def falling_behind(group: Group, _: Load) -> Finding | None:
     if not behind or len(hours) < 2 or consumed >= 0.98 * produced:
         return None
     return Finding(
-        "falling_behind",
+        Verdict.FALLING_BEHIND,
         Severity.URGENT,
         "Falling behind",
         f"Falling behind: {formatting.share(1 - consumed / produced)} of the {formatting.count(produced)} "
         f"messages of the last "
         f"{_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
         "above its threshold.",
+        _relief(load),
+        explains=explained_by([Verdict.FALLING_BEHIND]),
     )
+
+
+def _relief(load: Load) -> str:
+    if load.members_max is not None and load.members_max >= load.most_members:
+        return "It has a member for each partition that one can read: give it more partitions, or faster work."
+    return f"Give it more replicas: up to {load.most_members} can have a partition."
 
 
 def _how_many(hours: Periods, seen: int) -> str:
@@ -87,14 +210,20 @@ def _how_many(hours: Periods, seen: int) -> str:
 
 
 def above_threshold(group: Group, _: Load) -> Finding | None:
+    """Time that another finding explains does not count."""
     if group.agreement.pauses:
         return _above_threshold_at_work(group)
-    above = [topic.above for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
-    worst = max(above, key=lambda it: it.seconds / it.known_seconds, default=None)
-    if worst is None or worst.seconds / worst.known_seconds <= MUCH_OF_THE_TIME:
+    known = [topic for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
+    left = {topic.name: topic.above.seconds - 3600.0 * len(_explained_hours(group, topic)) for topic in known}
+    worst = max(
+        (topic.above for topic in known if left[topic.name] > MUCH_OF_THE_TIME * topic.above.known_seconds),
+        key=lambda it: it.seconds / it.known_seconds,
+        default=None,
+    )
+    if worst is None:
         return None
     return Finding(
-        "above_threshold",
+        Verdict.ABOVE_THRESHOLD,
         Severity.WATCH,
         f"Lag above its threshold {formatting.share(worst.seconds / worst.known_seconds)} of the time",
         f"The lag was above {formatting.plural(worst.threshold, 'message')} for "
@@ -107,19 +236,27 @@ def _above_threshold_at_work(group: Group) -> Finding | None:
     """By the median of each hour, since a planned pause is no trouble, and the time above has all hours in it."""
     worst, threshold = 0.0, 0
     for topic in group.topics:
-        hours = between(topic.hours, np.isin(topic.hours.start, _at_work(group).start) & (topic.hours.samples > 0))
+        counted = np.setdiff1d(_at_work(group).start, _explained_hours(group, topic))
+        hours = between(topic.hours, np.isin(topic.hours.start, counted) & (topic.hours.samples > 0))
         share = float(np.mean(hours.lag_p50 > topic.above.threshold)) if len(hours) and _has_threshold(topic) else 0.0
         if share > worst:
             worst, threshold = share, topic.above.threshold
     if worst <= MUCH_OF_THE_TIME:
         return None
     return Finding(
-        "above_threshold",
+        Verdict.ABOVE_THRESHOLD,
         Severity.WATCH,
         f"Lag above its threshold in {formatting.share(worst)} of the hours",
         f"Outside of planned pauses, the median lag was above {formatting.plural(threshold, 'message')} in "
         f"{formatting.share(worst)} of the hours.",
     )
+
+
+def _explained_hours(group: Group, topic: Topic) -> Times:
+    """Hours in which messages waited without a member, or partitions of the topic stood still."""
+    hours = group.hours
+    waited = hours.start[((hours.members_max == 0) | (hours.consumed == 0)) & (hours.lag_p50 > 0)]
+    return np.union1d(waited, hours.start[_within(hours, topic.still)] if topic.still else waited)
 
 
 def _has_threshold(topic: Topic) -> bool:
@@ -140,11 +277,12 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
         return None
     topic, largest, peak = hottest
     beyond = load.capacity is not None and largest * peak > load.capacity.p95
+    which = _hottest(topic)
     return Finding(
-        "hot_partition",
+        Verdict.HOT_PARTITION,
         Severity.URGENT if beyond else Severity.WATCH,
-        f"One partition of {topic.name} gets {formatting.share(largest)}",
-        f"Hot partition: one partition of {topic.name} gets {formatting.share(largest)} of its messages, "
+        f"{which} gets {formatting.share(largest)}",
+        f"Hot partition: {which[0].lower()}{which[1:]} gets {formatting.share(largest)} of its messages, "
         f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: "
         + (
             "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
@@ -152,19 +290,29 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
             if beyond
             else "replicas beyond what that partition needs bring little; spread the keys."
         ),
+        explains=explained_by([Verdict.HOT_PARTITION]) if beyond else frozenset(),
     )
 
 
+def _hottest(topic: Topic) -> str:
+    """The partition that is hot in the busiest hour; that of other hours may have been another one."""
+    produced = {share.partition: share.produced for share in topic.shares.of} if topic.shares else {}
+    hottest = max(produced, key=lambda partition: produced[partition], default=None)
+    if hottest is None or produced[hottest] * len(produced) <= HOT * sum(produced.values()):
+        return f"One partition of {topic.name}"
+    return f"Partition {hottest} of {topic.name}"
+
+
 def idle_members(_: Group, load: Load) -> Finding | None:
-    if load.members_max is None or load.members_max <= load.partitions:
+    if load.members_max is None or load.members_max <= load.most_members:
         return None
     return Finding(
-        "idle_members",
+        Verdict.IDLE_MEMBERS,
         Severity.WATCH,
         "More members than partitions",
-        f"More members than partitions: {load.members_max} members for "
-        f"{formatting.plural(load.partitions, 'partition')}; "
-        "the rest had nothing to read.",
+        f"More members than partitions: of {load.members_max} members, {load.most_members} can have a partition"
+        + ("" if load.most_members == load.partitions else " (as many as the largest topic has)")
+        + "; the rest had nothing to read.",
     )
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from zoneinfo import ZoneInfo
 
+from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed
 from spark.advice.finding import Finding
@@ -29,14 +31,8 @@ KEPT_ENOUGH = 0.95
 """Of the time; with less in the replay, the wait is not kept."""
 A_WEEK = 6.5 * DAY
 NO_HPA = "No HPA is recommended for it: see why below."
-REFUSING = {
-    "stuck": "Its commits stand still: more replicas do not help.",
-    "stuck_partition": "A partition is stuck: more replicas do not help.",
-    "hot_partition": "One partition gets far more than the others: an HPA on the total lag adds replicas that have "
-    "nothing to read.",
-    "little_data": "Less than a day was seen: the daily peak may not be in it.",
-}
-"""Findings that leave no number to recommend; trouble that is over does not count."""
+TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
+UTC = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +79,10 @@ class Advice:
     """Of the recommended HPA; None where it has no target."""
 
 
-def advice_for(group: Group) -> Advice:
+def advice_for(group: Group, zone: ZoneInfo = UTC) -> Advice:
+    """`zone`: in which times are told."""
     load = load_of(group)
-    findings = findings_of(group, load)
+    findings = findings_of(group, load, zone)
     most = max_replicas(load)
     hpa = Recommendation(
         target=Target(None, ""),
@@ -109,11 +106,9 @@ def _target(
     group: Group, load: Load, findings: tuple[Finding, ...], hpa: Recommendation
 ) -> tuple[Target, Expected | None]:
     """The target that keeps the agreed wait and the thresholds, and what it is expected to do."""
-    if load.capacity is None or math.isnan(load.peak):
-        return Target(None, "What a member can do is not known: the group was never seen saturated."), None
-    for finding in findings:
-        if finding.code in REFUSING and not finding.is_over:
-            return Target(None, REFUSING[finding.code]), None
+    refusal = _refusal(load, findings)
+    if load.capacity is None or refusal:
+        return Target(None, refusal), None
     promised = _promised_seconds(group, load)
     seconds, delay = promised / MARGIN, loop_delay(group.interval_seconds)
     instead = _instead(load, load.capacity)
@@ -149,6 +144,16 @@ def _target(
         f"tolerance of {TOLERANCE:.0%}, is {formatting.duration(seconds)} of its work; the replicas settle from "
         f"{formatting.duration(SETTLES * delay)} on ({_delay_in_words(group)}).",
     ), expected
+
+
+def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
+    """Why no number can be recommended, whatever wait was agreed on; empty: one may be."""
+    useless = [it.brief for it in findings if it.code in REPLICAS_DO_NOT_HELP and not it.is_over]
+    if useless:
+        return f"{useless[0]}: more replicas do not help."
+    if load.capacity is None or math.isnan(load.peak):
+        return "What a member can do is not known: the group was never seen saturated."
+    return TOO_LITTLE if any(it.code == "little_data" for it in findings) else ""
 
 
 def _promised_seconds(group: Group, load: Load) -> float:
@@ -204,13 +209,15 @@ def min_replicas(load: Load, most: int) -> Number:
 
 
 def max_replicas(load: Load) -> Number:
-    partitions = max(1, load.partitions)
+    partitions = max(1, load.most_members)
     every = f"One for each of {formatting.plural(partitions, 'partition')}; another member would have nothing to read."
+    if load.most_members < load.partitions:
+        every += " Of several topics, the largest one counts: the RangeAssignor gives all of them to the same members."
     if load.capacity is None or not load.capacity.is_firm:
         return Number(partitions, f"{every} While a member's capacity is not known, fewer may not be enough.")
     if load.covered_seconds < A_WEEK or math.isnan(load.peak):
         return Number(partitions, f"{every} Less than a week of data may not include the weekly peak.")
-    needed = members_needed(HEADROOM * load.peak, load.capacity.p50, partitions)
+    needed = members_needed(HEADROOM * load.peak, load.capacity.p50, load.partitions)
     if needed >= partitions:
         return Number(partitions, every)
     return Number(

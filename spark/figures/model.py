@@ -147,6 +147,23 @@ class Shares:
 
 
 @dataclass(frozen=True, slots=True)
+class Still:
+    """Partitions of a topic in which messages waited, and none was consumed for an hour or more."""
+
+    number: int
+    partitions: tuple[int, ...]
+    """The first few of them."""
+    since: datetime
+    is_exact: bool
+    """Whether it began then; else it may have been earlier."""
+    until: datetime
+    """The end of the last hour in which they stood still."""
+    lag: int
+    owners: tuple[str, ...]
+    """The members that they were assigned to, as far as it is known."""
+
+
+@dataclass(frozen=True, slots=True)
 class Topic:
     """A topic as one group reads it."""
 
@@ -157,6 +174,12 @@ class Topic:
     """None: no sample that is left has a known lag; `hours` may know it nevertheless."""
     above: Above
     shares: Shares | None = None
+    still: Still | None = None
+    """Of the partitions that stand still at the end; else of those that did so last."""
+    uncommitted: int = 0
+    """Partitions without a commit at the end, where the history has their `offset_reset`."""
+    uncommitted_lag: int = 0
+    """The messages in them that the settings count."""
 
     @property
     def partitions(self) -> int:
@@ -224,6 +247,8 @@ class Group:
     """Of what is consumed in each of `hours`, what no member need have read."""
     silent: Times = field(default_factory=lambda: np.empty(0, "datetime64[us]"))
     """Hours between its first and its last in which the history has no row of any group."""
+    is_spread: bool | None = None
+    """Whether the last assignment divides all topics among the members together; None: not known."""
     agreement: Agreement = field(default_factory=Agreement)
 
     @property

@@ -21,6 +21,7 @@ from spark.figures.model import (
     Periods,
     Share,
     Shares,
+    Still,
     Times,
     Topic,
 )
@@ -48,6 +49,8 @@ class Found:
     """Of `range_figures.topics_of`."""
     statistics: pa.Table
     """One row per group, as `lag_statistics.STATISTICS` says; none where no sample is left."""
+    progress: pa.Table
+    """One row per topic, as `partition_progress.PROGRESS` says."""
     groups: pa.Table
     """Of `range_figures.hours_of_groups`."""
     shares: pa.Table
@@ -60,11 +63,16 @@ def groups_of(
     """`hours`, `days`: of each topic."""
     statistics = {_key(row, GROUP): row for row in found.statistics.to_pylist()}
     samples = {(*pair, topic["topic"]): topic for pair, row in statistics.items() for topic in row["topics"]}
+    spread = {_key(row, GROUP): row["is_spread"] for row in found.progress.to_pylist()}
+    progress = {_key(row, NAMES): row for row in found.progress.to_pylist()}
     shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
     hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
     rows = [row | samples.get(_key(row, NAMES), NO_SAMPLES) for row in _in_order(found.topics, NAMES).to_pylist()]
     topics = {
-        key: _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreements.of(*key[:2]))
+        key: replace(
+            _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreements.of(*key[:2])),
+            **_progress_of(progress.get(key)),
+        )
         for row in rows
         for key in [_key(row, NAMES)]
     }
@@ -72,6 +80,7 @@ def groups_of(
         replace(
             _group(list(of), topics, hours_of_groups[pair], statistics.get(pair), silent),
             agreement=agreements.of(*pair),
+            is_spread=spread.get(pair),
         )
         for pair, of in itertools.groupby(rows, key=lambda row: _key(row, GROUP))
     )
@@ -140,6 +149,18 @@ def _group(
         jumped=columns["jumped"],
         silent=silent[(silent > hours.start[0]) & (silent < hours.start[-1])],
     )
+
+
+def _progress_of(row: Row | None) -> dict[str, Any]:
+    """The fields of `Topic` that it has."""
+    if row is None:
+        return {}
+    still = row["still"] and {name: tuple(it) if isinstance(it, list) else it for name, it in row["still"].items()}
+    return {
+        "still": Still(**still) if still else None,
+        "uncommitted": row["uncommitted"],
+        "uncommitted_lag": row["uncommitted_lag"],
+    }
 
 
 def _capacity_of(statistics: Row | None) -> Capacity | None:

@@ -37,11 +37,15 @@ def groups_of(
     topics = range_figures.topics_of(hours).toArrow()
     check()
     say(f"reading the samples of {formatting.plural(len(topics), 'topic')}")
-    statistics = tables.statistics(_starts(hours_of_topics.values()), expected_of(topics, agreements))
+    starts, expected = _starts(hours_of_topics.values()), expected_of(topics, agreements)
+    statistics = tables.statistics(starts, expected)
+    check()
+    progress = tables.progress(starts, expected)
     check()
     found = Found(
         topics=topics,
         statistics=statistics,
+        progress=progress,
         groups=range_figures.hours_of_groups(hours, tables.frame(jumps_of(statistics))).toArrow(),
         shares=_shares(tables, topics),
     )

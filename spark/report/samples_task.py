@@ -1,5 +1,5 @@
-"""The totals of a range as Spark tasks: each reads the groups of one slice from every hour, and none of their rows
-leaves it."""
+"""The totals and partitions of a range as Spark tasks: each reads the groups of one slice from every hour, and none of
+their rows leaves it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from adapter.history.contract import Column
 from spark.errors import Unusable
+from spark.rules import partition_progress
 from spark.rules.lag_statistics import statistics_of
+from spark.rules.partition_progress import progress_of
 from spark.rules.topic_samples import COLUMNS, Names, Topics
 from spark.storage.protocol import Files
 from spark.tables.columns import Rows, rows_of
@@ -31,7 +34,7 @@ class Slice:
 
     files: Files
     paths: tuple[str, ...]
-    """The totals of each hour, in order of time."""
+    """A table of each hour, in order of time: its totals or its partitions."""
     keys: tuple[Names, ...]
     """Topics of whole groups, in order."""
     thresholds: tuple[int, ...]
@@ -49,7 +52,13 @@ class Expected:
 def statistics_in(task: Slice) -> pa.Table:
     """The kernel. Raises Unusable for a file that cannot be read."""
     topics = Topics(task.keys, np.array(task.thresholds, np.int64))
-    return statistics_of(_hours(task, topics), topics)
+    return statistics_of(_hours(task, topics, COLUMNS), topics)
+
+
+def progress_in(task: Slice) -> pa.Table:
+    """The kernel of a slice whose paths are those of `partitions`. Raises Unusable for a file that cannot be read."""
+    topics = Topics(task.keys, np.array(task.thresholds, np.int64))
+    return progress_of(_hours(task, topics, partition_progress.COLUMNS), topics)
 
 
 def slices_of(files: Files, paths: Sequence[str], topics: Iterable[Expected], at_once: int) -> list[Slice]:
@@ -69,16 +78,16 @@ def _slice(files: Files, paths: Sequence[str], topics: Sequence[Expected]) -> Sl
     return Slice(files, tuple(paths), tuple(topic.key for topic in topics), tuple(topic.threshold for topic in topics))
 
 
-def _hours(task: Slice, topics: Topics) -> Iterator[Rows]:
+def _hours(task: Slice, topics: Topics, columns: Sequence[Column]) -> Iterator[Rows]:
     for path in task.paths:
-        yield rows_of(_table(task.files, path, topics.groups), COLUMNS)
+        yield rows_of(_table(task.files, path, topics.groups, columns), columns)
 
 
-def _table(files: Files, path: str, groups: Sequence[Names]) -> pa.Table:
+def _table(files: Files, path: str, groups: Sequence[Names], columns: Sequence[Column]) -> pa.Table:
     """The row groups that may have one of the groups."""
     try:
-        with opened(files, path, COLUMNS) as file:
-            names = [column.name for column in COLUMNS]
+        with opened(files, path, columns) as file:
+            names = [column.name for column in columns]
             return file.read_row_groups(_row_groups(file.metadata, groups[0], groups[-1]), names)
     except pa.ArrowException as error:
         raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error

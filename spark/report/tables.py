@@ -15,9 +15,10 @@ from adapter.history.contract import Column
 from spark.engine.tasks import run
 from spark.figures.model import NUMBERS
 from spark.report.rows_task import Reading, rows_in
-from spark.report.samples_task import Expected, slices_of, statistics_in
+from spark.report.samples_task import Expected, progress_in, slices_of, statistics_in
 from spark.report.wanted import DAY, HOUR, Wanted
 from spark.rules.lag_statistics import STATISTICS
+from spark.rules.partition_progress import PROGRESS
 from spark.storage.protocol import File, Files
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
@@ -48,6 +49,12 @@ class Tables:
         at_once = self.session.sparkContext.defaultParallelism
         tasks = slices_of(self.files, self._of_hours(layout.TOTALS, hours), topics, at_once)
         return pa.concat_tables([empty_table(STATISTICS), *run(self.session, statistics_in, tasks)])
+
+    def progress(self, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
+        """PROGRESS of the topics over these hours."""
+        at_once = self.session.sparkContext.defaultParallelism
+        tasks = slices_of(self.files, self._of_hours(layout.PARTITIONS, hours), topics, at_once)
+        return pa.concat_tables([empty_table(PROGRESS), *run(self.session, progress_in, tasks)])
 
     def frame(self, rows: pa.Table) -> DataFrame:
         return self.session.createDataFrame(rows)

@@ -94,7 +94,7 @@ class Samples:
 
 def samples_of(totals: Rows, topics: Topics) -> Samples:
     """Totals of one hour, in any order; those of other topics are left out."""
-    topic = _topic_of(totals, topics)
+    topic = places_of(totals, topics)
     if (topic < 0).any():
         totals, topic = totals.taken(topic >= 0), topic[topic >= 0]
     order = np.argsort(topic * HOUR_MICROS + totals["sampled_at"] % HOUR_MICROS, kind="stable")
@@ -115,12 +115,11 @@ def carry(carried: Values, values: Values, topic: Ints) -> None:
     carried[topic[last]] = values[last]
 
 
-def _topic_of(totals: Rows, topics: Topics) -> Ints:
+def places_of(rows: Rows, topics: Topics) -> Ints:
     """The place of each row's topic, -1 for another one. Rows of one topic mostly follow each other."""
-    begins = begins_of(*(totals[name] for name in NAMES))
+    begins = begins_of(*(rows[name] for name in NAMES))
     texts = [
-        totals.texts[name].take(array_of(pa.int32(), totals[name][begins], is_nullable=False)).to_pylist()
-        for name in NAMES
+        rows.texts[name].take(array_of(pa.int32(), rows[name][begins], is_nullable=False)).to_pylist() for name in NAMES
     ]
     places = np.array([topics.places.get(key, -1) for key in zip(*texts, strict=True)], np.int64)
-    return np.repeat(places, np.diff(begins, append=len(totals)))
+    return np.repeat(places, np.diff(begins, append=len(rows)))

@@ -55,6 +55,7 @@ def partitions_of(deltas: Rows) -> Rows:
     """PARTITIONS' columns; `deltas`: of one hour, sorted by series."""
     begins = begins_of(*(deltas[name] for name in (*NAMES, "partition")))
     seconds = np.where(deltas["produced"] >= 0, deltas["seconds"], np.nan)
+    last = _last_of(deltas["sampled_at"], begins)
     columns = {
         **{name: deltas[name][begins] for name in (*NAMES, "partition")},
         "starts_at": deltas["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
@@ -62,8 +63,37 @@ def partitions_of(deltas: Rows) -> Rows:
         "seconds": seconds_of(seconds, begins),
         **{name: sums(deltas[name], begins)[0] for name in ("produced", "consumed")},
         "lag_max": greatest(deltas["lag"], begins),
+        "moved_at": greatest(np.where(_has_moved(deltas), deltas["sampled_at"], UNKNOWN), begins),
+        "uncommitted_lag": _uncommitted_lag(deltas)[last],
+        "owner": deltas["owner"][last],
     }
     return Rows(columns, deltas.texts).only(column.name for column in PARTITIONS)
+
+
+def _has_moved(deltas: Rows) -> Flags:
+    moved: Flags = (deltas["consumed"] > 0) | deltas["is_rewind"] | deltas["is_skip"] | (deltas["lag"] == 0)
+    return moved
+
+
+def _uncommitted_lag(deltas: Rows) -> Values:
+    """A log start that is not known is as unknown as a log end."""
+    is_uncommitted = deltas["state"] == deltas.code("state", "no_commit")
+    is_latest, is_earliest = (
+        deltas["offset_reset"] == deltas.code("offset_reset", it) for it in ("latest", "earliest")
+    )
+    end, start = deltas["log_end"], deltas["log_start"]
+    from_start = np.where((end >= 0) & (start >= 0), np.maximum(end - start, 0), UNKNOWN)
+    return np.where(is_uncommitted & is_latest, 0, np.where(is_uncommitted & is_earliest, from_start, UNKNOWN))
+
+
+def _last_of(sampled_at: Values, begins: Ints) -> Ints:
+    """The place of each segment's latest row: the generations of a partition follow each other by their ids."""
+    if not len(begins):
+        return begins
+    latest = np.repeat(np.maximum.reduceat(sampled_at, begins), np.diff(begins, append=len(sampled_at)))
+    places = np.where(sampled_at == latest, np.arange(len(sampled_at)), UNKNOWN)
+    found: Ints = np.maximum.reduceat(places, begins)
+    return found
 
 
 def sums(values: Values, begins: Ints) -> tuple[Values, Ints]:

@@ -127,6 +127,21 @@ PARTITIONS = (
     Column("produced", Type.INT64, "messages; null: not known", is_nullable=True),
     Column("consumed", Type.INT64, "messages; null: not known", is_nullable=True),
     Column("lag_max", Type.INT64, "messages; null: not known", is_nullable=True),
+    Column(
+        "moved_at",
+        Type.TIME,
+        "last sample in which the commit moved, or in which the lag was 0; null: none",
+        is_nullable=True,
+        is_optional=True,
+    ),
+    Column(
+        "uncommitted_lag",
+        Type.INT64,
+        "if the last sample has no commit, what `offset_reset` counts: 0, or log_end - log_start; null: else",
+        is_nullable=True,
+        is_optional=True,
+    ),
+    Column("owner", Type.TEXT, "of the last sample; null: none, or not known", is_nullable=True, is_optional=True),
 )
 
 _SUMMARY = (

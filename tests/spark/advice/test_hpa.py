@@ -307,7 +307,7 @@ def test_trouble_that_was_over_at_the_end_is_worth_watching_and_no_more_urgent(c
 
     assert over is not None
     assert over.severity is Severity.WATCH
-    assert "40 hours" in over.words
+    assert "40 hours" in over.words or "1\u202fd 16\u202fh" in over.words
     assert "At the end" in over.words
 
 

@@ -214,9 +214,30 @@ def partitions_of(deltas: Iterable[Row]) -> list[Row]:
             "produced": total(rows, "produced"),
             "consumed": total(rows, "consumed"),
             "lag_max": most(rows, "lag"),
+            "moved_at": max((row["sampled_at"] for row in rows if has_moved(row)), default=None),
+            "uncommitted_lag": uncommitted_lag(newest(rows)),
+            "owner": newest(rows)["owner"],
         }
         for key, rows in hours.items()
     ]
+
+
+def has_moved(row: Row) -> bool:
+    return bool(row["consumed"]) or row["is_rewind"] or row["is_skip"] or row["lag"] == 0
+
+
+def newest(rows: Sequence[Row]) -> Row:
+    """Of two generations at the same time, the one with the larger id; null is the smallest."""
+    return max(rows, key=lambda row: (row["sampled_at"], row["topic_id"] or ""))
+
+
+def uncommitted_lag(row: Row) -> int | None:
+    if row["state"] != "no_commit" or row["offset_reset"] is None:
+        return None
+    if row["offset_reset"] == "latest":
+        return 0
+    end, start = row["log_end"], row["log_start"]
+    return None if end is None or start is None else max(end - start, 0)
 
 
 def summaries(

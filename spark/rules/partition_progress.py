@@ -1,0 +1,165 @@
+"""Pure: hours of partitions -> of each topic the partitions that stood still, those without a commit, and whether
+members own partitions of all topics. One hour after the other is folded in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from adapter.verdicts.assignment import is_spread
+from adapter.verdicts.progress import has_moved, stands_still
+from spark.rules.topic_samples import Topics, places_of
+from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values
+from spark.tables.contract import HOUR_MICROS, NAMES, PARTITIONS
+
+COVERED_SECONDS = 1800.0
+"""An hour with less covered time says too little."""
+MOST_NAMED = 10
+_PARTITION_BITS = 31
+_READ = {
+    *(*NAMES, "partition", "starts_at", "seconds", "produced", "consumed", "lag_max"),
+    *("moved_at", "uncommitted_lag", "owner"),
+}
+COLUMNS = tuple(column for column in PARTITIONS if column.name in _READ)
+"""The columns of `partitions` that are read."""
+_TIME = pa.timestamp("us", tz="UTC")
+STILL = {
+    "number": pa.int64(),
+    "partitions": pa.list_(pa.int32()),
+    "since": _TIME,
+    "is_exact": pa.bool_(),
+    "until": _TIME,
+    "lag": pa.int64(),
+    "owners": pa.list_(pa.string()),
+}
+"""Partitions that stood still until the same hour's end. `since`: not exact, if it may have been earlier."""
+PROGRESS = pa.schema(
+    {
+        **{name: pa.string() for name in NAMES},
+        "still": pa.struct(STILL),
+        "uncommitted": pa.int64(),
+        "uncommitted_lag": pa.int64(),
+        "is_spread": pa.bool_(),
+    }
+)
+"""One row for each topic. `still`: null if no partition ever did; `is_spread`: null if not all owners are known."""
+
+
+def progress_of(hours: Iterable[Rows], topics: Topics) -> pa.Table:
+    """PROGRESS of these topics. `hours`: partitions of each hour, in order of time; other topics are ignored."""
+    fold = _Progress(topics)
+    for rows in hours:
+        fold.add(rows)
+    return fold.table()
+
+
+class _Progress:
+    """One entry for each partition, in the order of `_keys`."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._keys = np.empty(0, np.int64)
+        numbers = ("seen_at", "moved_at", "since", "until", "lag", "uncommitted_lag")
+        self._of = {name: np.empty(0, np.int64) for name in numbers}
+        self._is_open, self._is_exact = np.empty(0, np.bool_), np.empty(0, np.bool_)
+        self._owner: NDArray[np.object_] = np.empty(0, np.object_)
+
+    def add(self, rows: Rows) -> None:
+        topic = places_of(rows, self._topics)
+        rows, topic = rows.taken(topic >= 0), topic[topic >= 0]
+        at = self._places((topic << _PARTITION_BITS) + rows["partition"])
+        numbers = (rows["consumed"], rows["produced"], rows["lag_max"])
+        is_covered = (rows["seconds"] >= COVERED_SECONDS) & (rows["moved_at"] < 0)
+        self._follow(at, rows, stands_still(*numbers) & is_covered, has_moved(*numbers) | (rows["moved_at"] >= 0))
+        known = rows["moved_at"] >= 0
+        self._of["moved_at"][at[known]] = rows["moved_at"][known]
+        self._of["seen_at"][at], self._of["uncommitted_lag"][at] = rows["starts_at"], rows["uncommitted_lag"]
+        self._owner[at] = np.array([*rows.texts["owner"].to_pylist(), None], np.object_)[rows["owner"]]
+
+    def _follow(self, at: Ints, rows: Rows, is_still: Flags, has_moved: Flags) -> None:
+        begins, goes_on = is_still & ~self._is_open[at], at[is_still]
+        new, moved_at = at[begins], self._of["moved_at"][at[begins]]
+        self._of["since"][new] = np.where(moved_at >= 0, moved_at, rows["starts_at"][begins])
+        self._is_exact[new] = moved_at >= 0
+        self._of["until"][goes_on] = rows["starts_at"][is_still] + HOUR_MICROS
+        self._of["lag"][goes_on] = rows["lag_max"][is_still]
+        self._is_open[goes_on] = True
+        self._is_open[at[has_moved]] = False
+
+    def _places(self, keys: Ints) -> Ints:
+        whole = np.union1d(self._keys, keys)
+        if len(whole) > len(self._keys):
+            old = np.searchsorted(whole, self._keys)
+            self._of = {name: _grown(values, old, len(whole), UNKNOWN) for name, values in self._of.items()}
+            self._is_open, self._is_exact, self._owner = (
+                _grown(values, old, len(whole), nothing)
+                for values, nothing in ((self._is_open, False), (self._is_exact, False), (self._owner, None))
+            )
+            self._keys = whole
+        return np.searchsorted(whole, keys)
+
+    def table(self) -> pa.Table:
+        bounds = np.searchsorted(self._keys, np.arange(len(self._topics) + 1) << _PARTITION_BITS).tolist()
+        spread: dict[int, bool | None] = {}
+        rows = []
+        for place, key in enumerate(self._topics.keys):
+            of = np.arange(bounds[place], bounds[place + 1])
+            group = int(self._topics.group[place])
+            if group not in spread:
+                spread[group] = self._is_spread(group, bounds)
+            newest = self._newest(of)
+            waiting = self._of["uncommitted_lag"][newest]
+            rows.append(
+                {
+                    **dict(zip(NAMES, key, strict=True)),
+                    "still": self._still(of),
+                    "uncommitted": int((waiting >= 0).sum()),
+                    "uncommitted_lag": int(waiting[waiting >= 0].sum()),
+                    "is_spread": spread[group],
+                }
+            )
+        return pa.Table.from_pylist(rows, PROGRESS)
+
+    def _newest(self, of: Ints) -> Ints:
+        """Those that the topic's last hour has."""
+        seen_at = self._of["seen_at"][of]
+        newest: Ints = of[seen_at == seen_at.max(initial=UNKNOWN)]
+        return newest
+
+    def _still(self, of: Ints) -> dict[str, object] | None:
+        until = self._of["until"][of]
+        if not (until >= 0).any():
+            return None
+        open_ = of[self._is_open[of]]
+        found = open_ if len(open_) else of[until == until.max()]
+        first = found[np.argmin(self._of["since"][found])]
+        named = (self._keys[found[:MOST_NAMED]] & ((1 << _PARTITION_BITS) - 1)).tolist()
+        return {
+            "number": len(found),
+            "partitions": named,
+            "since": int(self._of["since"][first]),
+            "is_exact": bool(self._is_exact[first]),
+            "until": int(self._of["until"][found].max()),
+            "lag": int(self._of["lag"][found].sum()),
+            "owners": sorted({owner for owner in self._owner[found] if owner is not None})[:MOST_NAMED],
+        }
+
+    def _is_spread(self, group: int, bounds: Sequence[int]) -> bool | None:
+        """Topics without any owner are read by nobody."""
+        owners = []
+        for place in np.flatnonzero(self._topics.group == group).tolist():
+            of_topic = self._owner[self._newest(np.arange(bounds[place], bounds[place + 1]))].tolist()
+            if any(owner is not None for owner in of_topic):
+                owners.append(of_topic)
+        if not owners or any(owner is None for of_topic in owners for owner in of_topic):
+            return None
+        return is_spread(owners)
+
+
+def _grown(values: Values, old: Ints, size: int, nothing: object) -> Values:
+    grown = np.full(size, nothing, values.dtype)
+    grown[old] = values
+    return grown

@@ -1,0 +1,194 @@
+"""A dozen groups with one planted fault each, from samples to the report: each leads to the right first sentence, and
+an incident to one finding."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.advice.assessment import Report, Standing
+from spark.advice.finding import Severity
+from spark.report.build import report, requested
+from spark.storage.local import LocalFiles
+from tests.support.history.compacting import compacted
+from tests.support.history.planted_faults import LENGTH, Partition, Plant, partitions, steady, until
+from tests.support.history.written_history import START, write
+
+STUCK_AT = 20 * 60 + 17
+"""The minute of the last commit: 2026-11-21 02:17."""
+STOPS = until(STUCK_AT + 1, steady(100))
+PAUSES = until(300, steady(100), until(600, steady(0), steady(100)))
+SLOW = steady(8)
+HOT = Partition("orders", 3, produced=steady(150), consumed=steady(120))
+
+
+def owned(topic: str, *owners: str) -> tuple[Partition, ...]:
+    return tuple(Partition(topic, number, owner=owner) for number, owner in enumerate(owners))
+
+
+def stopped(topic: str, number: int) -> tuple[Partition, ...]:
+    return tuple(Partition(topic, each, consumed=STOPS, owner="m-1") for each in range(number))
+
+
+MEMBERS = [f"m-{number:02}" for number in range(18)]
+PLANTS = (
+    Plant("healthy", partitions("orders", 4)),
+    Plant("one partition of twelve", partitions("orders", 12, p7=Partition("orders", 7, consumed=STOPS, owner="m-1"))),
+    Plant("one topic of two", (*partitions("orders", 4), *stopped("payments", 3))),
+    Plant("all partitions", stopped("orders", 4)),
+    Plant(
+        "over",
+        partitions("orders", 4, p1=Partition("orders", 1, consumed=PAUSES)),
+    ),
+    Plant("through a gap", stopped("orders", 2), gap=range(STUCK_AT + 70, STUCK_AT + 400)),
+    Plant("members not counted", partitions("orders", 4, p2=Partition("orders", 2, consumed=STOPS)), lambda _: None),
+    Plant("no members", stopped("orders", 4), lambda minute: 2 if minute < STUCK_AT else 0),
+    Plant("too slow", tuple(Partition("orders", number, consumed=SLOW) for number in range(4))),
+    Plant("too slow with all members", tuple(Partition("orders", number, consumed=SLOW) for number in range(2))),
+    Plant(
+        "hot",
+        partitions("orders", 6, p3=Partition("orders", 3, produced=steady(150), consumed=steady(120))),
+        lambda _: 6,
+    ),
+    Plant(
+        "partly uncommitted",
+        partitions("orders", 4, p2=Partition("orders", 2, is_committed=False, offset_reset="earliest")),
+    ),
+    Plant(
+        "never committed",
+        tuple(Partition("orders", each, is_committed=False, offset_reset="earliest") for each in range(2)),
+    ),
+    Plant("never committed, from the end", (Partition("orders", 0, is_committed=False),), lambda _: 1),
+    Plant("range", owned("orders", *MEMBERS[:12]) + owned("payments", *MEMBERS[:6]), lambda _: 14),
+    Plant("uniform", owned("orders", *MEMBERS[:12]) + owned("payments", *MEMBERS[12:]), lambda _: 18),
+    Plant("unknown assignment", (*partitions("orders", 12), *partitions("payments", 6)), lambda _: 14),
+)
+
+
+@pytest.fixture(scope="module")
+def made(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Report:
+    root = tmp_path_factory.mktemp("planted")
+    write(root / "history", [row for plant in PLANTS for row in plant.rows()])
+    compacted(root / "history")
+    request = requested(str(root / "history"), str(root / "report"), (None, None), "Europe/Berlin", START + LENGTH)
+    return report(
+        replace(request, now=START + LENGTH + timedelta(minutes=20)),
+        LocalFiles(root / "history"),
+        lambda: spark_session,
+        lambda _: None,
+        lambda: None,
+    )
+
+
+def of(made: Report, group: str) -> Standing:
+    (found,) = (standing for standing in made.standings if standing.group.name == group)
+    return found
+
+
+def codes(made: Report, group: str) -> list[str]:
+    """Without what is only noted."""
+    return [it.code for it in of(made, group).advice.findings if it.severity > Severity.NOTE]
+
+
+@pytest.mark.parametrize(
+    ("group", "severity", "code", "sentence"),
+    [
+        (
+            "one partition of twelve",
+            Severity.URGENT,
+            "stuck",
+            (
+                "Stuck: partition 7 of orders has not moved since Sat 2026-11-21 03:17, 9 h 43 min, although members "
+                "were there and 349 200 messages waited. Assigned to m-1. "
+            ),
+        ),
+        (
+            "one topic of two",
+            Severity.URGENT,
+            "stuck",
+            "Stuck: all 3 partitions of payments have not moved since Sat 2026-11-21 03:17,",
+        ),
+        (
+            "all partitions",
+            Severity.URGENT,
+            "stuck",
+            "Stuck: all 4 partitions of orders have not moved since Sat 2026-11-21 03:17,",
+        ),
+        (
+            "over",
+            Severity.WATCH,
+            "stuck",
+            "Stuck: partition 1 of orders has not moved since Fri 2026-11-20 11:59 until Fri 2026-11-20 17:00,",
+        ),
+        (
+            "through a gap",
+            Severity.URGENT,
+            "stuck",
+            "Stuck: all 2 partitions of orders have not moved since Sat 2026-11-21 03:17, 9 h 43 min,",
+        ),
+        ("members not counted", Severity.URGENT, "stuck", "Stuck: partition 2 of orders has not moved since "),
+        ("no members", Severity.URGENT, "lag_without_members", "Messages waited through 9 hours in which the group"),
+        ("too slow", Severity.URGENT, "falling_behind", "Falling behind: 20 % of the "),
+        ("hot", Severity.URGENT, "hot_partition", "Hot partition: partition 3 of orders gets 75 % of its messages, "),
+        (
+            "partly uncommitted",
+            Severity.WATCH,
+            "uncommitted",
+            "Without a commit: 1 of the 4 partitions of orders; the adapter counts 1 081 000 messages in them, ",
+        ),
+        (
+            "never committed",
+            Severity.WATCH,
+            "uncommitted",
+            "Without a commit: 2 of the 2 partitions of orders; the adapter counts 2 162 000 messages in them, ",
+        ),
+        (
+            "range",
+            Severity.WATCH,
+            "idle_members",
+            "More members than partitions: of 14 members, 12 can have a partition (as many as the largest topic has); ",
+        ),
+        (
+            "unknown assignment",
+            Severity.WATCH,
+            "idle_members",
+            "More members than partitions: of 14 members, 12 can have a partition (as many as the largest topic has); ",
+        ),
+    ],
+)
+def test_a_fault_leads_to_its_own_sentence_and_to_no_other(
+    made: Report, group: str, severity: Severity, code: str, sentence: str
+) -> None:
+    first = of(made, group).advice.findings[0]
+
+    assert first.words.replace("\u202f", " ").startswith(sentence)
+    assert (first.severity, codes(made, group)) == (severity, [code])
+
+
+@pytest.mark.parametrize("group", ["healthy", "uniform", "never committed, from the end"])
+def test_where_nothing_is_wrong_nothing_is_to_be_done(made: Report, group: str) -> None:
+    assert codes(made, group) == []
+
+
+def test_an_hpa_must_not_follow_the_lag_of_a_partition_that_is_stuck_or_hot(made: Report) -> None:
+    targets = {standing.group.name: standing.advice.hpa.target for standing in made.standings}
+    refused = {name for name, target in targets.items() if target.reason.endswith(": more replicas do not help.")}
+
+    stuck = {"one partition of twelve", "one topic of two", "all partitions", "through a gap", "members not counted"}
+    assert refused == {*stuck, "hot"}
+
+
+def test_more_replicas_are_not_asked_for_where_every_partition_has_its_member(made: Report) -> None:
+    to_do = {group: of(made, group).advice.findings[0].to_do for group in ("too slow", "too slow with all members")}
+
+    assert to_do["too slow"] == "Give it more replicas: up to 4 can have a partition."
+    assert to_do["too slow with all members"].endswith("give it more partitions, or faster work.")
+
+
+def test_an_hpa_may_ask_for_as_many_replicas_as_can_have_a_partition(made: Report) -> None:
+    most = {
+        group: of(made, group).advice.hpa.max_replicas.value for group in ("range", "uniform", "unknown assignment")
+    }
+
+    assert most == {"range": 12, "uniform": 18, "unknown assignment": 12}
