@@ -45,7 +45,7 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     owners = sorted({owner for *_, still in stills for owner in still.owners})
     waiting = formatting.plural(sum(still.lag for *_, still in stills), "message")
     return _stuck(
-        f"{what} {'stands' if is_one else 'stand'} still",
+        f"{what[0].upper()}{what[1:]} {'stands' if is_one else 'stand'} still",
         f"{what} {'has' if is_one else 'have'} not moved {_since(since, zone)}"
         + ("" if now else f" until {formatting.moment(until, zone)}")
         + f", {formatting.duration((until - since.since).total_seconds())}, although members were there and "
@@ -90,7 +90,7 @@ def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding
 def _partitions(topic: str, of: int, still: Still) -> str:
     """`partition 7 of orders`, `3 of the 12 partitions of orders (0, 4, 7)`, `all 12 partitions of orders`."""
     if still.number >= of > 1:
-        return f"all {of} partitions of {topic}"
+        return f"{'both' if of == 2 else f'all {of}'} partitions of {topic}"
     if still.number == 1:
         return f"partition {still.partitions[0]} of {topic}"
     numbers = ", ".join(map(str, still.partitions)) + (" and more" if still.number > len(still.partitions) else "")

@@ -18,6 +18,7 @@ from spark.figures.periods import last_hours
 SCHEMA = "kafka-lag-report/1"
 MOST_HOURS = 31 * 24
 """Of each topic's hourly columns the newest; `daily` has the days of the whole range."""
+SPAN = ("since", "until")
 DIGITS = 12
 """Of a number that is told; those after them are what computing adds."""
 
@@ -105,6 +106,8 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
         "drains": None if drain is None else math.isfinite(drain),
         "busiest_hours": [{"hour": hour, "production_rate": rate} for hour, rate in week.busiest(5)],
         "production_by_weekday_and_hour": week.rates.tolist(),
+        "stuck": topic.still and asdict(topic.still) | {name: _time(getattr(topic.still, name)) for name in SPAN},
+        "uncommitted": {"partitions": topic.uncommitted, "messages": topic.uncommitted_lag},
         "partitions": None
         if topic.shares is None
         else {"hour": _time(topic.shares.hour), "of": [asdict(share) for share in topic.shares.of]},

@@ -67,7 +67,7 @@ HOT = dataclasses.replace(hours(production=lambda _: 40), skew=np.full(48, 0.9))
     [
         (read(DAY), "never seen saturated"),
         (able(changed(DAY, consumed=0.0, lag_p50=500.0)), "more replicas do not help"),
-        (able(HOT), "One partition gets far more"),
+        (able(HOT), "One partition of orders gets 90\u202f%: more replicas do not help"),
         (able(hours(12, production=lambda _: 40)), "Less than a day was seen"),
         (waited(49), "No HPA on lag keeps a wait of 49\u202fs"),
         (
@@ -391,7 +391,7 @@ def test_hours_of_a_planned_pause_are_no_trouble() -> None:
     planned = dataclasses.replace(unplanned, agreement=Agreement(pauses=(pause,)))
     found = [{it.code for it in advice_for(each).findings} for each in (unplanned, planned)]
 
-    assert {"lag_without_members", "above_threshold"} <= found[0]
+    assert "lag_without_members" in found[0]
     assert not {"lag_without_members", "above_threshold", "falling_behind"} & found[1]
 
 

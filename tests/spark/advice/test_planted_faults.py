@@ -125,7 +125,7 @@ def codes(made: Report, group: str) -> list[str]:
             "through a gap",
             Severity.URGENT,
             "stuck",
-            "Stuck: all 2 partitions of orders have not moved since Sat 2026-11-21 03:17, 9 h 43 min,",
+            "Stuck: both partitions of orders have not moved since Sat 2026-11-21 03:17, 9 h 43 min,",
         ),
         ("members not counted", Severity.URGENT, "stuck", "Stuck: partition 2 of orders has not moved since "),
         ("no members", Severity.URGENT, "lag_without_members", "Messages waited through 9 hours in which the group"),
