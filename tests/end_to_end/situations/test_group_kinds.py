@@ -1,12 +1,13 @@
 """Groups of every kind on a real broker: who is in them, what they read, and how far behind they are."""
 
+from collections.abc import Set
 from contextlib import closing
 from pathlib import Path
 
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from adapter.cluster.groups import Description, Kind, Listing, Phase, Standing
+from adapter.cluster.groups import Kind, Listing, Phase, Standing
 from adapter.errors import NothingChosen
 from adapter.kafka.answers import Answer
 from local.kafka.broker import Kafka
@@ -36,7 +37,7 @@ def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) ->
         rig.run_once()
 
         assert standing(rig, "classic") == Standing(Kind.CLASSIC, Phase.STABLE)
-        assert description(rig, "classic", Kind.CLASSIC) == Description(1, True, frozenset({"kinds-classic"}))
+        assert description(rig, "classic", Kind.CLASSIC) == ({"kinds-classic"}, {("kinds-classic", 0)})
 
 
 def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Kafka, tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
             rig.wait_for(lambda: rig.lag(group) <= 5, "the topic that nobody reads to be left out")
 
             assert standing(rig, group) == Standing(Kind.CONSUMER, Phase.STABLE)
-            assert description(rig, group, Kind.CONSUMER) == Description(1, True, frozenset({read}))
+            assert description(rig, group, Kind.CONSUMER) == ({read}, {(read, 0)})
             assert isinstance(rig.refusal("lag", group=group, topic=left), NothingChosen)
             assert members(rig, group) == 1
 
@@ -73,7 +74,10 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
         rig.run_once()
 
         assert standing(rig, application) == Standing(Kind.STREAMS, Phase.STABLE)
-        assert description(rig, application, Kind.STREAMS) == Description(1, True, frozenset({source, internal}))
+        assert description(rig, application, Kind.STREAMS) == (
+            {source, internal},
+            {(source, 0), (source, 1), (internal, 0), (internal, 1)},
+        )
         assert members(rig, application) == 1
         assert rig.lag(application, source) == 7
         assert rig.lag(application) == 7 + 7
@@ -91,7 +95,7 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
             rig.wait_for_lag(0, group)
 
             assert standing(rig, group) == Standing(Kind.SHARE, Phase.STABLE)
-            assert description(rig, group, Kind.SHARE) == Description(1, True, frozenset({topic}))
+            assert description(rig, group, Kind.SHARE) == ({topic}, {(topic, 0), (topic, 1)})
             rig.look_round()
             assert members(rig, group) == 1
             process.stop()
@@ -177,7 +181,11 @@ def members(rig: InProcess, group: str) -> int | None:
     return rig.cycle._members.counts.get(group)
 
 
-def description(rig: InProcess, group: str, kind: Kind) -> Description | None:
+def description(rig: InProcess, group: str, kind: Kind) -> tuple[Set[str], Set[tuple[str, int]]]:
+    """What the only member reads, and which partitions it owns."""
     answer = rig.brokers.described({1: [group]}, kind)[1]
     assert isinstance(answer, Answer)
-    return answer.content[group]
+    found = answer.content[group]
+    assert found is not None
+    assert (found.members, found.is_stable, len({one.member for one in found.owned})) == (1, True, 1)
+    return found.topics, {(one.topic, partition) for one in found.owned for partition in one.partitions}

@@ -59,7 +59,7 @@ def test_a_topics_row_has_its_own_peak_and_partitions_and_those_of_its_group_whe
 
     assert [found[name]["peak_production_rate"] for name in ("loud", "quiet")] == ["30", "10"]
     assert [found[name]["partitions"] for name in ("loud", "quiet")] == ["30", "10"]
-    assert {row["max_replicas"] for row in found.values()} == {"40"}
+    assert {row["max_replicas"] for row in found.values()} == {"30"}
 
 
 def test_there_is_a_row_for_each_group_and_topic() -> None:
