@@ -1,15 +1,37 @@
-"""What a Spark task does with a day: reads its hours' totals and partitions, and stages its hourly and daily table."""
+"""What a Spark task does with a day: stages its hourly table, which is its hours' summaries, and returns what the daily
+table is made from, a row for each topic, or partition, and hour; of the samples it returns percentiles alone."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from adapter.history.contract import Column
 from spark.engine.tasks import attempt
-from spark.rules.hourly import summaries_of
+from spark.errors import TableUnreadable
+from spark.rules.hourly import SHARES, percentiles_of
 from spark.storage.protocol import Files
-from spark.tables import layout
-from spark.tables.contract import DAILY, HOURLY, PARTITIONS, TOTALS
-from spark.tables.parquet_tables import read_table, write_table
+from spark.tables import contract, layout
+from spark.tables.columns import Rows, joined, none_of, rows_of, table_of
+from spark.tables.parquet_tables import opened, read_table, unreadable, write_table
+from spark.tables.topic_parts import Part, parts_of, topics_in
+
+LAGS_AT_ONCE = 2_000_000
+"""Of whole topics; a lag takes up to 60 bytes while its percentiles are found."""
+DAY_MICROS = 24 * contract.HOUR_MICROS
+KEY = contract.DAILY[: len(contract.NAMES) + 1]
+PERCENTILES = (*KEY, *(column for column in contract.DAILY if column.name in {f"lag_p{s * 100:.0f}" for s in SHARES}))
+LAGS = tuple(column for column in contract.TOTALS if column.name in {*contract.NAMES, "lag"})
+CHANGES = tuple(
+    column
+    for column in contract.PARTITIONS
+    if column.name in {*contract.PLACE, "starts_at", "seconds", "produced", "consumed"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,27 +42,72 @@ class DayTask:
     day: str
     hours: tuple[str, ...]
     """Their names."""
+    lags_at_once: int = LAGS_AT_ONCE
 
 
 @dataclass(frozen=True, slots=True)
 class StagedDay:
-    hourly: str
-    """A folder with the table."""
-    daily: str
-    """A file."""
+    folder: str
+    """With the hourly table."""
+    hours: pa.Table
+    """SUMMARY."""
+    partitions: pa.Table
+    """CHANGES."""
+    percentiles: pa.Table
+    """PERCENTILES, a row for each topic."""
 
 
-def make_day(task: DayTask) -> StagedDay:
-    """Raises TableUnreadable."""
-    hours = (
-        (
-            read_table(task.files, layout.hour_table(hour, layout.TOTALS), TOTALS),
-            read_table(task.files, layout.hour_table(hour, layout.PARTITIONS), PARTITIONS),
-        )
-        for hour in task.hours
-    )
-    hourly, daily = summaries_of(hours)
+def make_day(task: DayTask) -> StagedDay | TableUnreadable:
+    try:
+        hours = _in_order(joined(list(_tables(task, layout.SUMMARY, contract.SUMMARY))))
+        partitions = joined(list(_tables(task, layout.PARTITIONS, CHANGES)))
+        percentiles = joined([none_of(PERCENTILES), *_percentiles(task, hours)])
+    except TableUnreadable as error:
+        return error
     root = f"{task.staging}/{attempt()}"
-    write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hourly, HOURLY)
-    write_table(task.files, f"{root}/{layout.daily_table(task.day)}", daily, DAILY)
-    return StagedDay(f"{root}/{layout.hourly_folder(task.day)}", f"{root}/{layout.daily_table(task.day)}")
+    write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hours, contract.HOURLY)
+    return StagedDay(
+        f"{root}/{layout.hourly_folder(task.day)}",
+        table_of(hours, contract.SUMMARY),
+        table_of(partitions, CHANGES),
+        table_of(percentiles, PERCENTILES),
+    )
+
+
+def _tables(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[Rows]:
+    return (read_table(task.files, layout.hour_table(hour, table), columns) for hour in task.hours)
+
+
+def _in_order(hours: Rows) -> Rows:
+    return hours.taken(np.lexsort([hours[name] for name in ("hour", *reversed(contract.NAMES))]))
+
+
+def _percentiles(task: DayTask, hours: Rows) -> Iterator[Rows]:
+    """In parts that fit into memory, however many samples the day has."""
+    topics, place = topics_in(hours)
+    cycles = np.bincount(place, hours["cycles"], len(topics)).astype(np.int64)
+    day = hours["hour"][:1] // DAY_MICROS * DAY_MICROS
+    for part in parts_of(Counter(dict(zip(topics, cycles.tolist(), strict=True))), task.lags_at_once):
+        lags = joined([_lags(task, hour, part) for hour in task.hours])
+        of_part, topic = topics_in(lags)
+        first = np.unique(topic, return_index=True)[1]
+        names = {name: lags[name][first] for name in contract.NAMES}
+        found = percentiles_of(lags["lag"], topic, len(of_part))
+        yield Rows({**names, "day": np.repeat(day, len(of_part)), **found}, lags.texts)
+
+
+def _lags(task: DayTask, hour: str, part: Part) -> Rows:
+    """Of the totals; only row groups that may have one of the topics are read."""
+    path = layout.hour_table(hour, layout.TOTALS)
+    with unreadable(path), opened(task.files, path, LAGS) as file:
+        groups = [n for n in range(file.num_row_groups) if _may_have(file.metadata.row_group(n), part)]
+        return part.of(rows_of(file.read_row_groups(groups, [column.name for column in LAGS]), LAGS))
+
+
+def _may_have(rows: pq.RowGroupMetaData, part: Part) -> bool:
+    """By the least and the greatest of each name, which Parquet leaves out where names are long."""
+    columns = {rows.column(place).path_in_schema: rows.column(place).statistics for place in range(rows.num_columns)}
+    cluster, group, topic = (columns[name] for name in contract.NAMES)
+    if any(each is None or not each.has_min_max for each in (cluster, group, topic)):
+        return True
+    return part.may_be_in((cluster.min, group.min, topic.min), (cluster.max, group.max, topic.max))

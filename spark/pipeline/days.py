@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+
+from adapter.history.contract import Type
 from spark.engine.tasks import run as run_tasks
 from spark.errors import TableUnreadable
 from spark.figures import formatting
-from spark.pipeline.day_task import DayTask, make_day
+from spark.pipeline.daily import daily_of
+from spark.pipeline.day_task import DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_summed
 from spark.pipeline.plan import Hour
 from spark.pipeline.publish import publish_file, publish_folder
 from spark.pipeline.runs import Run
 from spark.storage.protocol import Files, each_of
 from spark.tables import layout
+from spark.tables.columns import ARROW_TYPES, rows_of
+from spark.tables.contract import DAILY, NAMES
+from spark.tables.parquet_tables import write_table
 from spark.tables.sample_files import Skipped
 
+TIME = ARROW_TYPES[Type.TIME]
 BEGUN_TO_GO = "was made from hours whose tables are gone; with another hour it stays as it was"
+BYTES_AT_ONCE = 16 << 20
+"""Of the partitions tables of the days that are summarised together, as files: about a million rows, 200 MB in the
+driver. A day that has more is summarised alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,50 +44,99 @@ class Days:
     """Names of the hours whose tables are missing or cannot be read."""
 
 
+@dataclass(frozen=True, slots=True)
+class Day:
+    name: str
+    made_from: Mapping[str, Record]
+    """The day's compacted hours, by their names."""
+    before: Mapping[str, Summed]
+    """The hours that its tables were made from; none: it has no tables."""
+    size: int
+    """Bytes of its hours' partitions tables."""
+
+    @property
+    def needs(self) -> bool:
+        return any(
+            name not in self.before or self.before[name].identity != each.identity
+            for name, each in self.made_from.items()
+        )
+
+    @property
+    def has_begun_to_go(self) -> bool:
+        return bool(self.before.keys() - self.made_from.keys())
+
+
 def summarised(run: Run, hours: Iterable[Hour]) -> Days:
     """A day has all its compacted hours, also those that this run was not asked for."""
-    days = sorted({layout.day_of(hour.name) for hour in hours})
-    return _together([_summarised(run, day) for day in days])
-
-
-def _together(days: Sequence[Days]) -> Days:
+    names = sorted({layout.day_of(hour.name) for hour in hours})
+    days = [day for day in (_day_of(run.files, name) for name in names) if day.needs]
+    gone = tuple(Skipped(layout.hourly_folder(day.name), BEGUN_TO_GO) for day in days if day.has_begun_to_go)
+    made = [_summarised(run, of) for of in _together([day for day in days if not day.has_begun_to_go])]
     return Days(
-        tuple(day for each in days for day in each.done),
-        tuple(skipped for each in days for skipped in each.skipped),
-        frozenset().union(*(each.unreadable for each in days)),
+        tuple(day for each in made for day in each.done),
+        (*gone, *(skipped for each in made for skipped in each.skipped)),
+        frozenset().union(*(each.unreadable for each in made)),
     )
 
 
-def _summarised(run: Run, day: str) -> Days:
-    names = _hours_of(run.files, day)
-    records = dict(zip(names, each_of(run.files, partial(read_record, run.files), names), strict=True))
-    made_from = {name: record for name, record in records.items() if record}
-    before = read_summed(run.files, day)
-    if all(name in before and before[name].identity == each.identity for name, each in made_from.items()):
-        return Days()
-    if before.keys() - made_from.keys():
-        return Days(skipped=(Skipped(layout.hourly_folder(day), BEGUN_TO_GO),))
+def _day_of(files: Files, name: str) -> Day:
+    there = files.listed(f"{layout.HOURS}/date={name}", 1)
+    hours = sorted({layout.hour_of(file.path) for file in there})
+    records = dict(zip(hours, each_of(files, partial(read_record, files), hours), strict=True))
+    size = sum(file.size for file in there if file.name == f"{layout.PARTITIONS}.parquet")
+    return Day(name, {hour: of for hour, of in records.items() if of}, read_summed(files, name), size)
+
+
+def _together(days: Sequence[Day]) -> Iterator[list[Day]]:
+    """As many as fit into memory, for planning a job takes longer than running it."""
+    taken: list[Day] = []
+    for day in days:
+        if taken and sum(each.size for each in taken) + day.size > BYTES_AT_ONCE:
+            yield taken
+            taken = []
+        taken.append(day)
+    if taken:
+        yield taken
+
+
+def _summarised(run: Run, days: Sequence[Day]) -> Days:
     run.check()
-    try:
-        _summarise(run, day, made_from)
-    except TableUnreadable as unreadable:
-        reason = f"stays as it was, for {unreadable}"
-        hours = frozenset([layout.hour_of(unreadable.path)])
-        return Days(skipped=(Skipped(layout.hourly_folder(day), reason),), unreadable=hours)
-    return Days(done=(day,))
+    for day in days:
+        run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
+    tasks = [DayTask(run.files, run.staging.folder, day.name, tuple(sorted(day.made_from))) for day in days]
+    results = list(zip(days, run_tasks(run.session(), make_day, tasks), strict=True))
+    staged = [(day, of) for day, of in results if isinstance(of, StagedDay)]
+    unreadable = [(day, of) for day, of in results if isinstance(of, TableUnreadable)]
+    if staged:
+        daily = _daily(run.session(), [of for _, of in staged])
+        run.check()
+        for day, of in staged:
+            _publish(run, day, of, daily)
+    return Days(
+        tuple(day.name for day, _ in staged),
+        tuple(Skipped(layout.hourly_folder(day.name), f"stays as it was, for {of}") for day, of in unreadable),
+        frozenset(layout.hour_of(of.path) for _, of in unreadable),
+    )
 
 
-def _hours_of(files: Files, day: str) -> list[str]:
-    """Names of the day's compacted hours."""
-    return sorted({layout.hour_of(file.path) for file in files.listed(f"{layout.HOURS}/date={day}", 1)})
+def _daily(session: SparkSession, staged: Sequence[StagedDay]) -> pa.Table:
+    def frame(tables: Iterable[pa.Table]) -> DataFrame:
+        return session.createDataFrame(pa.concat_tables(tables).unify_dictionaries())
+
+    daily = daily_of(
+        frame(each.hours for each in staged),
+        frame(each.partitions for each in staged),
+        frame(each.percentiles for each in staged),
+    )
+    return daily.toArrow().sort_by([(name, "ascending") for name in NAMES])
 
 
-def _summarise(run: Run, day: str, made_from: Mapping[str, Record]) -> None:
-    run.say(f"summarising {day}: {formatting.plural(len(made_from), 'hour')}")
-    task = DayTask(run.files, run.staging.folder, day, tuple(sorted(made_from)))
-    (staged,) = run_tasks(run.session(), make_day, [task])
-    summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in made_from.items()}
-    write_summed(run.files, staged.hourly, summed)
+def _publish(run: Run, day: Day, staged: StagedDay, daily: pa.Table) -> None:
+    path = f"{staged.folder}.daily.parquet"
+    own = daily.filter(pc.equal(daily["day"], pa.scalar(layout.start_of(f"date={day.name}/hour=00"), TIME)))
+    write_table(run.files, path, rows_of(own, DAILY), DAILY)
+    summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in day.made_from.items()}
+    write_summed(run.files, staged.folder, summed)
     run.refuse_if_lost()
-    publish_file(run.staging, staged.daily, layout.daily_table(day))
-    publish_folder(run.staging, staged.hourly, layout.hourly_folder(day))
+    publish_file(run.staging, path, layout.daily_table(day.name))
+    publish_folder(run.staging, staged.folder, layout.hourly_folder(day.name))

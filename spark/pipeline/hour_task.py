@@ -15,6 +15,7 @@ from spark.engine.tasks import attempt
 from spark.errors import SampleFilesDamaged
 from spark.rules.deltas import Hour, carried_of, deltas_of, hour_of, last_known_of
 from spark.rules.digest import Digest
+from spark.rules.hourly import summary_of
 from spark.rules.totals import partitions_of, totals_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
 from spark.storage.protocol import Files
@@ -28,6 +29,7 @@ TABLES = {
     layout.DELTAS: contract.DELTAS,
     layout.TOTALS: contract.TOTALS,
     layout.PARTITIONS: contract.PARTITIONS,
+    layout.SUMMARY: contract.SUMMARY,
     layout.CARRY: contract.CARRIED,
 }
 UNREAD = ("received_at", "interval_seconds", "members", "isolation", "owner", "offset_reset")
@@ -138,10 +140,11 @@ def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Ro
             carried.append(carried_of(ordered))
             del ordered
             write[layout.DELTAS](deltas)
-            totals = totals_of(deltas)
+            totals, partitions = totals_of(deltas), partitions_of(deltas)
             clusters |= clusters_at(totals, hour.last_minute)
             write[layout.TOTALS](totals)
-            write[layout.PARTITIONS](partitions_of(deltas))
+            write[layout.PARTITIONS](partitions)
+            write[layout.SUMMARY](summary_of(totals, partitions))
             write[layout.CARRY](carried[-1])
             digest.add(carried[-1])
     return MadeHour(folder, digest.text(), tuple(sorted(clusters))), joined(carried)

@@ -206,6 +206,9 @@ _NAMES = (
 
 HOURLY = (*_NAMES, Column("hour", Type.TIME, "start of the hour"), *_SUMMARY)
 
+SUMMARY = (*HOURLY, Column("known_members", Type.INT64, "samples whose `members` is known"))
+"""An hour's rows of HOURLY, and what the day's mean of members needs."""
+
 DAILY = (
     *_NAMES,
     Column("day", Type.TIME, "start of the day, UTC"),

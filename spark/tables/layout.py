@@ -1,7 +1,7 @@
 """Where the tables lie, relative to the history's location. No other module spells these paths.
 
 <location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet
-<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions and carry .parquet; _record.json
+<location>/hours/date=YYYY-MM-DD/hour=HH/    deltas, totals, partitions, summary and carry .parquet; _record.json
 <location>/hourly/date=YYYY-MM-DD/           hourly.parquet, _record.json
 <location>/daily/YYYY-MM-DD.parquet
 
@@ -18,8 +18,8 @@ HOUR = timedelta(hours=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 SAMPLES, HOURS, HOURLY, DAILY = "samples", "hours", "hourly", "daily"
-DELTAS, TOTALS, PARTITIONS, CARRY = "deltas", "totals", "partitions", "carry"
-TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, CARRY)
+DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY = "deltas", "totals", "partitions", "summary", "carry"
+TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY)
 RECORD = "_record.json"
 """Says what a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
 

@@ -7,7 +7,7 @@ rows by topic and writes them in groups of some ten thousand: of these a part re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,46 +17,19 @@ import pyarrow as pa
 from adapter.history.contract import SAMPLES, Column
 from spark.errors import SampleFilesDamaged, is_of_system
 from spark.storage.protocol import Files, each_of
-from spark.tables.columns import Flags, Ints, Rows, joined, none_of, numbered, rows_of
+from spark.tables.columns import Ints, Rows, joined, none_of, rows_of
 from spark.tables.contract import NAMES
 from spark.tables.layout import HOUR, hour_of, start_of
 from spark.tables.parquet_tables import opened
 from spark.tables.sample_files import DAMAGED, Sound, micros_of
 from spark.tables.sample_validation import fault_of
+from spark.tables.topic_parts import WHOLE, Part, Topic, parts_of, topics_in
 
 PART_ROWS = 1_000_000
 """A part has hardly more, unless a single topic has."""
 NAME_COLUMNS = tuple(column for column in SAMPLES if column.name in NAMES)
 
 Result = TypeVar("Result")
-Topic = tuple[str, str, str]
-"""Cluster, group, topic."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The topics after one and up to another, in their order; None: without an end."""
-
-    after: Topic | None = None
-    until: Topic | None = None
-
-    def has(self, topic: Topic) -> bool:
-        return (self.after is None or self.after < topic) and (self.until is None or topic <= self.until)
-
-    def of(self, rows: Rows) -> Rows:
-        """Those of these topics."""
-        if self == WHOLE or not len(rows):
-            return rows
-        topics, place = topics_in(rows)
-        has: Flags = np.array([self.has(topic) for topic in topics], np.bool_)
-        return rows if has.all() else rows.taken(has[place])
-
-    def may_be_in(self, first: Topic, last: Topic) -> bool:
-        """Whether any of these topics lies between two."""
-        return (self.after is None or self.after < last) and (self.until is None or first <= self.until)
-
-
-WHOLE = Part()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,7 +74,7 @@ class HourReader:
             yield WHOLE, self._read([None] * len(self.sound), WHOLE, columns)
             return
         contents = self._each(self._contents_of)
-        for part in _parts_of(contents, self.part_rows):
+        for part in parts_of(sum((each.rows for each in contents), Counter()), self.part_rows):
             groups = [[n for n, of in enumerate(each.groups) if of and part.may_be_in(*of)] for each in contents]
             yield part, self._read(groups, part, columns)
 
@@ -142,33 +115,6 @@ class HourReader:
             tables = (file.read_row_group(number, names) for number in groups)
             parts = [part.of(_of_its_hour(_checked(table, columns), sound)) for table in tables]
         return joined(parts) if parts else none_of(columns)
-
-
-def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
-    """The topics that occur, in order, and for each row the place of its topic among them."""
-    place = numbered(*(rows[name] for name in NAMES))
-    first = np.empty(int(place.max(initial=-1)) + 1, np.int64)
-    first[place] = np.arange(len(place))
-    texts = [rows.texts[name].to_pylist() for name in NAMES]
-    codes = (rows[name][first].tolist() for name in NAMES)
-    return [
-        (texts[0][cluster], texts[1][group], texts[2][topic]) for cluster, group, topic in zip(*codes, strict=True)
-    ], place
-
-
-def _parts_of(contents: Iterable[_Contents], limit: int) -> Iterator[Part]:
-    """As few as have no more rows than the limit, or one topic."""
-    rows: Counter[Topic] = Counter()
-    for each in contents:
-        rows.update(each.rows)
-    after, before, taken = None, None, 0
-    for topic in sorted(rows):
-        if taken and taken + rows[topic] > limit:
-            yield Part(after, before)
-            after, taken = before, 0
-        taken += rows[topic]
-        before = topic
-    yield Part(after, None)
 
 
 def _or_reason(read: Callable[[Sound], Result], sound: Sound) -> Result | _Reason:

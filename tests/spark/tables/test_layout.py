@@ -13,6 +13,7 @@ def test_an_hour_is_one_folder_with_fixed_names() -> None:
         f"hours/{NAME}/deltas.parquet",
         f"hours/{NAME}/totals.parquet",
         f"hours/{NAME}/partitions.parquet",
+        f"hours/{NAME}/summary.parquet",
         f"hours/{NAME}/carry.parquet",
     ]
     assert layout.hour_record(NAME) == f"hours/{NAME}/_record.json"

@@ -1,4 +1,5 @@
-"""Compaction as tests call it: its tasks run in this process, unless a test brings a real session."""
+"""Compaction as tests call it: its tasks run in this process and its DataFrames in the active session, unless a
+test brings a session of its own."""
 
 import pickle
 from collections.abc import Callable, Iterable
@@ -7,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from spark.pipeline.batches import DEFAULT_LIMITS, Limits
 from spark.pipeline.compact import Outcome, compact
@@ -31,6 +33,11 @@ class Tasks:
 
     def map(self, kernel: Callable[[Any], object]) -> "Tasks":
         return Tasks([pickle.dumps(pickle.loads(pickle.dumps(kernel))(pickle.loads(task))) for task in self.results])  # noqa: S301 -- our own
+
+    def createDataFrame(self, rows: pa.Table) -> DataFrame:  # noqa: N802 -- Spark's name
+        active = SparkSession.getActiveSession()
+        assert active is not None, "the test asks for the fixture spark_session"
+        return active.createDataFrame(rows)
 
     def collect(self) -> list[object]:
         return [pickle.loads(result) for result in self.results]  # noqa: S301 -- our own

@@ -1,0 +1,64 @@
+"""Topics in order, divided into parts: whatever is computed of whole topics is computed part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from spark.tables.columns import Flags, Ints, Rows, numbered
+from spark.tables.contract import NAMES
+
+Topic = tuple[str, str, str]
+"""Cluster, group, topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The topics after one and up to another, in their order; None: without an end."""
+
+    after: Topic | None = None
+    until: Topic | None = None
+
+    def has(self, topic: Topic) -> bool:
+        return (self.after is None or self.after < topic) and (self.until is None or topic <= self.until)
+
+    def of(self, rows: Rows) -> Rows:
+        """Those of these topics."""
+        if self == WHOLE or not len(rows):
+            return rows
+        topics, place = topics_in(rows)
+        has: Flags = np.array([self.has(topic) for topic in topics], np.bool_)
+        return rows if has.all() else rows.taken(has[place])
+
+    def may_be_in(self, first: Topic, last: Topic) -> bool:
+        """Whether any of these topics lies between two."""
+        return (self.after is None or self.after < last) and (self.until is None or first <= self.until)
+
+
+WHOLE = Part()
+
+
+def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
+    """The topics that occur, in order, and for each row the place of its topic among them."""
+    place = numbered(*(rows[name] for name in NAMES))
+    first = np.empty(int(place.max(initial=-1)) + 1, np.int64)
+    first[place] = np.arange(len(place))
+    texts = [rows.texts[name].to_pylist() for name in NAMES]
+    codes = (rows[name][first].tolist() for name in NAMES)
+    return [
+        (texts[0][cluster], texts[1][group], texts[2][topic]) for cluster, group, topic in zip(*codes, strict=True)
+    ], place
+
+
+def parts_of(rows: Mapping[Topic, int], limit: int) -> Iterator[Part]:
+    """As few as have no more rows than the limit, or one topic. `rows`: of each topic."""
+    after, before, taken = None, None, 0
+    for topic in sorted(rows):
+        if taken and taken + rows[topic] > limit:
+            yield Part(after, before)
+            after, taken = before, 0
+        taken += rows[topic]
+        before = topic
+    yield Part(after, None)
