@@ -166,7 +166,7 @@ class Cycle:
         is_end_doubtful, end_sent = with_ends(observed, layout, tables, batches, self._rows.is_committed_only, causes)
         is_doubtful |= is_end_doubtful
         is_doubtful |= with_shares(observed, layout, self._shares.topics, shares, causes)
-        self._ends.doubt(np.unique(layout.place[has_gone_backward(observed, self._rows.snapshot)]))
+        self._ends.doubt(layout.place[has_gone_backward(observed, self._rows.snapshot)])
         if len(layout):
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
 from adapter.cluster.groups import NOBODY
@@ -19,6 +19,8 @@ from adapter.lag.rules import Watching
 
 LOOK_SECONDS = 30.0
 """How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+LIVING_SECONDS = 10.0
+"""How often a broker is asked which brokers are alive: one that others have deposed may not know it."""
 MOST_ASKED = 3
 """So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
 FIND_SECONDS = 15.0
@@ -51,7 +53,9 @@ class Looking:
         self._interval = interval
         self.topology = Topology()
         """Replaced when something changed, never changed."""
-        self._topology_read = self._groups_listed = float("-inf")
+        self._topology_read = self._groups_listed = self._living_read = float("-inf")
+        self._dead: frozenset[int] = frozenset()
+        """The brokers that Metadata had and another broker no longer counts as alive."""
         self._heard = Heard()
         self._rounds: list[Round] = []
         """Those that are yet to be confirmed."""
@@ -86,7 +90,7 @@ class Looking:
         if not self.topology.brokers:
             return
         handovers = self._commits.handovers
-        has_news |= handovers.is_outdated
+        has_news |= handovers.is_outdated or self._has_lost_a_broker(now)
         handovers.follow(self._coordinating_topic)
         self._list_groups(now)
         has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
@@ -102,14 +106,26 @@ class Looking:
         """The offsets topic, unless the brokers' lists contradict what it says."""
         return None if self._heard.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
 
+    def _has_lost_a_broker(self, now: float) -> bool:
+        """Whether a broker that we ask is dead to another one: it may be cut off, and others lead in its place."""
+        if now - self._living_read >= LIVING_SECONDS - self._interval / 2:
+            self._living_read, self._dead = now, frozenset()
+            answers = self._brokers.living(self._in_turn(self.topology.brokers)[:MOST_ASKED])
+            self._liveness.note(answers)
+            for node, answer in answers.items():
+                self._metadata_from = node
+                if isinstance(answer, Answer):
+                    self._dead = frozenset(self.topology.brokers.keys() - answer.content.keys())
+        return bool(self._dead)
+
     def _find_coordinators(self, now: float) -> None:
         """Have the groups found that nobody coordinates: a silent broker may, or one that has just taken over.
 
         In a cluster without an offsets topic the question would make one.
         """
         exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
-        nodes = self._in_turn(self._liveness.present(self.topology.brokers))
-        if self._commits.lost and exists and nodes[0] is not None and now - self._asked_who >= FIND_SECONDS:
+        nodes = self._in_turn(self.topology.brokers)
+        if self._commits.lost and exists and nodes and now - self._asked_who >= FIND_SECONDS:
             self._asked_who = now
             self._commits.find_coordinators(nodes[0])
 
@@ -189,15 +205,17 @@ class Looking:
 
         Where the first few do not answer, the next cycle asks others: the offsets do not wait for all of them.
         """
-        nodes = self._in_turn(self._liveness.present(self.topology.brokers))[:MOST_ASKED]
-        answers = self._brokers.topology(nodes, self._asked_by_name())
+        known = self._in_turn(self.topology.brokers)
+        # Any that is connected comes first where all that are known may be replaced.
+        nodes = [None, *known] if self._is_new_client or not known else known
+        answers = self._brokers.topology(nodes[:MOST_ASKED], self._asked_by_name())
         self._liveness.note({node: answer for node, answer in answers.items() if node is not None})
         for node, answer in answers.items():
             self._metadata_from = self._metadata_from if node is None else node
             if isinstance(answer, Answer):
                 expected = self._expected_topics()
                 self.topology = updated(self.topology, answer.content, expected, counts=not is_second_look)
-                self._topology_read = now
+                self._topology_read = self._living_read = now
                 self._is_new_client = False
                 self._liveness.forget_others(self.topology.brokers.keys())
                 self._confirm_rounds()
@@ -205,14 +223,10 @@ class Looking:
             if node is None:
                 self._liveness.failures.append(answer)
 
-    def _in_turn(self, nodes: Sequence[int]) -> list[int | None]:
-        """The next broker each time; before them any that is connected, where all that are known may be replaced.
-
-        Those that have only just come back come last.
-        """
-        is_doubtful, last = self._liveness.is_doubtful, self._metadata_from
-        in_turn = sorted(nodes, key=lambda node: (is_doubtful(node), node <= last, node))
-        return [None, *in_turn] if self._is_new_client or not nodes else [*in_turn]
+    def _in_turn(self, brokers: Iterable[int]) -> list[int]:
+        """Those that are present, the next one first each time; those that may be behind come last."""
+        is_behind = {node: node in self._dead or self._liveness.is_doubtful(node) for node in brokers}
+        return sorted(self._liveness.present(brokers), key=lambda n: (is_behind[n], n <= self._metadata_from, n))
 
     def _expected_topics(self) -> frozenset[str]:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)

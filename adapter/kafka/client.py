@@ -37,6 +37,7 @@ from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
 from adapter.settings.models import Cluster
 
 Answered = TypeVar("Answered")
+Name = TypeVar("Name", bound=int | None)
 
 CALL_SECONDS = 3.0
 HEDGE_SECONDS = 0.5
@@ -130,29 +131,37 @@ class Brokers:
         """
         manager = self._manager
         chosen = {node: manager.least_loaded_node() if node is None else node for node in nodes}
-        outcomes = self._first_to_describe(chosen)
+        outcomes = self._first_to_describe(chosen, None, self._descriptions.topology)
         for node, answer in outcomes.items():
             if isinstance(answer, Answer):
-                self._addresses = answer.content.brokers
-                self._tell_library(manager)
+                self._follow_addresses(answer.content.brokers)
                 return {**outcomes, node: self._with_hidden(chosen[node], answer, expected)}
         return outcomes
 
-    def _first_to_describe(self, chosen: Mapping[int | None, int]) -> dict[int | None, Answer[Topology] | Failure]:
-        calls: dict[int | None, Calls[Topology]] = {}
-        outcomes: dict[int | None, Answer[Topology] | Failure] = {}
+    def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
+        """Node -> address of the living brokers, as the first of `nodes` to answer knows them."""
+        outcomes = self._first_to_describe(
+            {node: node for node in nodes}, (), lambda _, body: topology_in(body).brokers
+        )
+        for answer in outcomes.values():
+            if isinstance(answer, Answer):
+                self._follow_addresses(answer.content)
+        return outcomes
+
+    def _first_to_describe(
+        self, chosen: Mapping[Name, int], topics: Sequence[str] | None, read: Callable[[int, bytes], Answered]
+    ) -> dict[Name, Answer[Answered] | Failure]:
+        calls: dict[Name, Calls[Answered]] = {}
+        outcomes: dict[Name, Answer[Answered] | Failure] = {}
         for name, node in chosen.items():
-            read = partial(self._read_topology, node)
-            calls[name] = self._start("Metadata", [(node, offset_requests.metadata(None), read)])
+            asked = (node, offset_requests.metadata(topics), lambda raw, node=node: read(node, raw.body))
+            calls[name] = self._start("Metadata", [asked])
             patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
             self._wait_for_one(list(calls.values()), patience)
             outcomes |= {name: answer for name, one in calls.items() for answer in one.take().values()}
             if any(isinstance(answer, Answer) for answer in outcomes.values()):
                 break
         return outcomes
-
-    def _read_topology(self, node: int, raw: Any) -> Topology:  # noqa: ANN401 - the library has no types
-        return self._descriptions.topology(node, raw.body)
 
     def _wait_for_one(self, calls: Sequence[Calls[Any]], seconds: float) -> None:
         """Until one was answered or all have failed, at most so long."""
@@ -172,10 +181,11 @@ class Brokers:
             return by_name
         return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)
 
-    def _tell_library(self, manager: Any) -> None:  # noqa: ANN401
+    def _follow_addresses(self, addresses: Mapping[int, str]) -> None:
         """A broker that has come back, or moved, can be called only once the library's own refresh has seen it."""
+        self._addresses, manager = addresses, self._manager
         known = {broker.node_id: f"{broker.host}:{broker.port}" for broker in manager.cluster.brokers()}
-        if any(known.get(node) != address for node, address in self._addresses.items()):
+        if any(known.get(node) != address for node, address in addresses.items()):
             manager.call_soon(manager.cluster.request_update)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:

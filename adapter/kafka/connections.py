@@ -16,8 +16,8 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from adapter.protocol.offset_requests import RawRequest
 from adapter.settings.models import Protocol, Security
 
-ASK_AGAIN_FOR_BROKERS_MS = 15_000
-"""A broker that Metadata had dropped can be called only after the library's own refresh (every 5 min by default)."""
+ASK_AGAIN_FOR_BROKERS_MS = 60_000
+"""The library refreshes its list of brokers this often, and whenever the adapter sees that it is outdated."""
 LARGEST_FRAME_BYTES = 100_000_000
 
 

@@ -175,10 +175,18 @@ def kafka(
 
 
 @contextlib.contextmanager
-def joining_broker(home: Path, node_id: int, advertised_port: int, *, heap_megabytes: int = 256) -> Iterator[Broker]:
+def joining_broker(
+    home: Path,
+    node_id: int,
+    advertised_port: int,
+    *,
+    controllers: Mapping[int, int] | None = None,
+    heap_megabytes: int = 256,
+) -> Iterator[Broker]:
     """One more broker of the cluster in `home`, which ends with the block; it is no controller.
 
-    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there.
+    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there. `controllers`: node id ->
+    the port where it reaches that controller, if not the controller's own.
     """
     settings = dict(line.split("=", 1) for line in _settings_file(home, 1).read_text().splitlines())
     listeners = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
@@ -190,6 +198,8 @@ def joining_broker(home: Path, node_id: int, advertised_port: int, *, heap_megab
         "advertised.listeners": ",".join(f"{name}://127.0.0.1:{advertised_port}" for name in ports),
         "log.dirs": str(home / f"data-{node_id}"),
     }
+    if controllers is not None:
+        own["controller.quorum.voters"] = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
     _settings_file(home, node_id).write_text("".join(f"{key}={value}\n" for key, value in {**settings, **own}.items()))
     metadata = (home / "data-1" / "meta.properties").read_text().splitlines()
     (cluster_id,) = (line.removeprefix("cluster.id=") for line in metadata if line.startswith("cluster.id="))

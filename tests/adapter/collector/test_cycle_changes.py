@@ -57,6 +57,28 @@ def test_a_frozen_broker_is_replaced_as_soon_as_the_cluster_says_so() -> None:
     assert rig.run().word == "complete"
 
 
+def test_a_deposed_coordinator_that_does_not_know_it_is_not_asked_once_another_broker_counts_it_as_dead() -> None:
+    """Its commits of before come without an error. In the first look it may itself be asked who is alive."""
+    for cycles_before in (1, 2, 3):
+        rig = running()
+        rig.run(cycles_before)
+        rig.kafka.stale_commits = {2: {"billing": rig.kafka.commits["billing"]}}
+        rig.kafka.coordinators["billing"] = 3
+        rig.kafka.commits["billing"] = {ORDERS_0: 8, ORDERS_1: 10, ORDERS_2: 5}
+        rig.kafka.living = {1: (1, 3), 3: (1, 3)}
+        rig.run(2)
+
+        assert rig.lag() == 12
+
+
+def test_a_commit_beyond_the_end_has_metadata_asked_as_others_may_lead_by_now() -> None:
+    rig = running()
+    rig.kafka.commits["billing"][ORDERS_0] = 1000
+    looks = [rig.run() and rig.counted()["Metadata"] for _ in range(2)]
+
+    assert looks == [0, 1]
+
+
 def test_a_new_group_is_seen_within_half_a_minute() -> None:
     rig = running()
     rig.kafka.commits["audit"] = {ORDERS_0: 1}

@@ -75,6 +75,8 @@ class Kafka:
     """Node -> topic -> how many of its partitions the node's Metadata has, where not all."""
     believed: dict[int, dict[str, tuple[list[int], list[int]]]] = field(default_factory=dict)
     """Node -> topic -> leaders and epochs that its Metadata has instead of the true ones."""
+    living: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Node -> the brokers that are alive as it knows them, where these are not all."""
     hidden: set[str] = field(default_factory=set)
     """Topics that we may not describe."""
     stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
@@ -182,6 +184,15 @@ class FakeBrokers(Brokers):
                 break
         return outcomes
 
+    def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
+        outcomes: dict[int, Answer[Mapping[int, str]] | Failure] = {}
+        for node in nodes:
+            self.requests.append(("Metadata living", node))
+            outcomes[node] = self._failure(node) or Answer(self._living(node), self._clock.seconds)
+            if isinstance(outcomes[node], Answer):
+                break
+        return outcomes
+
     def _described(self, node: int | None, expected: frozenset[str]) -> Answer[Topology] | Failure:
         if node is None:
             alive = [n for n in self.kafka.nodes if n not in self.kafka.silent | self.kafka.refusing]
@@ -196,10 +207,13 @@ class FakeBrokers(Brokers):
         hidden = self.kafka.ignorant.get(node, set()) | self.kafka.hidden
         sizes = self.kafka.behind.get(node, {})
         return Topology(
-            brokers={n: f"kafka-{n}:9092" for n in self.kafka.nodes},
+            brokers=self._living(node),
             topics={name: self._topic(node, name, sizes.get(name)) for name in self.kafka.topics if name not in hidden},
             hidden=expected & self.kafka.hidden,
         )
+
+    def _living(self, node: int) -> dict[int, str]:
+        return {n: f"kafka-{n}:9092" for n in self.kafka.living.get(node, self.kafka.nodes)}
 
     def _topic(self, node: int, name: str, size: int | None) -> Topic:
         truth = self.kafka.topics[name], self.kafka.epochs.get(name)
