@@ -137,7 +137,10 @@ def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
         is_listed = _led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))
         is_listed[: len(listed.is_over)] &= listed.is_over[: len(topic.leaders)]
         partitions[is_listed] = listed.at
-    brokers = {**known.brokers, **dict.fromkeys(whole, listed.at)}
+    # The first list that contradicts the placement comes with a move, or of another broker than the one that was asked:
+    # neither this round nor those before show then that there are no other groups.
+    is_surprise = misplaced and not known.disagreeing
+    brokers = {} if is_surprise else {**known.brokers, **dict.fromkeys(whole, listed.at)}
     return Heard(
         {node: at for node, at in brokers.items() if node in topology.brokers},
         topic.generation if topic is not None else None,

@@ -25,7 +25,14 @@ from local.kafka.security import (
     make_security,
     scram_arguments,
 )
-from local.kafka.settings import CONTROLLER_LISTENER, LOGGING, OPEN_LISTENER, OUTSIDE_LISTENER, small_settings
+from local.kafka.settings import (
+    CONTROLLER_LISTENER,
+    FAR_CONTROLLER_LISTENER,
+    LOGGING,
+    OPEN_LISTENER,
+    OUTSIDE_LISTENER,
+    small_settings,
+)
 from local.processes import Process, RigError, free_port, start, wait_until
 
 START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
@@ -138,11 +145,13 @@ def kafka(
     properties: Mapping[str, str] | None = None,
     heap_megabytes: int = 256,
     has_outside: bool = False,
+    controller_doors: Mapping[int, int] | None = None,
 ) -> Iterator[Kafka]:
     """Run a cluster of that many brokers (ids from 1) and end it with the block.
 
     `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a CA of
-    their own; `has_outside` adds a listener for clients that reach the last broker through a forwarder. `properties`
+    their own; `has_outside` adds a listener for clients that reach the last broker through a forwarder;
+    `controller_doors` adds one to each controller for brokers that reach it at these ports, by node id. `properties`
     come last: they may replace any of the small settings. Raises RigError where it does not
     start, and at the end of the block where a broker ended by itself meanwhile; the brokers' logs are in `home`.
     """
@@ -152,6 +161,8 @@ def kafka(
     ports = {
         node_id: _ports(is_secure=security is not None, has_outside=has_outside) for node_id in range(1, brokers + 1)
     }
+    for node_id in controller_doors or ():
+        ports[node_id][FAR_CONTROLLER_LISTENER] = free_port()
     secure = None if security is None else _security(home, security, ports)
     secure_properties = {} if secure is None else listener_properties(secure)
     common = {**small_settings(ports), **secure_properties, **(properties or {})}
@@ -159,6 +170,8 @@ def kafka(
     advertised = {node_id: dict(own) for node_id, own in ports.items()}
     if outside_port is not None:
         advertised[brokers][OUTSIDE_LISTENER] = outside_port
+    for node_id, port in (controller_doors or {}).items():
+        advertised[node_id][FAR_CONTROLLER_LISTENER] = port
     members = tuple(
         _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes) for node_id in ports
     )
@@ -180,16 +193,17 @@ def joining_broker(
     node_id: int,
     advertised_port: int,
     *,
-    controllers: Mapping[int, int] | None = None,
+    controller_doors: Mapping[int, int] | None = None,
     heap_megabytes: int = 256,
 ) -> Iterator[Broker]:
     """One more broker of the cluster in `home`, which ends with the block; it is no controller.
 
-    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there. `controllers`: node id ->
-    the port where it reaches that controller, if not the controller's own.
+    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there. `controller_doors` are
+    those of `kafka`.
     """
     settings = dict(line.split("=", 1) for line in _settings_file(home, 1).read_text().splitlines())
-    listeners = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
+    advertised = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
+    listeners = [name for name in advertised if name != FAR_CONTROLLER_LISTENER]
     ports = {listener: free_port() for listener in listeners}
     own = {
         "node.id": str(node_id),
@@ -198,8 +212,10 @@ def joining_broker(
         "advertised.listeners": ",".join(f"{name}://127.0.0.1:{advertised_port}" for name in ports),
         "log.dirs": str(home / f"data-{node_id}"),
     }
-    if controllers is not None:
-        own["controller.quorum.voters"] = ",".join(f"{node}@127.0.0.1:{port}" for node, port in controllers.items())
+    if controller_doors is not None:
+        doors = (f"{node}@127.0.0.1:{port}" for node, port in controller_doors.items())
+        own["controller.quorum.voters"] = ",".join(doors)
+        own["controller.listener.names"] = FAR_CONTROLLER_LISTENER
     _settings_file(home, node_id).write_text("".join(f"{key}={value}\n" for key, value in {**settings, **own}.items()))
     metadata = (home / "data-1" / "meta.properties").read_text().splitlines()
     (cluster_id,) = (line.removeprefix("cluster.id=") for line in metadata if line.startswith("cluster.id="))

@@ -9,9 +9,13 @@ OPEN_LISTENER = "PLAINTEXT"
 CONTROLLER_LISTENER = "CONTROLLER"
 OUTSIDE_LISTENER = "OUTSIDE"
 """For clients that reach a broker through a forwarder, while brokers reach each other directly."""
+FAR_CONTROLLER_LISTENER = "FAR_CONTROLLER"
+"""Of controllers, for brokers that reach them through a forwarder."""
+CONTROLLER_LISTENERS = (CONTROLLER_LISTENER, FAR_CONTROLLER_LISTENER)
 PROTOCOLS = {
     OPEN_LISTENER: "PLAINTEXT",
     CONTROLLER_LISTENER: "PLAINTEXT",
+    FAR_CONTROLLER_LISTENER: "PLAINTEXT",
     OUTSIDE_LISTENER: "PLAINTEXT",
     PASSWORD_LISTENER: "SASL_SSL",
     CERTIFICATE_LISTENER: "SSL",
@@ -35,7 +39,7 @@ def small_settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:
     return {
         "process.roles": "broker,controller",
         "controller.quorum.voters": ",".join(voters),
-        "controller.listener.names": CONTROLLER_LISTENER,
+        "controller.listener.names": ",".join(own for own in next(iter(ports.values())) if own in CONTROLLER_LISTENERS),
         "inter.broker.listener.name": OPEN_LISTENER,
         "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in PROTOCOLS.items()),
         "offsets.topic.replication.factor": replicas,
