@@ -14,16 +14,19 @@ import numpy as np
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.topics import NO_LEADER, Topic
+from adapter.collector.log_offsets import NOT_CAUGHT_UP
 from adapter.columns import NEVER, Codes, Flags
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.protocol.codes import NO_ERROR
 from adapter.protocol.prepared_requests import LATEST, OffsetQuestion
 from adapter.settings.models import Isolation
 
 TAKEOVER_SECONDS = 30.0
 """Kafka's default for replica.lag.time.max.ms: a follower that does not ask leaves the set of replicas after that."""
+HANDING_OVER = (NOT_CAUGHT_UP, 5, 6, 74, 75)
+"""A new leader before its followers confirm what it read, and brokers that do not lead. Any other error does not change
+with time: where the topic may not be read, nothing is known of handovers."""
 LOST = -2
 """No node has this number."""
 
@@ -99,7 +102,8 @@ class Handovers:
         for own, answer in zip(places, answers, strict=True):
             if isinstance(answer, Answer):
                 columns = answer.content
-                is_over[np.intersect1d(own, columns.shape.partition[columns.error == NO_ERROR])] = True
+                is_told = ~np.isin(columns.error, HANDING_OVER)
+                is_over[np.intersect1d(own, columns.shape.partition[is_told])] = True
         self.is_over = is_over
 
     def is_final(self, group: str, node: int) -> bool:

@@ -13,6 +13,7 @@ import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED
 from tests.support import samples
 from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
 from tests.support.kafka.small_cluster import ORDERS_0
@@ -429,6 +430,13 @@ def test_the_first_commits_of_a_group_count_only_from_the_leader_that_was_asked_
 
     assert f"broker 2 has just taken over group {READ}" in refused
     assert rig.lag(READ) == 3
+
+
+def test_where_the_end_of_a_handover_cannot_be_asked_for_groups_are_read_as_if_it_were_over() -> None:
+    kafka = taking_over()
+    kafka.end_errors = dict.fromkeys(kafka.end_errors, TOPIC_NOT_AUTHORIZED)
+
+    assert rig_of(kafka).lag(READ) == 3
 
 
 def test_a_start_asks_each_leader_of_the_offsets_topic_once_whether_its_handover_is_over() -> None:
