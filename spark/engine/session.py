@@ -46,6 +46,9 @@ JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=
 ATTEMPTS = 3
 """At a task whose process was killed."""
 
+ARCHIVE_SECONDS = 300
+"""Writing an archive takes seconds, or minutes with a small share of a core."""
+
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
@@ -173,6 +176,9 @@ def _keep(archive: Archive, *, is_whole: bool) -> None:
         return
     gateway.shutdown()
     process.stdin.close()
-    with contextlib.suppress(subprocess.TimeoutExpired, OSError):
-        process.wait(timeout=60)
+    try:
+        process.wait(timeout=ARCHIVE_SECONDS)
         archive.written.replace(archive.path)
+    except (subprocess.TimeoutExpired, OSError):
+        process.kill()
+        archive.written.unlink(missing_ok=True)

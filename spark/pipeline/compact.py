@@ -19,9 +19,9 @@ from spark.pipeline.batches import DEFAULT_LIMITS, Batch, Limits, batch_from
 from spark.pipeline.days import summarised
 from spark.pipeline.lineage import Record, write_record
 from spark.pipeline.plan import Found, Hour, found_in, refuse_missing
-from spark.pipeline.publish import publish_folder, staging_of
 from spark.pipeline.runs import Run, Say
 from spark.pipeline.stage import StagedHour, stage_batch
+from spark.pipeline.staging import staging_of
 from spark.storage.protocol import Files
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
@@ -126,6 +126,6 @@ def _publish(run: Run, batch: Batch, staged: Sequence[StagedHour]) -> list[Recor
         record = Record(sizes, started_from, made.carried, made.writers, batch.skipped[hour.start])
         write_record(run.files, made.folder, record)
         run.refuse_if_lost()
-        publish_folder(run.staging, made.folder, layout.hour_folder(hour.name))
+        run.files.publish(made.folder, layout.hour_folder(hour.name))
         records.append(record)
     return records

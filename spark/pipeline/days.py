@@ -18,7 +18,6 @@ from spark.pipeline.daily import daily_of
 from spark.pipeline.day_task import DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_summed
 from spark.pipeline.plan import Hour
-from spark.pipeline.publish import publish_file, publish_folder
 from spark.pipeline.runs import Run
 from spark.storage.protocol import Files, each_of
 from spark.tables import layout
@@ -103,7 +102,7 @@ def _summarised(run: Run, days: Sequence[Day]) -> Days:
     run.check()
     for day in days:
         run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
-    tasks = [DayTask(run.files, run.staging.folder, day.name, tuple(sorted(day.made_from))) for day in days]
+    tasks = [DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from))) for day in days]
     results = list(zip(days, run_tasks(run.session(), make_day, tasks), strict=True))
     staged = [(day, of) for day, of in results if isinstance(of, StagedDay)]
     unreadable = [(day, of) for day, of in results if isinstance(of, TableUnreadable)]
@@ -138,5 +137,5 @@ def _publish(run: Run, day: Day, staged: StagedDay, daily: pa.Table) -> None:
     summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in day.made_from.items()}
     write_summed(run.files, staged.folder, summed)
     run.refuse_if_lost()
-    publish_file(run.staging, path, layout.daily_table(day.name))
-    publish_folder(run.staging, staged.folder, layout.hourly_folder(day.name))
+    run.files.replace(path, layout.daily_table(day.name))
+    run.files.publish(staged.folder, layout.hourly_folder(day.name))

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from spark.pipeline.batches import Limits
-from spark.pipeline.publish import Staging
 from spark.storage.protocol import Files
 
 Say = Callable[[str], None]
@@ -17,7 +16,8 @@ Say = Callable[[str], None]
 @dataclass(frozen=True, slots=True)
 class Run:
     files: Files
-    staging: Staging
+    staging: str
+    """Path of its folder, in which its tables are staged."""
     session: Callable[[], SparkSession]
     """Starts Spark when it is first called."""
     say: Say

@@ -61,7 +61,7 @@ def stage_batch(run: Run, batch: Batch) -> list[StagedHour]:
 
 
 def _task(run: Run, hours: Iterable[HourInputs]) -> HoursTask:
-    return HoursTask(run.files, run.staging.folder, tuple(hours), part_rows=run.limits.of_part)
+    return HoursTask(run.files, run.staging, tuple(hours), part_rows=run.limits.of_part)
 
 
 def _results(run: Run, kernel: Callable[[HoursTask], Made | Damaged], tasks: Sequence[HoursTask]) -> list[Made]:
@@ -83,7 +83,7 @@ def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[Ho
     for task, paths, following in zip(tasks, tails, tasks[1:], strict=False):
         for hour, path in zip(task.hours, paths, strict=True):
             carried = carried_on(carried, read_table(run.files, path, CARRIED), micros_of(hour.start))
-        path = run.staging.path(f"starts/{following.hours[0].name}.parquet")
+        path = f"{run.staging}/starts/{following.hours[0].name}.parquet"
         write_table(run.files, path, carried, CARRIED)
         chained.append(replace(following, carry=path))
     return chained

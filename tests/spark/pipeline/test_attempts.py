@@ -1,0 +1,61 @@
+"""Attempts that end after others have done their work, as speculative ones and those of lost workers do."""
+
+import contextlib
+import itertools
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from spark.engine import tasks as engine
+from spark.errors import TableUnreadable
+from spark.pipeline import day_task, days, hour_task, stage
+from spark.pipeline.batches import Limits
+from spark.pipeline.compact import compact
+from spark.storage.local import LocalFiles
+from tests.support.history.compacting import NOW, compacted, no_session
+from tests.support.history.written_history import sample, write
+
+Kernel = Callable[[Any], Any]
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    """Of every file that readers see."""
+    paths = (path for path in root.rglob("*") if path.is_file())
+    found = {str(path.relative_to(root)): path.read_bytes() for path in paths}
+    return {name: content for name, content in found.items() if not name.startswith(".")}
+
+
+def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = itertools.count()
+    given: list[tuple[Kernel, Sequence[Any]]] = []
+
+    def twice(session: SparkSession, kernel: Kernel, tasks: Sequence[Any]) -> list[Any]:
+        given.append((kernel, tasks))
+        results = engine.run(session, kernel, tasks)
+        engine.run(session, kernel, tasks)
+        return results
+
+    for module in (hour_task, day_task):
+        monkeypatch.setattr(module, "attempt", lambda: f"attempt-{next(numbers)}")
+    for module in (stage, days):
+        monkeypatch.setattr(module, "run_tasks", twice)
+    write(tmp_path, [sample(at, at, 2 * at, topic=topic) for at in (0, 10, 3600, 7200) for topic in ("a", "b")])
+    compacted(tmp_path, limits=Limits(of_task=1))
+    published = contents(tmp_path)
+
+    for kernel, tasks in given:
+        for task in tasks:
+            with contextlib.suppress(TableUnreadable):  # what it starts from was the run's, which is gone
+                kernel(task)
+
+    assert {kernel.__name__ for kernel, _ in given} == {"stage_tails", "make_hours", "make_day"}
+    assert len(list(tmp_path.glob(".compacting-*/attempt-*"))) >= len(given)
+    assert contents(tmp_path) == published
+    again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
+    assert (again.hours, again.days) == ((), ())
+    assert contents(tmp_path) == published
