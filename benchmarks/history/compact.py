@@ -1,15 +1,19 @@
-"""Table: compaction of an hour and of whole days as whole processes, beside DuckDB and Polars on the same files."""
+"""Table: compaction of an hour and of whole days with their reports, as whole processes, beside DuckDB and Polars."""
 
+import json
 import shutil
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.history.commands import TIMEOUT_SECONDS, compact, report, rows_of
 from benchmarks.measuring.effort import Effort
 from benchmarks.measuring.process_tree import Spent, spent_by
 from benchmarks.measuring.tables import Row, Table, row
 from benchmarks.rig.cluster import say
 from local.histories.plausible_history import write_large_day
+from local.spark.cluster import WORKERS, SparkCluster, environment, spark_cluster
 
 MOST_BYTES = 5
 MOST_SECONDS_OF_AN_HOUR = 10
@@ -19,10 +23,11 @@ SHUFFLED_AT_MOST = (6, 0.8)
 """Bytes per row, and times DuckDB's."""
 MOST_MEGABYTES_OF_A_DAY = 2_000
 MOST_GROWTH = 10
+REPORTS_AT_MOST = {(10_000, False): (30, None), (10_000, True): (60, 2_000)}
+"""Partitions, and whether they are shuffled -> seconds and megabytes."""
 POLARS_AT_MOST = 1_000
 """Partitions: more of them would take more memory than a small machine has, for Polars sorts the day within it."""
 ROUNDS = 3
-TIMEOUT_SECONDS = 900
 HOW = (
     "Days of samples every 15 s as the adapter writes them, a file every five minutes. Each line of a process is "
     "the whole of it, from the start of Python to its end: wall time, CPU and the peak of resident memory of it "
@@ -30,7 +35,9 @@ HOW = (
     "hourly and daily tables. DuckDB (two threads, 4 GB) and Polars (two threads) make deltas alone, by a window "
     "over each series, and write them as Parquet by hour (Polars: one file): no late files, no duplicates, no "
     "carried values. Shuffled: a group for each topic, names in no order within the files, every partition busy, "
-    "random increments."
+    "random increments. Part by part: one process that is no run of the command, but calls what it calls; its "
+    "archive of classes is there. Workers: Spark's standalone cluster, a worker of one core and 1 GB or two of them on "
+    "this machine, with the driver beside them."
 )
 
 
@@ -40,6 +47,10 @@ class Day:
     partitions: int
     rows: int
     is_shuffled: bool = False
+
+    @property
+    def size(self) -> tuple[int, bool]:
+        return self.partitions, self.is_shuffled
 
     @property
     def who(self) -> str:
@@ -56,6 +67,7 @@ def measure(home: Path, effort: Effort) -> Table:
         day = Day(location, partitions, write_large_day(location, partitions, 15, 1).rows)
         if not spent:
             rows += _hour(home, day, is_goal=partitions == 1_000)
+            rows += _on_workers(home, day)
         found, compacted = _day(home, day)
         rows += found
         spent.append(compacted)
@@ -72,27 +84,66 @@ def measure(home: Path, effort: Effort) -> Table:
     return Table("Compacting the history", HOW, (*rows, growth))
 
 
-def compact(location: Path, log: Path) -> Spent:
-    command = [sys.executable, "-m", "spark", "compact", "--history", str(location)]
-    return spent_by([*command, "--until", "2027-01-01T00:00Z"], log, TIMEOUT_SECONDS)
-
-
 def _hour(home: Path, day: Day, *, is_goal: bool) -> list[Row]:
     goals = (MOST_SECONDS_OF_AN_HOUR, MOST_MEGABYTES_OF_AN_HOUR) if is_goal else (None, None)
-    return _process_rows(f"{day.partitions:,} partitions, one hour: compact", _of_copies(home, day), *goals)
+    rows = rows_of(f"{day.partitions:,} partitions, one hour: compact", _of_copies(home, day), *goals)
+    return [*rows, *_parts(home, day)]
+
+
+def _parts(home: Path, day: Day) -> list[Row]:
+    location = _copy_of_an_hour(home, day)
+    command = [sys.executable, "-m", "benchmarks.history.parts", str(location), str(time.time())]
+    found: dict[str, float] = json.loads(spent_by(command, home / "parts.log", TIMEOUT_SECONDS).said)
+    shutil.rmtree(location)
+    return [
+        row(f"{day.partitions:,} partitions, one hour: {part}", seconds, None, " s") for part, seconds in found.items()
+    ]
+
+
+def _on_workers(home: Path, day: Day) -> list[Row]:
+    found = [_by_workers(home, day, number) for number in (1, WORKERS)]
+    rows = [
+        row(f"{day.who}: compact on {number} of one core, wall time", spent.wall, None, " s", ".1f")
+        for number, spent in zip(("a worker", "two workers"), found, strict=True)
+    ]
+    alone, together = (spent.wall for spent in found)
+    fixed = max(0.0, (WORKERS * together - alone) / (WORKERS - 1))
+    return [
+        *rows,
+        row(f"{day.who}: speed-up by the second worker", alone / together, None, "x"),
+        row(f"{day.who}: of it what does not scale (start, session, driver, DataFrames)", fixed, None, " s", ".1f"),
+    ]
+
+
+def _by_workers(home: Path, day: Day, workers: int) -> Spent:
+    say(f"    compact on {workers} of Spark's workers")
+    location = home / "on-workers"
+    shutil.copytree(day.location / "samples", location / "samples")
+    with spark_cluster(home / f"cluster-{workers}", workers=workers) as cluster:
+        spent = compact(location, home / "cluster.log", ["--master", cluster.master], _environment(cluster))
+    shutil.rmtree(location)
+    return spent
+
+
+def _environment(cluster: SparkCluster) -> dict[str, str]:
+    return environment() | {"PYSPARK_SUBMIT_ARGS": " ".join([*cluster.arguments()[2:], "pyspark-shell"])}
 
 
 def _of_copies(home: Path, day: Day) -> Spent:
     """The median; the first run is not counted: it may be the one that writes the archive of classes."""
     taken = []
-    (hour,) = day.location.glob("samples/*/hour=10")
     for number in range(ROUNDS + 1):
         say(f"    an hour, run {number}")
-        location = home / f"hour-{number}"
-        shutil.copytree(hour, location / hour.relative_to(day.location))
+        location = _copy_of_an_hour(home, day)
         taken.append(compact(location, home / "hour.log"))
         shutil.rmtree(location)
     return sorted(taken[1:], key=lambda spent: spent.wall)[ROUNDS // 2]
+
+
+def _copy_of_an_hour(home: Path, day: Day) -> Path:
+    (hour,) = day.location.glob("samples/*/hour=10")
+    shutil.copytree(hour, home / "hour" / hour.relative_to(day.location))
+    return home / "hour"
 
 
 def _day(home: Path, day: Day) -> tuple[list[Row], Spent]:
@@ -100,13 +151,15 @@ def _day(home: Path, day: Day) -> tuple[list[Row], Spent]:
     say("    compact")
     compacted = compact(day.location, home / "day.log")
     size = sum(path.stat().st_size for path in day.location.glob("hours/*/*/deltas.parquet"))
-    rows = _process_rows(f"{day.who}: compact", compacted, None, MOST_MEGABYTES_OF_A_DAY if is_large else None)
+    rows = rows_of(f"{day.who}: compact", compacted, None, MOST_MEGABYTES_OF_A_DAY if is_large else None)
     most_bytes, most_times = SHUFFLED_AT_MOST if day.is_shuffled else (MOST_BYTES, MOST_TIMES_DUCKDB)
     rows.append(row(f"{day.who}: bytes per row of deltas", size / day.rows, most_bytes))
+    say("    its report")
+    rows += rows_of(f"{day.who}: report", report(day.location, home), *REPORTS_AT_MOST.get(day.size, (None, None)))
     others = ["duckdb", *(["polars"] if day.partitions <= POLARS_AT_MOST else [])]
     windows = {engine: _other(home, engine, day) for engine in others}
     for engine, spent in windows.items():
-        rows += _process_rows(f"{day.who}: window query by {engine}", spent)
+        rows += rows_of(f"{day.who}: window query by {engine}", spent)
     ratio = compacted.wall / windows["duckdb"].wall
     goal = most_times if is_large else None
     rows.append(row(f"{day.who}: compact's wall time as a multiple of DuckDB's", ratio, goal, "x", ".2f"))
@@ -121,11 +174,3 @@ def _other(home: Path, engine: str, day: Day) -> Spent:
     for made in home.glob(f"{output.name}*"):
         shutil.rmtree(made) if made.is_dir() else made.unlink()
     return spent
-
-
-def _process_rows(
-    who: str, spent: Spent, most_seconds: float | None = None, most_megabytes: float | None = None
-) -> list[Row]:
-    wall = row(f"{who}, wall time", spent.wall, most_seconds, " s", ".1f")
-    memory = row(f"{who}, peak memory of all processes", spent.peak / 1e6, most_megabytes, " MB", ",.0f")
-    return [Row(wall.what, f"{wall.figure} ({spent.cpu:.1f} s of CPU)", wall.goal, wall.verdict), memory]

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,14 +24,14 @@ class Spent:
     """Standard output."""
 
 
-def spent_by(command: Sequence[str], log: Path, timeout: float) -> Spent:
-    """RigError where it fails or takes longer."""
+def spent_by(command: Sequence[str], log: Path, timeout: float, env: Mapping[str, str] | None = None) -> Spent:
+    """RigError where it fails or takes longer. `env`: in addition to this process's own."""
     began = time.monotonic()
     ticks: dict[int, int] = {}
     peak = 0
     out = log.with_suffix(".out")
     with log.open("w") as errors, out.open("w") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=errors)
+        process = subprocess.Popen(command, stdout=output, stderr=errors, env={**os.environ, **(env or {})})
         try:
             while process.poll() is None:
                 peak = max(peak, _look(process.pid, ticks))
