@@ -26,6 +26,8 @@ SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is
 ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start"), "DELTA_BINARY_PACKED")
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
+FEW_NAMES = 256
+"""No more than these take hardly any space."""
 ROW_GROUP = 65_536
 """Rows are sorted by topic, so a reader of some topics reads only the groups of rows whose statistics have them."""
 
@@ -64,6 +66,8 @@ def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
 
 def _used(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[Sequence[str], NDArray[np.int32]]:
     """The names that occur: pyarrow would write all of them into the dictionary of each group of rows."""
+    if len(names) <= FEW_NAMES:
+        return names, codes
     occurs = np.zeros(len(names) + 1, dtype=bool)
     occurs[codes] = True
     occurs[len(names)] = False  # where the code of null, -1, refers to

@@ -82,6 +82,8 @@ def _of_layout(samples: list[Sample]) -> Rows:
         return np.repeat(values, count)
 
     def cycles(values: Sequence[Numbers]) -> Numbers:
+        if all(each is values[0] for each in values):  # what seldom changes is kept from cycle to cycle
+            return series(values[0])
         transposed: Numbers = np.stack(values, axis=1)
         return transposed.ravel()
 
