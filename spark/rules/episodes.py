@@ -1,14 +1,15 @@
 """Pure: hours of samples -> how often and how long each topic's lag was above its threshold.
 
-An episode begins with a first sample above the threshold and ends one interval after the last. It crosses hours.
+An episode begins with a first sample above the threshold and ends one interval after the last. It crosses hours, and
+gaps over which no commit moved: the lag did not fall in them.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from spark.rules.topic_samples import Samples, Topics, carry, previous
-from spark.tables.columns import UNKNOWN, Values, begins_of
+from spark.rules.topic_samples import EVENTS, Samples, Topics, carry, previous
+from spark.tables.columns import UNKNOWN, Ints, Values, begins_of
 
 END_OF_EPISODE = 5
 """After so many intervals without a known lag nobody can say that an episode went on."""
@@ -23,15 +24,24 @@ class Episodes:
         self._number, self._longest_seconds = np.zeros(size, np.int64), np.zeros(size)
         self._longest_from, self._open_from = np.full(size, UNKNOWN, np.int64), np.full(size, UNKNOWN, np.int64)
         self._sampled_at, self._was_above = np.zeros(size, np.int64), np.zeros(size, np.bool_)
+        self._moves, self._moves_of_known = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        self._bridged_seconds = np.zeros(size)
 
     def add(self, samples: Samples) -> None:
-        """The samples of the next hour that have a known lag."""
+        """All samples of the next hour."""
+        moves, is_known = self._moves_until(samples), samples["lag"] >= 0
+        samples, moves = samples.taken(is_known), moves[is_known]
         topic, at, interval = samples.topic, samples["sampled_at"], samples.interval
         is_above = samples["lag"] > self._thresholds[topic]
-        is_near = at - previous(at, topic, self._sampled_at) <= END_OF_EPISODE * 1e6 * interval
-        goes_on = previous(is_above, topic, self._was_above) & is_near
+        passed = at - previous(at, topic, self._sampled_at)
+        is_near = passed <= END_OF_EPISODE * 1e6 * interval
+        stood_still = moves == previous(moves, topic, self._moves_of_known)
+        goes_on = is_above & previous(is_above, topic, self._was_above) & (is_near | stood_still)
+        bridged = np.where(goes_on & ~is_near, passed / 1e6 - interval, 0.0)
+        self._bridged_seconds += np.bincount(topic, bridged, minlength=len(self._bridged_seconds))
         carry(self._sampled_at, at, topic)
         carry(self._was_above, is_above, topic)
+        carry(self._moves_of_known, moves, topic)
         if is_above.any():
             self._add_above(topic[is_above], at[is_above], interval[is_above], goes_on[is_above])
 
@@ -40,7 +50,18 @@ class Episodes:
             "episodes": self._number,
             "longest_seconds": self._longest_seconds,
             "longest_from": self._longest_from,
+            "bridged_seconds": self._bridged_seconds,
         }
+
+    def _moves_until(self, samples: Samples) -> Ints:
+        """For each sample in how many of its topic, up to it, commits moved."""
+        is_moving = np.logical_or.reduce([samples["consumed"] > 0, *(samples[name] > 0 for name in EVENTS)])
+        moves: Ints = np.cumsum(is_moving)
+        begins = begins_of(samples.topic)
+        before = self._moves[samples.topic[begins]] - (moves[begins] - is_moving[begins])
+        moves += np.repeat(before, np.diff(begins, append=len(samples)))
+        carry(self._moves, moves, samples.topic)
+        return moves
 
     def _add_above(self, topic: Values, at: Values, interval: Values, goes_on: Values) -> None:
         """Of the samples above the threshold. An episode that goes on in the next hour is measured again there."""

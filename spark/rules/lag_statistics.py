@@ -57,10 +57,13 @@ def statistics_of(hours: Iterable[Rows], topics: Topics) -> pa.Table:
         samples = samples_of(totals, topics)
         known = samples.with_known_lag
         lags.add(known)
-        episodes.add(known)
+        episodes.add(samples)
         saturation.add(samples)
         jumps.add(samples)
-    return _table(topics, {**lags.columns(), **episodes.columns()}, saturation.columns(), jumps.columns())
+    of_topic = {**lags.columns(), **episodes.columns()}
+    for name in ("seconds_above", "known_seconds"):
+        of_topic[name] = of_topic[name] + of_topic["bridged_seconds"]
+    return _table(topics, of_topic, saturation.columns(), jumps.columns())
 
 
 def _table(

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -76,11 +77,24 @@ def random_rows(seed: int) -> list[Row]:
 
 
 def known_by_topic(rows: list[Row]) -> dict[str, list[Row]]:
+    """`moved`: whether commits did, since the sample before."""
     found: dict[str, list[Row]] = {}
+    moved: dict[str, bool] = {}
     for row in sorted(rows, key=lambda row: row["sampled_at"]):
+        moved[row["topic"]] = moved.get(row["topic"], False) or (row["consumed"] or 0) > 0
         if row["lag"] is not None:
-            found.setdefault(row["topic"], []).append(row)
+            found.setdefault(row["topic"], []).append(row | {"moved": moved.pop(row["topic"])})
     return found
+
+
+def bridged_seconds(before: Row | None, row: Row) -> float | None:
+    """From the sample before, beyond its own interval, within an episode; None: the episode, if any, had ended."""
+    if before is None or before["lag"] <= THRESHOLD or row["lag"] <= THRESHOLD:
+        return None
+    passed: float = (row["sampled_at"] - before["sampled_at"]).total_seconds()
+    if passed <= 10 * END_OF_EPISODE:
+        return 0.0
+    return None if row["moved"] else passed - 10
 
 
 def plain_episodes(rows: list[Row]) -> list[tuple[float, datetime]]:
@@ -88,8 +102,7 @@ def plain_episodes(rows: list[Row]) -> list[tuple[float, datetime]]:
     found: list[list[datetime]] = []
     before: Row | None = None
     for row in rows:
-        near = before is not None and (row["sampled_at"] - before["sampled_at"]).total_seconds() <= 10 * END_OF_EPISODE
-        if row["lag"] > THRESHOLD and near and before is not None and before["lag"] > THRESHOLD:
+        if bridged_seconds(before, row) is not None:
             found[-1][1] = row["sampled_at"]
         elif row["lag"] > THRESHOLD:
             found.append([row["sampled_at"], row["sampled_at"]])
@@ -108,8 +121,9 @@ def test_lag_figures_are_those_of_all_samples_with_a_known_lag() -> None:
         assert [row["p50"], row["p95"], row["p99"]] == pytest.approx(list(np.percentile(lags, (50, 95, 99))))
         assert [row[name] for name in ("samples", "max", "first", "last")] == [len(lags), max(lags), lags[0], lags[-1]]
         assert (row["since"], row["until"]) == (own[0]["sampled_at"], own[-1]["sampled_at"] + timedelta(seconds=10))
-        assert row["seconds_above"] == 10 * sum(lag > THRESHOLD for lag in lags)
-        assert row["known_seconds"] == 10 * len(lags)
+        bridged = sum(bridged_seconds(*pair) or 0.0 for pair in pairwise(own))
+        assert row["seconds_above"] == 10 * sum(lag > THRESHOLD for lag in lags) + bridged
+        assert row["known_seconds"] == 10 * len(lags) + bridged
         assert row["lagging"] == sum(lag > 0 for lag in lags)
         assert row["moving"] == sum(each["lag"] > 0 and (each["consumed"] or 0) > 0 for each in own)
 
@@ -155,6 +169,15 @@ def test_a_sample_below_the_threshold_ends_an_episode_and_one_unknown_does_not()
 
     assert (row["episodes"], row["longest_seconds"]) == (2, 40)
     assert row["longest_from"] == START + timedelta(hours=1)
+
+
+@pytest.mark.parametrize(("consumed", "longest"), [(0, 1620), (1, 20)])
+def test_a_gap_over_which_no_commit_moved_does_not_split_an_episode(consumed: int, longest: int) -> None:
+    rows = [sample("t", at, 60, consumed=consumed) for at in (0, 10, 1600, 1610)]
+    (row,) = topics_in(rows).values()
+
+    assert (row["longest_seconds"], row["episodes"]) == (longest, 2 if consumed else 1)
+    assert row["seconds_above"] == row["known_seconds"] == (40 if consumed else 1620)
 
 
 def minute(topic: str, at: int, **other: object) -> list[Row]:
