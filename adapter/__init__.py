@@ -1,0 +1,1 @@
+"""Reads consumer lag from Kafka brokers; knows no HTTP."""

@@ -44,7 +44,7 @@ def bucket_at(text: str) -> Bucket | None:
     bucket, slash, prefix = rest.rstrip("/").partition("/")
     bucket, at, host = bucket.partition("@")
     if not BUCKET.fullmatch(bucket):
-        raise ValueError(f"{text!r} names no legal bucket")
+        raise ValueError(f"{text!r} is not a valid bucket")
     if (scheme == "abfss") != bool(at) or (at and not AZURE_HOST.fullmatch(host)):
         raise ValueError(f"{text!r} is not of the form {FORMS}")
     if prefix and not all(OBJECT_NAME.fullmatch(part) for part in prefix.split("/")):

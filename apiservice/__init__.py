@@ -1,0 +1,1 @@
+"""Serves consumer lag to Kubernetes as external metrics; knows no Kafka."""

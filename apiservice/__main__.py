@@ -54,24 +54,32 @@ def _common(
 
 @app.command()
 def serve(  # noqa: PLR0913, PLR0917 - one for each flag
-    config: Annotated[Path | None, typer.Option(help="Settings file (YAML): what to watch.")] = None,
+    config: Annotated[Path | None, typer.Option(help="Settings file (YAML).")] = None,
     bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Instead of --config: watch this one cluster.")
+        str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
     ] = None,
-    bind_address: Annotated[str, typer.Option(help="Where to serve HTTPS.")] = "0.0.0.0",  # noqa: S104 - a pod's address is not known before
-    secure_port: Annotated[int, typer.Option(min=0, max=65535, help="Port for HTTPS; 0: any.")] = 6443,
+    bind_address: Annotated[str, typer.Option(help="Address of the HTTPS server.")] = "0.0.0.0",  # noqa: S104 - a pod's address is not known before
+    secure_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the HTTPS server; 0 chooses a free one.")
+    ] = 6443,
     tls_cert_file: Annotated[
-        Path | None, typer.Option(help="Serving certificate, its chain after it (PEM); reloaded when it changes.")
+        Path | None, typer.Option(help="PEM file with the serving certificate and its chain; reloaded when it changes.")
     ] = None,
-    tls_private_key_file: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None,
+    tls_private_key_file: Annotated[
+        Path | None, typer.Option(help="PEM file with the certificate's private key.")
+    ] = None,
     cert_dir: Annotated[
         Path | None,
-        typer.Option(help="Where a self-signed pair is kept if none is given. Default: a new temporary folder."),
+        typer.Option(help="Folder for a self-signed certificate if no files are given. Default: a temporary folder."),
     ] = None,
-    kubeconfig: Annotated[Path | None, typer.Option(help="Outside a cluster: how to reach one.")] = None,
-    metrics_bind_address: Annotated[str, typer.Option(help="Where to serve own metrics, plain HTTP.")] = "0.0.0.0",  # noqa: S104 - as above
-    metrics_port: Annotated[int, typer.Option(min=0, max=65535, help="Port for plain HTTP; 0: any.")] = 8080,
-    log_level: Annotated[LogLevel, typer.Option(help="Least urgent lines that are logged.")] = LogLevel.INFO,
+    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file, required outside a cluster.")] = None,
+    metrics_bind_address: Annotated[
+        str, typer.Option(help="Address of the plain HTTP server for /metrics and health.")
+    ] = "0.0.0.0",  # noqa: S104 - as above
+    metrics_port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port of the plain HTTP server; 0 chooses a free one.")
+    ] = 8080,
+    log_level: Annotated[LogLevel, typer.Option(help="Lowest level that is logged.")] = LogLevel.INFO,
 ) -> None:
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
     log_to_stderr(log_level)
@@ -99,12 +107,12 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
 def certificates(
     namespace: Annotated[str, typer.Option(help="Namespace of the Service.")],
     service: Annotated[str, typer.Option(help="Name of the Service.")] = "kafka-lag-adapter",
-    days: Annotated[int, typer.Option(min=1, max=36500, help="How long the certificate is valid.")] = 365,
+    days: Annotated[int, typer.Option(min=1, max=36500, help="Validity of the certificate in days.")] = 365,
 ) -> None:
     """Print a serving Secret and the APIService that trusts it, to pipe into `kubectl apply -f -`."""
     for flag, name in (("--namespace", namespace), ("--service", service)):
         if not LABEL.fullmatch(name):
-            raise typer.BadParameter(f"{name!r} is no name of a Kubernetes object", param_hint=flag)
+            raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
     from apiservice.tls.issuing import serving_manifests  # noqa: PLC0415 - see above
 
     typer.echo(serving_manifests(namespace, service, days, datetime.datetime.now(datetime.UTC)), nl=False)

@@ -128,12 +128,12 @@ class _Attempts:
 def _settings(flags: Flags) -> Settings:
     match flags.config, flags.bootstrap_servers:
         case None, None:
-            raise SettingsInvalid(("what to watch is missing: give --config FILE or --bootstrap-servers HOST:PORT",))
+            raise SettingsInvalid(("--config FILE or --bootstrap-servers HOST:PORT is required",))
         case Path() as config, None:
             return settings_file.load(config)
         case None, str(servers):
             return settings_file.from_bootstrap_servers(servers)
-    raise SettingsInvalid(("--config and --bootstrap-servers exclude each other",))
+    raise SettingsInvalid(("--config and --bootstrap-servers cannot be used together",))
 
 
 def _serving_files(flags: Flags, stack: contextlib.ExitStack) -> PairFiles:
@@ -143,7 +143,7 @@ def _serving_files(flags: Flags, stack: contextlib.ExitStack) -> PairFiles:
         case None, None:
             directory = flags.cert_dir or Path(stack.enter_context(_temporary_folder()))
             return self_signed_files(directory, _own_names(), datetime.datetime.now(datetime.UTC))
-    raise SettingsInvalid(("--tls-cert-file and --tls-private-key-file go together",))
+    raise SettingsInvalid(("--tls-cert-file and --tls-private-key-file must be used together",))
 
 
 def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
@@ -190,7 +190,7 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
         logger.info("serving on %s, metrics on %s", _place(prepared.secure_socket), _place(prepared.plain_socket))
 
     def on_stopping() -> None:
-        logger.info("stopping: not ready any more, finishing what is under way")
+        logger.info("stopping: unready, finishing requests in progress")
         readiness.shut_down()
         end_of_collecting.start()
 

@@ -1,0 +1,1 @@
+"""Benchmarks of cycles, reads, brokers and the history."""

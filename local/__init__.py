@@ -1,0 +1,1 @@
+"""Real parts on one machine: Kafka, a Kubernetes control plane, an S3 server and Spark."""

@@ -1,0 +1,1 @@
+"""Turns the offset history into tables, reports and recommended HPAs."""

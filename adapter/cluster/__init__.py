@@ -1,1 +1,1 @@
-"""What a Kafka cluster holds: topics, consumer groups and who coordinates them."""
+"""The contents of a Kafka cluster: topics, consumer groups and their coordinators."""

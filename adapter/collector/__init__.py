@@ -1,1 +1,1 @@
-"""Collects one cluster's offsets in cycles: which rows there are, their commits and their log ends."""
+"""Collects the offsets of one cluster in cycles: rows, commits and log ends."""

@@ -258,7 +258,7 @@ class Commits:
         if np.count_nonzero(is_told) != len(plan.asked[number]):
             for code in np.setdiff1d(plan.asked[number], learnt.code[is_told]).tolist():
                 group = plan.groups[code]
-                cause = Cause(State.ERROR, f"broker {question.node} left group {group} out of its answer")
+                cause = Cause(State.ERROR, f"broker {question.node} omitted group {group} from its response")
                 found.problems[group] = cause
         return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
 
@@ -339,4 +339,4 @@ def _cause_of(error: int, group: str, node: int) -> Cause:
         return Cause(State.UNKNOWN, f"broker {node} is still loading its groups")
     if error == GROUP_NOT_AUTHORIZED:
         return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
-    return Cause(State.ERROR, f"broker {node} gives error {error} for group {group}")
+    return Cause(State.ERROR, f"broker {node} returned error {error} for group {group}")

@@ -175,7 +175,7 @@ class Ends:
             if isinstance(answer, Failure):
                 table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
                 continue
-            table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} left the partition out of its answer"))
+            table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} omitted the partition from its response"))
             table.received[own] = answer.received
             table.is_doubtful[own] = node in one.doubtful
             self._fill(table, plan, number, answer.content, causes)
@@ -188,7 +188,7 @@ class Ends:
         table.cause[places] = 0
         absurd = places[(error == NO_ERROR) & ~is_offset(offset)]
         if len(absurd):
-            table.cause[absurd] = causes.code(Cause(State.ERROR, "its leader gives a log end that is none"))
+            table.cause[absurd] = causes.code(Cause(State.ERROR, "its leader returned an invalid log end"))
         failed = np.flatnonzero(error != NO_ERROR)
         if len(failed):
             self.have_moved |= bool(np.isin(error[failed], MOVED_ERRORS).any())
@@ -304,7 +304,7 @@ def _cause_of(error: int, topic: str) -> Cause:
         return Cause(State.UNKNOWN, "its leadership is moving")
     if error == NOT_CAUGHT_UP:
         return Cause(State.UNKNOWN, "its leader has not caught up yet after an election")
-    return Cause(State.ERROR, f"its leader gives error {error}")
+    return Cause(State.ERROR, f"its leader returned error {error}")
 
 
 def may_not_describe_topic(topic: str) -> str:

@@ -15,8 +15,8 @@ from adapter.lag.snapshot import Cause, Causes, Observed, State
 from adapter.protocol.codes import NO_ERROR
 from adapter.settings.models import Isolation
 
-NOT_REPORTED = Cause(State.UNKNOWN, "the group's commits for the topic are missing in the last answers")
-END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been asked for yet")
+NOT_REPORTED = Cause(State.UNKNOWN, "the latest responses lack the group's commits for the topic")
+END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been requested yet")
 
 
 def with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:

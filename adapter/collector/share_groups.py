@@ -32,9 +32,9 @@ from adapter.protocol.codes import (
 )
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
 
-NOT_REPORTED = Cause(State.UNKNOWN, "how far the share group is in the topic is missing in the last answers")
+NOT_REPORTED = Cause(State.UNKNOWN, "the latest responses lack the share group's progress in the topic")
 END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
-UNREADABLE = Cause(State.ERROR, "how far the share group is cannot be read")
+UNREADABLE = Cause(State.ERROR, "the share group's progress cannot be read")
 CYCLES_BEFORE_RETRY = 3
 """The coordinator may have been unavailable for a reason of its own, and may reach the silent broker although we do
 not.
@@ -122,7 +122,7 @@ class Shares:
         if failure is None:
             return None
         self._patience[group] -= 1
-        return Cause(State.UNKNOWN, f"{failure.text}, and it keeps the state of share group {group}")
+        return Cause(State.UNKNOWN, f"{failure.text}, and it stores the state of share group {group}")
 
     def take(self, reading: ShareReading, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
@@ -189,16 +189,16 @@ def _is_too_old(answer: object) -> bool:
 
 def _cause_of(answer: object, told: GroupShares | None, group: str, node: int) -> Cause:
     if _is_too_old(answer):
-        return Cause(State.ERROR, f"broker {node} is too old to tell how far share group {group} is")
+        return Cause(State.ERROR, f"broker {node} is too old to report the progress of share group {group}")
     if isinstance(answer, Failure):
         return Cause(State.UNKNOWN, answer.text)
     if told is None:
-        return Cause(State.ERROR, f"broker {node} left share group {group} out of its answer")
+        return Cause(State.ERROR, f"broker {node} omitted share group {group} from its response")
     if told.error in MOVING:
         return Cause(State.UNKNOWN, f"the coordinator of share group {group} is moving")
     if told.error == GROUP_NOT_AUTHORIZED:
         return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
-    return Cause(State.ERROR, f"broker {node} gives error {told.error} for share group {group}")
+    return Cause(State.ERROR, f"broker {node} returned error {told.error} for share group {group}")
 
 
 def with_shares(

@@ -72,7 +72,7 @@ class Collector:
         try:
             outcome = self._cycle.run_once()
         except Exception:
-            logger.exception("the cycle of cluster %s failed in a way nobody thought of", self._name)
+            logger.exception("unexpected error in the collection cycle of cluster %s", self._name)
             self._telemetry.count_cycle(self._name, "failed", self._clock.monotonic() - started)
             return
         self._telemetry.count_cycle(self._name, outcome.word, self._clock.monotonic() - started)

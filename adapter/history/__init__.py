@@ -1,1 +1,1 @@
-"""Keeps every cycle's offsets as Parquet files in a folder or a bucket."""
+"""Stores every cycle's offsets as Parquet files in a folder or a bucket."""

@@ -69,6 +69,6 @@ class ClockRuns:
         if self._runs:
             number = self._runs[-1].number + 1
             step = reading.to_epoch - self._runs[-1].last.to_epoch
-            logger.warning("the clock was set by %+.0f s: the history tells samples before and after apart", step)
+            logger.warning("the clock was set by %+.0f s: samples before and after are written separately", step)
         self._runs = [*self._runs[-RUNS_KEPT:], ClockRun(number, reading, reading)]
         return number

@@ -1,1 +1,1 @@
-"""The only door to the Kafka client library: connections, requests and their failures."""
+"""The client of Kafka brokers; only this package imports kafka."""

@@ -89,7 +89,9 @@ class Brokers:
         except (OSError, UnicodeDecodeError) as error:
             # A mounted secret may have gone since the start. What is in it is not told.
             reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else "it is not UTF-8 text"
-            return Failure("other", f"bootstrap server {server} cannot be asked, as a secret cannot be read: {reason}")
+            return Failure(
+                "other", f"bootstrap server {server} was not asked because a secret cannot be read: {reason}"
+            )
         manager = client._manager
 
         async def let_in() -> None:
@@ -311,7 +313,7 @@ class Brokers:
             try:
                 return Answer(decode(outcome), received)
             except MalformedResponse as error:
-                return Failure("malformed", f"{who} sent what cannot be read: {error}")
+                return Failure("malformed", f"{who} sent a malformed response: {error}")
         failure = failure_of(outcome, who)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):
             # The library waits before it connects again; what it waits for is the failure before.

@@ -13,7 +13,7 @@ def failure_of(error: BaseException, who: str) -> Failure:
     words = {"text": text.removeprefix("KafkaConnectionError: ").removeprefix("Handshake failed: ")}
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
     by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in text)
-    cause, said = next(by_text, None) or next(by_type, None) or ("other", f"gave {type(error).__name__}")
+    cause, said = next(by_text, None) or next(by_type, None) or ("other", f"failed with {type(error).__name__}")
     return Failure(cause, f"{who} {said.format(**words)}")
 
 
@@ -24,13 +24,13 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
         "authentication",
         "refuses the credentials: {text}",
     ),
-    ((kafka_errors.ThrottlingQuotaExceededError,), "throttled", "makes us wait, as a quota of it is used up"),
-    ((UnicodeError,), "dns", "cannot be found: what it is named is no host's name"),
+    ((kafka_errors.ThrottlingQuotaExceededError,), "throttled", "throttles the adapter because a quota is used up"),
+    ((UnicodeError,), "dns", "cannot be found: its host name is invalid"),
     ((kafka_errors.IncompatibleBrokerVersion,), "version", "is too old: Kafka 3.0 or newer is needed"),
     (
         (kafka_errors.InvalidReceiveError, kafka_errors.KafkaProtocolError, kafka_errors.CorrelationIdError),
         "malformed",
-        "sent what cannot be read as Kafka's protocol",
+        "sent a response that is not Kafka's protocol",
     ),
     ((kafka_errors.NodeNotReadyError, kafka_errors.UnknownBrokerIdError), "connection", "is not connected"),
     ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),
@@ -40,5 +40,5 @@ _SIGNS = (
     ("ECONNREFUSED", "refused", "refuses the connection"),
     ("Connection refused", "refused", "refuses the connection"),
     ("Connection timed out", "timed_out", "does not answer"),
-    ("Handshake failed", "tls", "and we cannot agree on TLS: {text}"),
+    ("Handshake failed", "tls", "failed the TLS handshake: {text}"),
 )

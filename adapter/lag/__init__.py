@@ -1,1 +1,1 @@
-"""Pure functions over columns: the state and the lag of every partition."""
+"""Pure functions over columns that compute the state and lag of every partition."""

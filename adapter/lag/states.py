@@ -12,14 +12,12 @@ from adapter.lag.snapshot import Cause, Observed, Snapshot, State
 
 CYCLES_BEFORE_AHEAD = 2
 """A commit can briefly exceed the end after an election; the second consecutive time it counts."""
-FIRST_TIME_BEYOND = Cause(
-    State.UNKNOWN, "the commit is beyond the log end, as may follow an election; one more cycle will tell"
-)
+FIRST_TIME_BEYOND = Cause(State.UNKNOWN, "the commit is beyond the log end, which may be temporary after an election")
 START_NOT_READ = Cause(State.UNKNOWN, "its log start has not been read yet")
 MOST_SECONDS_APART = 0.5
 """Between receiving a commit and requesting its log end."""
 TOO_FAR_APART = Cause(
-    State.UNKNOWN, f"its log end could not be asked for within {MOST_SECONDS_APART:g} s of its commit"
+    State.UNKNOWN, f"its log end could not be requested within {MOST_SECONDS_APART:g} s of its commit"
 )
 OLDER_THAN_BEFORE = Cause(
     State.UNKNOWN, "a broker that has just come back, or taken over the group, reports older offsets than before"

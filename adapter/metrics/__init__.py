@@ -1,1 +1,1 @@
-"""The newest view of every cluster, and how a query becomes metric values."""
+"""The latest view of every cluster, and queries that return metric values."""

@@ -173,7 +173,7 @@ class Metrics:
                     raise ValueUnavailable(self._not_known(served, one.view, group, one.view.unread[group]))
 
     def _unknown(self, metric: str) -> str:
-        return f"no metric {metric[:80]!r} is served here; served are {some_of(self.names, most=10, separator=', ')}"
+        return f"no metric {metric[:80]!r} is served; the metrics are {some_of(self.names, most=10, separator=', ')}"
 
     def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
         values = {"cluster": [view.cluster for view in views]}
@@ -189,10 +189,9 @@ class Metrics:
         if not values["group"]:
             return "no consumer group is known"
         groups = [r for r in asked if r.key == "group" and r.only]
-        whose = f"group {min(groups[0].only or ())!r} has" if groups else "no group has"
-        what = "nothing" if groups else "anything"
+        whose = f" of group {min(groups[0].only or ())!r}" if groups else ""
         why = " (a partition needs a commit, or a rule that names group and topics)" if served.kind in LISTED else ""
-        return f"{whose} {what} to fold for {served.name} that the selector chooses{why}"
+        return f"the selector matches nothing{whose} for {served.name}{why}"
 
     # -- aggregation ------------------------------------------------------------------------------
 
@@ -203,7 +202,7 @@ class Metrics:
             self._refuse_bad(served, one, now)
         values = tuple(folded(served.kind, chosen, self._clock.time() - now))
         if not values:
-            raise NothingChosen(f"no chosen partition has a commit, so there is no {IN_WORDS[served.kind]} to tell")
+            raise NothingChosen(f"no selected partition has a commit, so there is no {IN_WORDS[served.kind]}")
         # That a partition has no commit must be known like any offset, so such rows count for the age.
         oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)

@@ -1,1 +1,1 @@
-"""Kafka's requests and responses as bytes, and as columns."""
+"""Kafka's requests and responses as bytes and as columns."""

@@ -124,7 +124,7 @@ def _places(
         raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
     place = np.repeat(first_rows, sizes) + partition
     if (np.bincount(place, minlength=len(place)) > 1).any():
-        raise MalformedResponse("a partition that is told twice")
+        raise MalformedResponse("a duplicate partition")
     return place
 
 

@@ -77,7 +77,7 @@ class Reader:
         length = self.varint() - 1
         begin, self.position = self.position, self.position + length
         if length < 0 or self.position > len(self.body):
-            raise MalformedResponse("a name that is longer than the response, or none")
+            raise MalformedResponse("a name that is missing or longer than the response")
         # A group id may be any bytes; escaped ones match nothing that people write.
         return self.body[begin : self.position].decode("utf-8", errors)
 

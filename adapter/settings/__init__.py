@@ -1,1 +1,1 @@
-"""The settings file: its models, its types, and all of its problems at once."""
+"""The settings file: models, types and validation."""

@@ -67,7 +67,7 @@ def from_bootstrap_servers(text: str) -> Settings:
         return parse({"clusters": [{"name": "main", "bootstrapServers": servers}]})
     except SettingsInvalid as invalid:
         if not servers:
-            raise SettingsInvalid(("--bootstrap-servers: names no server",)) from invalid
+            raise SettingsInvalid(("--bootstrap-servers: does not name a server",)) from invalid
         raise SettingsInvalid(
             tuple(f"--bootstrap-servers: {p.split(': ', 1)[-1]}" for p in invalid.problems)
         ) from invalid
@@ -80,7 +80,7 @@ def path_in_file(location: Sequence[int | str]) -> str:
 
 
 PLAIN_WORDS = {
-    "extra_forbidden": "is no known key",
+    "extra_forbidden": "is not a known key",
     "missing": "is missing",
     "too_short": "must not be empty",
     "string_too_short": "must not be empty",
@@ -118,11 +118,11 @@ def _contradictions(
     names = some_of([*known], separator=", ")
     for at, metric in metrics:
         if str(metric["name"]).lower() in SERVED_NAMES:
-            yield f"metrics[{at}].name: {metric['name']!r} is a metric that is always served"
+            yield f"metrics[{at}].name: {metric['name']!r} is the name of a built-in metric"
         if metric.get("cluster") is None and len(known) > 1:
             yield f"metrics[{at}].cluster: is missing; there are several clusters"
         if isinstance(metric.get("cluster"), str) and metric["cluster"] not in known:
-            yield f"metrics[{at}].cluster: {metric['cluster']!r} is none of the clusters {names}"
+            yield f"metrics[{at}].cluster: {metric['cluster']!r} is not one of the clusters {names}"
 
 
 def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:
@@ -142,6 +142,6 @@ class _UniqueKeys(yaml.SafeLoader):
             if not isinstance(key, yaml.ScalarNode):
                 continue
             if key.value in seen:
-                raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} stands twice", key.start_mark)
+                raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} occurs twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)

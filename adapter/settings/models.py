@@ -98,7 +98,7 @@ class Security(SettingsPart):
         if self.protocol.authenticates:
             yield from (f"{key} is needed with {self.protocol}" for key, value in sasl.items() if value is None)
         else:
-            yield from (f"{key} has no meaning with {self.protocol}" for key, value in sasl.items() if value)
+            yield from (f"{key} has no effect with {self.protocol}" for key, value in sasl.items() if value)
 
     def _tls_problems(self) -> Iterator[str]:
         tls = {
@@ -108,11 +108,11 @@ class Security(SettingsPart):
             "keyPasswordFile": self.key_password_file,
         }
         if not self.protocol.encrypts:
-            yield from (f"{key} has no meaning with {self.protocol}" for key, value in tls.items() if value)
+            yield from (f"{key} has no effect with {self.protocol}" for key, value in tls.items() if value)
         elif (self.cert_file is None) != (self.key_file is None):
-            yield "certFile and keyFile belong together"
+            yield "certFile and keyFile must be set together"
         elif self.key_password_file and not self.key_file:
-            yield "keyPasswordFile has no meaning without keyFile"
+            yield "keyPasswordFile has no effect without keyFile"
         else:
             yield from self._unloadable_files()
 
@@ -122,7 +122,7 @@ class Security(SettingsPart):
             if self.ca_file:
                 context.load_verify_locations(self.ca_file)
         except (ssl.SSLError, ValueError) as error:
-            yield f"caFile {self.ca_file} holds no PEM certificates: {error}"
+            yield f"caFile {self.ca_file} contains no PEM certificates: {error}"
         try:
             if self.cert_file and self.key_file:
                 context.load_cert_chain(self.cert_file, self.key_file, self.key_password or "")
@@ -233,7 +233,7 @@ class History(SettingsPart):
     @model_validator(mode="after")
     def _belongs_to_a_location(self) -> Self:
         if self.location is None and self.model_fields_set:
-            raise ValueError("without a location no history is kept, and nothing else has a meaning here")
+            raise ValueError("no other key has an effect without location")
         return self
 
 

@@ -30,7 +30,7 @@ def regular_expression(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is no regular expression: {error}") from error
+        raise ValueError(f"is not a regular expression: {error}") from error
     return text
 
 
@@ -43,7 +43,7 @@ def host_and_port(text: str) -> str:
 
 def topic_name(text: str) -> str:
     if not TOPIC_NAME.fullmatch(text) or text in {".", ".."}:
-        raise ValueError(f"{text!r} is no legal topic name")
+        raise ValueError(f"{text!r} is not a valid topic name")
     return text
 
 
@@ -51,14 +51,14 @@ def metric_name(text: str) -> str:
     if not METRIC_NAME.fullmatch(text):
         raise ValueError(f"{text!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends")
     if text.lower() in {"status", "finalize"}:
-        raise ValueError(f"{text!r} is taken by Kubernetes' own paths below a namespace")
+        raise ValueError(f"{text!r} is reserved for Kubernetes' own paths below a namespace")
     return text
 
 
 def label_value(text: str) -> str:
     if not LABEL_VALUE.fullmatch(text):
         raise ValueError(
-            f"{text!r} must be what a selector can name: at most 63 letters, digits, '-', '_' and '.', "
+            f"{text!r} must be a valid label value: at most 63 letters, digits, '-', '_' and '.', "
             "with a letter or digit at both ends"
         )
     return text
@@ -101,7 +101,7 @@ def _absolute_path(text: str) -> str:
 def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     repeated = [value for value, count in Counter(values).items() if count > 1]
     if repeated:
-        raise ValueError(f"{repeated[0]!r} stands twice")
+        raise ValueError(f"{repeated[0]!r} occurs twice")
     return values
 
 

@@ -84,7 +84,7 @@ class ClusterCallers:
             credential.fingerprint, lambda lane: self._review(credential, lane), is_kept=True
         )
         if caller is None:
-            raise Unauthorized("the bearer token is not good")
+            raise Unauthorized("the bearer token is invalid")
         return caller
 
     def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None:
@@ -132,7 +132,7 @@ class ClusterCallers:
             name, groups = verdict.client
             return authenticated(Caller(name=name, uid="", groups=groups, extra=()))
         if _bearer_token(scope) is None:
-            raise Unauthorized("the client certificate is not one of this cluster's")
+            raise Unauthorized("the client certificate was not issued by this cluster's CAs")
         return None
 
 

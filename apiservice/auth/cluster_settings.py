@@ -158,7 +158,7 @@ def _bundle(data: Data, key: str) -> str:
     try:
         certificates_of(bundle)
     except ValueError as error:
-        raise AuthenticationInvalid(f"{key} holds a certificate that cannot be read: {error}") from error
+        raise AuthenticationInvalid(f"{key} contains a certificate that cannot be read: {error}") from error
     return bundle if bundle.strip() else ""
 
 

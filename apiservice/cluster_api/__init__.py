@@ -1,1 +1,1 @@
-"""The Kubernetes API server: the only `import kubernetes`."""
+"""The client of the Kubernetes API server; only this package imports kubernetes."""

@@ -35,7 +35,7 @@ class ClusterUnknown(AdapterError):
 def connect(kubeconfig: Path | None) -> Client:
     """Returns a client for the kubeconfig file, or for the cluster this process runs in; raises ClusterUnknown."""
     if kubeconfig is None and SERVICE_HOST_ENV_NAME not in os.environ:
-        raise ClusterUnknown("not running in a Kubernetes cluster: name one with --kubeconfig FILE")
+        raise ClusterUnknown("not running in a Kubernetes cluster, so --kubeconfig FILE is required")
     configuration = Configuration()
     try:
         if kubeconfig is None:
@@ -83,9 +83,9 @@ def json_object(text: bytes | str) -> Json:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ClusterUnreachable("the Kubernetes API server answered what is not JSON") from error
+        raise ClusterUnreachable("the Kubernetes API server returned invalid JSON") from error
     if not isinstance(value, dict):
-        raise ClusterUnreachable("the Kubernetes API server answered what is not an object")
+        raise ClusterUnreachable("the Kubernetes API server returned JSON that is not an object")
     return value
 
 

@@ -1,1 +1,1 @@
-"""What any HTTP API needs: listeners and their limits, requests' headers and queries, errors and replies, health."""
+"""The HTTP layer: listeners with limits, headers and queries, errors, replies and health."""

@@ -1,1 +1,1 @@
-"""The API group external.metrics.k8s.io: its values, its discovery, its selectors."""
+"""The API group external.metrics.k8s.io: values, discovery and selectors."""

@@ -66,10 +66,10 @@ def _info(version: str) -> dict[str, str]:
 
 def _parameters() -> list[tuple[str, str, dict[str, Any]]]:
     """Returns each parameter's name, place and other fields."""
-    selector = "Chooses by the labels of the metric, such as group=billing,topic=orders."
+    selector = "Selects by the labels of the metric, such as group=billing,topic=orders."
     return [
         ("namespace", "path", {"required": True, "description": "Any namespace: all of them see the same values."}),
-        ("metric", "path", {"required": True, "description": "A name that discovery lists; upper case is the same."}),
+        ("metric", "path", {"required": True, "description": "A name that discovery lists, in any case."}),
         ("labelSelector", "query", {"description": selector}),
     ]
 

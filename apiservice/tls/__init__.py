@@ -1,1 +1,1 @@
-"""The serving certificate: its files, its reload, and certificates made here."""
+"""The serving certificate: loading, reloading and issuing."""

@@ -131,7 +131,7 @@ def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.dat
         files.key.write_bytes(pair.key)
         files.certificate.write_bytes(pair.certificate)  # last, because a pair without a certificate is created again
     except OSError as error:
-        raise CertificateUnusable(f"no certificate can be kept in {directory}: {error.strerror}") from error
+        raise CertificateUnusable(f"no certificate can be stored in {directory}: {error.strerror}") from error
     return files
 
 
@@ -198,7 +198,7 @@ def _usable(files: PairFiles, pair: Pair, authorities: bytes) -> _Serving:
     try:
         end = x509.load_pem_x509_certificates(pair.certificate)[0].not_valid_after_utc
     except (ValueError, x509.InvalidVersion) as error:
-        raise CertificateUnusable(f"{files.certificate} holds no certificate that can be read: {error}") from error
+        raise CertificateUnusable(f"{files.certificate} contains no readable certificate: {error}") from error
     try:
         context = _context(pair, authorities)
     except (_KeyEncrypted, OSError) as error:

@@ -53,8 +53,8 @@ def test_every_problem_of_flags_and_files_is_told_with_its_place(tmp_path: Path)
     assert [line.removeprefix("kafka-lag-adapter: ") for line in refused.stderr.splitlines()] == [
         f"{settings}: clusters[0].bootstrapServers: must not be empty",
         f"{settings}: collection.interval: must be a duration such as 10s, 1m30s or 30d",
-        f"{settings}: collection.groups.include[0]: is no regular expression: {NOT_CLOSED}",
-        f"{settings}: rules[0].offsetreset: is no known key",
+        f"{settings}: collection.groups.include[0]: is not a regular expression: {NOT_CLOSED}",
+        f"{settings}: rules[0].offsetreset: is not a known key",
         f"{settings}: metrics[1].name: 'backlog' is also the name of metrics[0]",
         f"kubeconfig {tmp_path}/cluster cannot be used: Invalid kube-config file. No configuration found.",
         f"{certificate} cannot be read: No such file or directory",
@@ -81,5 +81,5 @@ def test_a_certificate_that_cannot_be_served_ends_the_start_with_one_sentence(tm
 
         told = [line for line in refused.stderr.splitlines() if "tls.crt" in line]
         assert (refused.returncode, len(told)) == (2, 1)
-        assert told[0].startswith(f"kafka-lag-adapter: {certificate} holds no certificate that can be read")
+        assert told[0].startswith(f"kafka-lag-adapter: {certificate} contains no readable certificate")
         assert "Traceback" not in refused.stderr

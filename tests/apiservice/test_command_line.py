@@ -231,14 +231,14 @@ def test_an_unreadable_certificate_is_named(tmp_path: Path, refused: Callable[..
 
     told = refused("serve", *ANYWHERE, *ANY_PORTS, "--kubeconfig", str(tmp_path / "cluster"), *files)
 
-    assert told.startswith(f"kafka-lag-adapter: {tmp_path}/tls.crt holds no certificate that can be read")
+    assert told.startswith(f"kafka-lag-adapter: {tmp_path}/tls.crt contains no readable certificate")
     assert told.count("\n") == 1
 
 
 def test_outside_a_cluster_one_sentence_says_what_is_missing(refused: Callable[..., str]) -> None:
     told = refused("serve", *ANYWHERE, *ANY_PORTS)
 
-    assert told == "kafka-lag-adapter: not running in a Kubernetes cluster: name one with --kubeconfig FILE\n"
+    assert told == "kafka-lag-adapter: not running in a Kubernetes cluster, so --kubeconfig FILE is required\n"
 
 
 def test_all_problems_are_told_at_once(tmp_path: Path, refused: Callable[..., str]) -> None:
@@ -254,11 +254,11 @@ def test_all_problems_are_told_at_once(tmp_path: Path, refused: Callable[..., st
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("serve", "--config", "x", *ANYWHERE), "--config and --bootstrap-servers exclude each other"),
+        (("serve", "--config", "x", *ANYWHERE), "--config and --bootstrap-servers cannot be used together"),
         (("serve", "--no-such-flag"), "--no-such-flag"),
         (("serve", "--secure-port", "65536"), "--secure-port"),
         (("serve", "--config", "/does/not/exist"), "/does/not/exist: No such file or directory"),
-        (("serve", "--bootstrap-servers", ","), "--bootstrap-servers: names no server"),
+        (("serve", "--bootstrap-servers", ","), "--bootstrap-servers: does not name a server"),
         (("certificates",), "--namespace"),
         (("certificates", "--namespace", "Not_A_Name"), "Not_A_Name"),
         (("certificates", "--namespace", "x\n"), "'x\\n' is no name"),

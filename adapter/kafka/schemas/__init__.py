@@ -1,0 +1,1 @@
+"""Schemas of requests that the Kafka client library lacks."""

@@ -164,7 +164,7 @@ def test_an_error_nobody_thought_of_is_told_by_its_number() -> None:
     rounds = listed()
     rounds.kafka.commit_errors["billing"] = 77
 
-    assert rounds.read().problems["billing"].text == "broker 2 gives error 77 for group billing"
+    assert rounds.read().problems["billing"].text == "broker 2 returned error 77 for group billing"
 
 
 def test_of_two_that_answer_for_a_group_the_one_that_was_not_silent_is_believed() -> None:

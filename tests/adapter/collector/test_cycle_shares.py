@@ -51,7 +51,7 @@ def test_a_share_group_that_was_never_read_is_refused_and_never_0(settings: Sett
     shared.ignorant_of_shares = {3}
     rig = running(shared, settings)
 
-    assert "broker 3 is too old to tell how far share group workers is" in refusal(rig, group="workers")
+    assert "broker 3 is too old to report the progress of share group workers" in refusal(rig, group="workers")
     assert rig.lag() == 13
 
 
@@ -63,7 +63,7 @@ def test_what_was_read_is_served_until_it_is_too_old_and_then_refused() -> None:
     assert rig.lag("workers") == 9
 
     rig.run(6)
-    assert "broker 3 gives error 87 for share group workers" in refusal(rig, group="workers")
+    assert "broker 3 returned error 87 for share group workers" in refusal(rig, group="workers")
     assert rig.lag() == 13
 
 

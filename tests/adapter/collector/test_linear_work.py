@@ -237,7 +237,7 @@ def test_an_unknown_metric_is_refused_with_a_few_names_of_the_thousands_that_are
     metrics = [{"name": f"backlog-{number}", "value": "lag", "group": "billing"} for number in range(MANY)]
     message = refusal(lambda: Answers([view({})], samples.settings(metrics=metrics)).read("backlog-10000"))
 
-    assert message.startswith("no metric 'backlog-10000' is served here; served are kafka_consumergroup_lag, ")
+    assert message.startswith("no metric 'backlog-10000' is served; the metrics are kafka_consumergroup_lag, ")
     assert message.endswith(", and 9,996 more")
     assert len(message) < 500
 
@@ -255,7 +255,7 @@ def test_a_cluster_that_no_metric_may_name_is_refused_with_a_few_names_of_those_
     metric = {"name": "backlog", "value": "lag", "group": "billing", "cluster": "other"}
     (problem,) = samples.settings_problems(clusters=clusters, metrics=[metric])
 
-    assert problem.endswith("'other' is none of the clusters kafka-0, kafka-1, kafka-2, and 997 more")
+    assert problem.endswith("'other' is not one of the clusters kafka-0, kafka-1, kafka-2, and 997 more")
 
 
 def test_health_checks_that_do_not_exist_are_not_all_repeated() -> None:

@@ -135,7 +135,7 @@ def test_an_error_of_moving_leadership_is_unknown_and_says_that_metadata_has_new
     ("error", "text"),
     [
         (29, "the adapter may not describe topic orders (ACL Describe on the topic is missing)"),
-        (56, "its leader gives error 56"),
+        (56, "its leader returned error 56"),
     ],
 )
 def test_other_errors_are_of_the_partition_alone(error: int, text: str) -> None:
@@ -152,7 +152,7 @@ def test_what_can_be_no_offset_is_refused(absurd: int) -> None:
     reads = Reads()
     reads.kafka.ends["orders", 1] = reads.kafka.starts["orders", 0] = absurd
 
-    assert reads.told(reads.read())[1] == (State.ERROR, "its leader gives a log end that is none")
+    assert reads.told(reads.read())[1] == (State.ERROR, "its leader returned an invalid log end")
     assert reads.starts() == [NOT_KNOWN, 4, 0, 0]
 
 

@@ -216,7 +216,7 @@ def test_a_group_without_coordinator_is_not_known() -> None:
     assert reads.problem() == Cause(State.UNKNOWN, "no broker coordinates share group workers")
 
 
-@pytest.mark.parametrize(("error", "text"), [(30, "may not describe group workers"), (87, "gives error 87")])
+@pytest.mark.parametrize(("error", "text"), [(30, "may not describe group workers"), (87, "returned error 87")])
 def test_an_error_of_one_group_is_that_groups_alone(error: int, text: str) -> None:
     reads = Reads()
     reads.kafka.share_errors["workers"] = error
@@ -230,7 +230,7 @@ def test_a_broker_that_is_too_old_is_an_error_of_its_groups_and_no_failure_of_th
     reads = Reads()
     reads.kafka.ignorant_of_shares = {2}
 
-    assert reads.problem() == Cause(State.ERROR, "broker 2 is too old to tell how far share group workers is")
+    assert reads.problem() == Cause(State.ERROR, "broker 2 is too old to report the progress of share group workers")
     assert reads.liveness.failures == []
 
 
@@ -282,7 +282,7 @@ def test_a_coordinator_that_waited_for_a_silent_keeper_of_state_is_not_asked_aga
     reads.kafka.silent = {4}
     outcome = reads.run()
     assert ("DescribeShareGroupOffsets", 2) not in reads.brokers.requests
-    assert outcome.problems["workers"].text == f"{silent.text}, and it keeps the state of share group workers"
+    assert outcome.problems["workers"].text == f"{silent.text}, and it stores the state of share group workers"
     assert outcome.answers.keys() == {"helpers"}
 
     problems = [reads.run().problems.keys() for _ in range(3)]

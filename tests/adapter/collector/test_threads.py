@@ -128,7 +128,7 @@ def test_a_round_that_fails_in_a_way_nobody_thought_of_is_logged_and_the_next_on
     collect(watched, lambda: watched.store.version >= 1)
 
     assert watched.shown("cycles_total", "failed") == 1
-    assert "the cycle of cluster main failed in a way nobody thought of" in caplog.text
+    assert "unexpected error in the collection cycle of cluster main" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -36,7 +36,7 @@ def sized(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-UNREADABLE, CLOSED, SILENT = "sent what cannot be read", "closed the connection", "does not answer"
+UNREADABLE, CLOSED, SILENT = "sent a malformed response", "closed the connection", "does not answer"
 SPOILT = {
     "cut in the middle": (lambda frame: Spoilt(frame[: len(frame) // 2], then_close=True), CLOSED),
     "cut within its size": (lambda frame: Spoilt(frame[:2], then_close=True), CLOSED),

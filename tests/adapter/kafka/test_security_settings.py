@@ -20,8 +20,8 @@ def security_problems(**security: object) -> str:
     ("security", "problem"),
     [
         ({"protocol": "SASL_SSL"}, "mechanism is needed with SASL_SSL; username is needed with SASL_SSL"),
-        ({"username": "lag"}, "username has no meaning with PLAINTEXT"),
-        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no meaning with SSL"),
+        ({"username": "lag"}, "username has no effect with PLAINTEXT"),
+        ({"protocol": "SSL", "mechanism": "PLAIN"}, "mechanism has no effect with SSL"),
     ],
 )
 def test_parts_of_security_that_do_not_belong_together_are_refused(security: dict[str, object], problem: str) -> None:
@@ -33,7 +33,7 @@ def test_tls_files_have_no_meaning_without_tls(tmp_path: Path, key: str) -> None
     path = tmp_path / "file"
     path.write_text("x")
 
-    assert security_problems(**{key: str(path)}) == f"clusters[0].security: {key} has no meaning with PLAINTEXT"
+    assert security_problems(**{key: str(path)}) == f"clusters[0].security: {key} has no effect with PLAINTEXT"
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -48,13 +48,13 @@ def test_a_file_without_certificates_is_refused_at_start(tmp_path: Path) -> None
     path = tmp_path / "ca.pem"
     path.write_text("no certificate")
 
-    assert f"caFile {path} holds no PEM certificates" in security_problems(protocol="SSL", caFile=str(path))
+    assert f"caFile {path} contains no PEM certificates" in security_problems(protocol="SSL", caFile=str(path))
 
 
 def test_a_certificate_needs_its_key(tmp_path: Path) -> None:
     path, _ = Authority("clients").issue("lag").write(tmp_path, "tls")
 
-    assert security_problems(protocol="SSL", certFile=str(path)).endswith("certFile and keyFile belong together")
+    assert security_problems(protocol="SSL", certFile=str(path)).endswith("certFile and keyFile must be set together")
 
 
 def test_a_password_is_read_from_its_file_without_the_line_end(tmp_path: Path) -> None:

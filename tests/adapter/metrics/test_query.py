@@ -9,7 +9,7 @@ from adapter.metrics.query import Metrics
 from adapter.metrics.selection import Requirement
 from adapter.metrics.store import Store, silent_view
 from tests.support import samples
-from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, TO_FOLD, answers, items
+from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, WITHOUT_ROWS, answers, items
 from tests.support.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, SteppedClock, row, view, wants, without
 
 # -- folds ---------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def test_a_group_that_lead_min_leaves_out_takes_part_in_the_labels_and_the_time(
 
 
 def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
-    with pytest.raises(NothingChosen, match="no chosen partition has a commit, so there is no lead to tell"):
+    with pytest.raises(NothingChosen, match="no selected partition has a commit, so there is no lead"):
         answers({("shipping", "orders", 0): row(None, 20)}).read("lead_min", wants(group="shipping"))
 
 
@@ -77,7 +77,7 @@ def test_names_match_in_any_case() -> None:
 
 
 def test_an_unknown_metric_is_refused_with_the_names_that_are_served() -> None:
-    with pytest.raises(MetricUnknown, match=r"no metric 'lag' is served here; served are kafka_consumergroup_lag, "):
+    with pytest.raises(MetricUnknown, match=r"no metric 'lag' is served; the metrics are kafka_consumergroup_lag, "):
         Metrics(samples.settings(), FixedViews(()), SteppedClock()).read("lag", ())
 
 
@@ -123,15 +123,15 @@ def test_a_selector_chooses_partitions_by_their_labels(requirements: tuple[Requi
         (wants(cluster="mein"), "no cluster 'mein' is known; known clusters are main"),
         (
             wants(group="shipping", topic="refunds"),
-            f"group 'shipping' has nothing {TO_FOLD}",
+            f"the selector matches nothing of group 'shipping' {WITHOUT_ROWS}",
         ),
         (
             wants(group="billing", namespace="x"),
-            f"group 'billing' has nothing {TO_FOLD}",
+            f"the selector matches nothing of group 'billing' {WITHOUT_ROWS}",
         ),
         (
             wants(partition="7"),
-            f"no group has anything {TO_FOLD}",
+            f"the selector matches nothing {WITHOUT_ROWS}",
         ),
     ],
 )

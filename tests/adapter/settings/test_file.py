@@ -49,7 +49,7 @@ def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
     ("text", "words"),
     [
         ("clusters: [\n", "while parsing"),
-        ("clusters: 1\nclusters: 2\n", "the key 'clusters' stands twice"),
+        ("clusters: 1\nclusters: 2\n", "the key 'clusters' occurs twice"),
         (b"\xff\xfe\xff", "is not UTF-8 text"),
         ("", "must be a mapping with at least `clusters`"),
         ("- a\n", "must be a mapping with at least `clusters`"),
@@ -82,7 +82,7 @@ def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         load(path)
 
-    assert caught.value.problems == (f"{path}: clusters: must not be empty", f"{path}: rule: is no known key")
+    assert caught.value.problems == (f"{path}: clusters: must not be empty", f"{path}: rule: is not a known key")
 
 
 def test_bootstrap_servers_mean_one_cluster_named_main() -> None:
@@ -96,7 +96,7 @@ def test_bootstrap_servers_mean_one_cluster_named_main() -> None:
     ("text", "problems"),
     [
         ("kafka", ("--bootstrap-servers: 'kafka' is not HOST:PORT",)),
-        (",", ("--bootstrap-servers: names no server",)),
+        (",", ("--bootstrap-servers: does not name a server",)),
         ("a, b:1, c", ("--bootstrap-servers: 'a' is not HOST:PORT", "--bootstrap-servers: 'c' is not HOST:PORT")),
     ],
 )

@@ -187,7 +187,7 @@ def test_a_certificate_that_one_library_refuses_stops_no_later_renewal(
         files.key.write_bytes(odd.key_pem())
         tls.reload_if_changed()
         assert handshake(port, client_context(tmp_path)) == before
-        assert f"{files.certificate} holds no certificate that can be read" in caplog.text
+        assert f"{files.certificate} contains no readable certificate" in caplog.text
 
         serving_pair(tmp_path)
         tls.reload_if_changed()
@@ -199,7 +199,7 @@ def test_a_certificate_that_one_library_refuses_is_named_at_the_start(tmp_path: 
     files = serving_pair(tmp_path)
     files.certificate.write_bytes(version_4(SERVERS.issue(NAME).pem))
 
-    with pytest.raises(CertificateUnusable, match=r"tls\.crt holds no certificate that can be read"):
+    with pytest.raises(CertificateUnusable, match=r"tls\.crt contains no readable certificate"):
         ServingTls(files)
 
 

@@ -99,7 +99,7 @@ def test_a_commit_beyond_the_end_is_refused_in_words_until_it_is_right(one_broke
 
         assert once == (
             "lag of group ahead is not known: ahead/0: "
-            "the commit is beyond the log end, as may follow an election; one more cycle will tell"
+            "the commit is beyond the log end, which may be temporary after an election"
         )
         assert isinstance(twice, ValueUnavailable)
         assert str(twice) == "lag of group ahead is not known: ahead/0: committed 500 is beyond the log end 10"

@@ -116,7 +116,9 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
     with in_process(one_broker) as rig:
         as_an_older_broker(rig, SHARE_OFFSETS, None)
         rig.run_once()
-        assert f"broker 1 is too old to tell how far share group {group} is" in str(rig.refusal("lag", group=group))
+        assert f"broker 1 is too old to report the progress of share group {group}" in str(
+            rig.refusal("lag", group=group)
+        )
 
 
 def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker: Kafka) -> None:

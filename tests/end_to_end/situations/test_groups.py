@@ -50,7 +50,9 @@ def test_commits_that_are_gone_take_their_topic_out(one_broker: Kafka) -> None:
         assert set(seen) <= {15}
         assert rig.lag(group) == 6
         assert rig.uncommitted(group) == 0
-        assert str(rig.refusal("lag", group=group, topic=gone)).startswith("group 'commits-gone' has nothing to fold")
+        assert str(rig.refusal("lag", group=group, topic=gone)).startswith(
+            "the selector matches nothing of group 'commits-gone'"
+        )
 
 
 def test_a_partition_whose_commit_is_gone_counts_by_its_rule(one_broker: Kafka) -> None:
@@ -126,7 +128,7 @@ def test_a_subscribed_group_without_commits_has_no_number_unless_a_rule_gives_it
         ruled.run_once()
 
         assert str(plain.refusal("lag", group=group)) == (
-            "group 'subscribed' has nothing to fold for kafka_consumergroup_lag that the selector chooses"
+            "the selector matches nothing of group 'subscribed' for kafka_consumergroup_lag"
             " (a partition needs a commit, or a rule that names group and topics)"
         )
         assert isinstance(plain.refusal("uncommitted_partitions", group=group), NothingChosen)

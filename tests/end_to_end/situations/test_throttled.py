@@ -54,6 +54,6 @@ def _seconds_of_a_cycle(rig: InProcess) -> float:
 
 def _is_throttled(outcome: Outcome) -> bool:
     return any(
-        failure.cause == "throttled" and "makes us wait, as a quota of it is used up" in failure.text
+        failure.cause == "throttled" and "throttles the adapter because a quota is used up" in failure.text
         for failure in outcome.failures
     )

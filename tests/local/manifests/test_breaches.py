@@ -204,7 +204,7 @@ BREACHES = {
         SETTINGS, "  settings.yaml: |", "  config.yaml: |", "named as the file in --config"
     ),
     "settings that are refused": Breach(
-        SETTINGS, "interval: 10s", "intervall: 10s", "collection.intervall: is no known key"
+        SETTINGS, "interval: 10s", "intervall: 10s", "collection.intervall: is not a known key"
     ),
     "settings that are no YAML": Breach(SETTINGS, "include: ['.*']", "include: ['.*'", "settings.yaml is no YAML"),
     "an example that keeps one replica": Breach(HPA, "minReplicas: 0", "minReplicas: 1", "minReplicas must be 0"),

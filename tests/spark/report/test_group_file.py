@@ -71,13 +71,13 @@ def test_a_pause_is_one_of_local_time_and_may_pass_midnight(
     [
         ("- a", "groups.yaml: must be a mapping with `groups`"),
         ("groups: [{owner: a}]", r"groups.yaml: groups\[0\]: needs either `group`, a name, or `groups`"),
-        ("groups: [{group: a, maxwait: 5m}]", r"groups.yaml: groups\[0\].maxwait: is no known key"),
+        ("groups: [{group: a, maxwait: 5m}]", r"groups.yaml: groups\[0\].maxwait: is not a known key"),
         ("groups: [{group: a, maxWait: 5}]", r"groups\[0\].maxWait: must be a duration such as"),
         ("groups: [{group: a, maxWait: 0s}]", r"groups\[0\].maxWait: "),
         ("groups: [{group: a, threshold: -1}]", r"groups\[0\].threshold: "),
         ("groups: [{group: a, pauses: [{days: [Mo]}]}]", r"groups\[0\].pauses\[0\].days\[0\]: is 'Mo'"),
         ("groups: [{group: a, pauses: [{from: '25:00'}]}]", r"groups\[0\].pauses\[0\].from: '25:00' must be a time"),
-        ("groups: [{groups: '('}]", r"groups\[0\].groups: is no regular expression"),
+        ("groups: [{groups: '('}]", r"groups\[0\].groups: is not a regular expression"),
         ("groups: [", "groups.yaml: "),
     ],
 )

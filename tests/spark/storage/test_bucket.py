@@ -185,8 +185,8 @@ def test_buckets_are_opened_as_the_adapter_opens_them(
 @pytest.mark.parametrize(
     ("location", "said"),
     [
-        ("s3://", "names no legal bucket"),
-        ("gs:///history", "names no legal bucket"),
+        ("s3://", "is not a valid bucket"),
+        ("gs:///history", "is not a valid bucket"),
         ("s3://lag//history", "the prefix must be parts of letters"),
         ("s3://lag/one[1]", "the prefix must be parts of letters"),
         ("abfss://lag/history", "is not of the form s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or abfss://CONTAINER@"),

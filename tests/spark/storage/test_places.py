@@ -81,7 +81,7 @@ def refusal(found: Ended) -> str:
     [
         ("hdfs://name/history", "'hdfs://name/history' is neither a path nor s3://BUCKET/PREFIX, gs://"),
         ("s3n://lag/history", "'s3n://lag/history' is neither a path nor s3://BUCKET/PREFIX, gs://"),
-        ("s3://", "'s3://' names no legal bucket"),
+        ("s3://", "'s3://' is not a valid bucket"),
         ("/nowhere/history", "/nowhere/history does not exist"),
         ("/etc/hostname", "/etc/hostname is not a folder"),
     ],
