@@ -30,7 +30,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     (
         (kafka_errors.InvalidReceiveError, kafka_errors.KafkaProtocolError, kafka_errors.CorrelationIdError),
         "malformed",
-        "sent a response that is not Kafka's protocol",
+        "sent a malformed response, which is not Kafka's protocol",
     ),
     ((kafka_errors.NodeNotReadyError, kafka_errors.UnknownBrokerIdError), "connection", "is not connected"),
     ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),

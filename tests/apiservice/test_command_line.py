@@ -245,7 +245,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path, refused: Callable[..., st
     told = refused("serve", *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x")
 
     assert [line.split(": ", 1)[1][:40] for line in told.splitlines()] == [
-        "what to watch is missing: give --config FILE or"[:40],
+        "--config FILE or --bootstrap-servers HOST:PORT"[:40],
         f"kubeconfig {tmp_path}/none cannot be used"[:40],
         "--tls-cert-file and --tls-private-key-file"[:40],
     ]
@@ -261,7 +261,7 @@ def test_all_problems_are_told_at_once(tmp_path: Path, refused: Callable[..., st
         (("serve", "--bootstrap-servers", ","), "--bootstrap-servers: does not name a server"),
         (("certificates",), "--namespace"),
         (("certificates", "--namespace", "Not_A_Name"), "Not_A_Name"),
-        (("certificates", "--namespace", "x\n"), "'x\\n' is no name"),
+        (("certificates", "--namespace", "x\n"), "'x\\n' is not a valid name"),
         (("certificates", "--namespace", "x", "--days", "0"), "--days"),
     ],
 )

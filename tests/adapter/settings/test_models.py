@@ -209,7 +209,7 @@ def test_a_name_that_cannot_be_asked_for_is_refused(name: str) -> None:
 def test_a_cluster_that_no_selector_can_name_is_refused(name: str) -> None:
     (problem,) = settings_problems(clusters=[{**samples.cluster("main"), "name": name}])
 
-    assert problem.startswith(f"clusters[0].name: {name!r} must be what a selector can name")
+    assert problem.startswith(f"clusters[0].name: {name!r} must be a valid label value")
 
 
 def test_with_several_clusters_a_named_metric_must_say_which() -> None:

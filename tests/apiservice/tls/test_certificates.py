@@ -276,7 +276,7 @@ def test_an_unusable_pair_is_refused_with_the_file(tmp_path: Path) -> None:
     with pytest.raises(CertificateUnusable, match=r"tls\.key is encrypted"):
         ServingTls(files)
     files.certificate.write_text("nothing")
-    with pytest.raises(CertificateUnusable, match=r"tls\.crt holds no certificate"):
+    with pytest.raises(CertificateUnusable, match=r"tls\.crt contains no readable certificate"):
         ServingTls(files)
     files.key.unlink()
     with pytest.raises(CertificateUnusable, match=r"tls\.key cannot be read"):
