@@ -163,7 +163,7 @@ def test_sigterm_ends_with_status_0_in_time(tmp_path: Path, cluster: FakeCluster
             assert kept.getresponse().read() == b"ok"
             begun = time.monotonic()
             server.process.send_signal(signal.SIGTERM)
-            until(lambda: "stopping: not ready any more" in server.log.read_text())
+            until(lambda: "stopping: unready" in server.log.read_text())
 
             kept.request("GET", "/readyz")
 
