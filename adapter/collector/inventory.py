@@ -1,4 +1,4 @@
-"""What there is in one cluster: brokers, topics and groups, looked at now and then, and what of it is missing."""
+"""The inventory of one cluster: its brokers, topics and groups, read periodically, and what is missing from it."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Watching
 
 LOOK_SECONDS = 30.0
-"""How often Metadata and ListGroups are asked while all is well: a new group or partition is seen within this time."""
+"""Period of Metadata and ListGroups: a new group or partition is discovered within this time."""
 LIVING_SECONDS = 10.0
-"""How often a broker is asked which brokers are alive: one that others have deposed may not know it."""
+"""Period of asking which brokers are alive, because a deposed broker may not know that it was deposed."""
 MOST_ASKED = 3
-"""So many brokers are asked for Metadata in one look, one beside the other where they are slow."""
+"""The number of brokers asked for Metadata at a time, concurrently if they are slow."""
 FIND_SECONDS = 15.0
-"""Between two questions for coordinators."""
+"""Between two FindCoordinator requests."""
 LOOKS_TO_CONFIRM = 2
-"""So many brokers, one after the other, have to name the same leaders for a list of groups to count as whole."""
+"""The number of consecutive brokers that must report the same leaders before a listing counts as complete."""
 LOOKS_BEFORE_STALE = 3
-"""After so many looks without a broker's list of groups, sums may lack groups; `maxAge` counts where it is longer."""
+"""After this many rounds without a broker's listing, sums may lack groups; `maxAge` counts if it is longer."""
 MISSING_SECONDS = 15.0
-"""How often, while a topic is missing that is given by name; in every second cycle at most."""
+"""Period while a topic is missing that the settings list by name, but at most every second cycle."""
 
 
 class Looking:
-    """One cluster's Metadata and group listings. Used by one thread."""
+    """One cluster's Metadata and listings. Not thread-safe."""
 
     def __init__(
         self,
@@ -52,18 +52,18 @@ class Looking:
         self._monotonic = monotonic
         self._interval = interval
         self.topology = Topology()
-        """Replaced when something changed, never changed."""
+        """Replaced on a change, never modified."""
         self._topology_read = self._groups_listed = self._living_read = float("-inf")
         self._dead: frozenset[int] = frozenset()
-        """The brokers that Metadata had and another broker no longer counts as alive."""
+        """Brokers in Metadata that another broker no longer counts as alive."""
         self._heard = Heard()
         self._rounds: list[Round] = []
-        """Those that are yet to be confirmed."""
+        """Rounds that are not confirmed yet."""
         self._newest_round = self._asked_who = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
         self._strangers: Mapping[tuple[str, int], int] = {}
-        """Partitions with commits that Metadata does not have -> in how many cycles running."""
+        """Partitions with commits that Metadata lacks -> the number of consecutive cycles."""
         self._looked_at: tuple[object, ...] = ()
         self._watched_of: Topology | None = None
         self._watched: frozenset[str] = frozenset()
@@ -71,21 +71,21 @@ class Looking:
     # -- gather ----------------------------------------------------------------------------------
 
     def begin_with_new_client(self) -> None:
-        """What was known may be of other brokers: the next look asks whoever is connected."""
+        """Known brokers may have been replaced, so any connected broker is asked next."""
         self._is_new_client = True
         self.topology = without_epochs(self.topology)
 
     def look_round(self, *, has_news: bool) -> None:
-        """Metadata and ListGroups, where they are due or `has_news` says that Metadata has changed.
+        """Reads Metadata and ListGroups if they are due or `has_news`, which means that Metadata has changed.
 
-        Listings come first: Metadata says afterwards whose groups they have.
+        Listings are read first, because the following Metadata shows whose groups they contain.
         """
         now = self._monotonic()
         has_looked = self._is_new_client
         if has_looked:
             self._read_topology(now)
         if self._is_new_client:
-            # The broker that was connected first may be the one that hangs.
+            # The first connected broker may be the one that hangs.
             self._read_topology(now)
         if not self.topology.brokers:
             return
@@ -103,11 +103,11 @@ class Looking:
 
     @property
     def _coordinating_topic(self) -> Topic | None:
-        """The offsets topic, unless the brokers' lists contradict what it says."""
+        """Returns the offsets topic, unless listings contradict it."""
         return None if self._heard.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
 
     def _has_lost_a_broker(self, now: float) -> bool:
-        """Whether a broker that we ask is dead to another one: it may be cut off, and others lead in its place."""
+        """Whether another broker no longer counts one of ours as alive: it may be cut off and already replaced."""
         if now - self._living_read >= LIVING_SECONDS - self._interval / 2:
             self._living_read, self._dead = now, frozenset()
             answers = self._brokers.living(self._in_turn(self.topology.brokers)[:MOST_ASKED])
@@ -119,9 +119,9 @@ class Looking:
         return bool(self._dead)
 
     def _find_coordinators(self, now: float) -> None:
-        """Have the groups found that nobody coordinates: a silent broker may, or one that has just taken over.
+        """Looks up groups without a known coordinator: a silent broker may be it, or one that has just taken over.
 
-        In a cluster without an offsets topic the question would make one.
+        Without an offsets topic the request would create one.
         """
         exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
         nodes = self._in_turn(self.topology.brokers)
@@ -130,7 +130,7 @@ class Looking:
             self._commits.find_coordinators(nodes[0])
 
     def _list_groups(self, now: float) -> None:
-        """List the groups of all brokers where that is due, else of those whose groups the newest round lacks."""
+        """Lists the groups of all brokers if that is due, otherwise those of brokers that the latest round lacks."""
         is_full = self._is_due(self._groups_listed, now)
         if is_full:
             self._groups_listed = now
@@ -138,28 +138,28 @@ class Looking:
         if nodes:
             leader_of = self._heard.leader_of(self.topology)
             listings = self._commits.list_groups(nodes, self.topology.brokers.keys(), leader_of)
-            # Who has only just come back may list what it coordinated before it fell silent.
+            # A broker that has only just come back may list groups that it no longer coordinates.
             believed = {node: one for node, one in listings.items() if not self._liveness.is_doubtful(node)}
             is_over = self._commits.handovers.is_over
             self._rounds.append(Round(now, believed, self.topology, is_full, is_over=is_over))
 
     @property
     def _not_listed(self) -> frozenset[int]:
-        """The brokers whose groups are not in the newest round, nor in one that is yet to be confirmed."""
+        """Returns brokers whose groups are neither in the latest round nor in an unconfirmed one."""
         return self._heard.not_listed_since(self._newest_round, self.topology).difference(
             *(listed.whole for listed in self._rounds)
         )
 
     @property
     def _has_first_lists(self) -> bool:
-        """Whether a round that is yet to be confirmed has groups of which nothing was known before."""
+        """Whether an unconfirmed round has the first listing of some partition."""
         unheard = self._heard.not_listed_since(NEVER, self.topology)
         return any(not listed.whole.isdisjoint(unheard) for listed in self._rounds)
 
     def _confirm_rounds(self) -> None:
-        """Take over the rounds of listings after which several brokers have told who leads what.
+        """Applies rounds after which several brokers have confirmed the leaders.
 
-        One alone may be cut off, and name a leader of before.
+        A single broker may be cut off and report a former leader.
         """
         enough = min(LOOKS_TO_CONFIRM, len(self.topology.brokers))
         rounds = [listed.seen_again() for listed in self._rounds]
@@ -170,9 +170,9 @@ class Looking:
         self._rounds = [listed for listed in rounds if listed.looks < enough]
 
     def look_again_for_strangers(self, commits: CommitRound) -> None:
-        """Commits for partitions that Metadata did not have: topics made a moment ago are read in this same cycle.
+        """Reads Metadata again for commits of unknown partitions, so that new topics are read in the same cycle.
 
-        A broker that is cut off may not have heard of them, so others are asked in the next cycles.
+        A broker that is cut off may not know them, so later cycles ask others.
         """
         looked_at = (self.topology, *(part.columns.shape for part in commits.parts))
         if self._looked_at == looked_at:
@@ -193,7 +193,7 @@ class Looking:
         return known is None or partition >= len(known.leaders)
 
     def _misses_a_topic(self, now: float) -> bool:
-        """Whether somebody may be waiting for a topic to be made, and it is time to look for it."""
+        """Whether it is time to look for a missing topic."""
         is_time = now - self._topology_read >= max(MISSING_SECONDS, 1.5 * self._interval)
         return is_time and bool(self.missing_topics())
 
@@ -201,12 +201,12 @@ class Looking:
         return now - last >= LOOK_SECONDS - self._interval / 2
 
     def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
-        """From another broker each time: one that was cut off may not know what the others do.
+        """Reads Metadata from a different broker each time, because one that is cut off may be out of date.
 
-        Where the first few do not answer, the next cycle asks others: the offsets do not wait for all of them.
+        If the first few do not answer, the next cycle asks others, so that offsets do not wait.
         """
         known = self._in_turn(self.topology.brokers)
-        # Any that is connected comes first where all that are known may be replaced.
+        # If all known brokers may have been replaced, any connected broker comes first.
         nodes = [None, *known] if self._is_new_client or not known else known
         answers = self._brokers.topology(nodes[:MOST_ASKED], self._asked_by_name())
         self._liveness.note({node: answer for node, answer in answers.items() if node is not None})
@@ -224,7 +224,7 @@ class Looking:
                 self._liveness.failures.append(answer)
 
     def _in_turn(self, brokers: Iterable[int]) -> list[int]:
-        """Those that are present, the next one first each time; those that may be behind come last."""
+        """Rotates the available brokers; doubtful ones come last."""
         is_behind = {node: node in self._dead or self._liveness.is_doubtful(node) for node in brokers}
         return sorted(self._liveness.present(brokers), key=lambda n: (is_behind[n], n <= self._metadata_from, n))
 
@@ -233,7 +233,7 @@ class Looking:
         return frozenset().union(*named)
 
     def _asked_by_name(self) -> frozenset[str]:
-        """Topics of which we have to know whether they are missing or hidden from us."""
+        """Returns the topics for which it matters whether they are missing or hidden from us."""
         expected = self._expected_topics()
         return expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
 
@@ -245,14 +245,14 @@ class Looking:
 
     @property
     def watched_topics(self) -> frozenset[str]:
-        """Every watched topic that exists; the same object while Metadata stands."""
+        """Returns every watched topic that exists; the same object while Metadata is unchanged."""
         if self._watched_of is not self.topology:
             self._watched_of = self.topology
             self._watched = frozenset(filter(self._watching.watches_topic, self.topology.topics))
         return self._watched
 
     def missing_topics(self) -> dict[str, tuple[str, ...]]:
-        """Group -> the topics given for it by name that do not exist; groups that lack none are left out."""
+        """Returns group -> listed topics that do not exist, for groups that lack any."""
         missing = {
             group: tuple(sorted(filter(self.topology.is_deleted, self._required_topics(group))))
             for group in self._watching.named_groups
@@ -260,7 +260,7 @@ class Looking:
         return {group: topics for group, topics in missing.items() if topics}
 
     def unseen_topics(self) -> dict[str, dict[str, str]]:
-        """Group -> the topics given for it by name that are neither there nor known to be missing, and why."""
+        """Returns group -> listed topics that are neither known nor known to be missing, and why."""
         unseen = {
             group: {topic: why for topic in sorted(self._required_topics(group)) if (why := self._why_unseen(topic))}
             for group in self._watching.named_groups
@@ -277,7 +277,7 @@ class Looking:
         return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
 
     def silence(self, unreachable: str | None = None) -> Silence:
-        """Which groups may exist that nobody has listed; `unreachable`: why no broker at all can be asked."""
+        """Returns which unlisted groups may exist; `unreachable` is why no broker can be asked."""
         topology, now = self.topology, self._monotonic()
         if not topology.brokers:
             told = unreachable or some_of([failure.text for failure in self._liveness.failures])

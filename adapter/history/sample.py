@@ -42,7 +42,7 @@ class Sample:
     layout: Layout
     observed: Observed
     state: NDArray[np.int8]
-    """`State`, stale rows told as such."""
+    """`State`, with stale rows marked as such."""
     members: Codes
     """Of the row's group; NOT_ASKED where they were not described."""
     is_committed_only: Flags

@@ -1,9 +1,8 @@
-"""One cluster's brokers, asked side by side, each call with a deadline of its own.
+"""Asks one cluster's brokers concurrently, with a deadline for each call.
 
-kafka-python's public offset calls ask brokers one after another, fail whole when one partition fails, and keep a
-group's first coordinator for ever; so requests are built here and sent through the library's connection manager. Its
-private names are used here and in the `kafka_…` modules alone, and the dependency is pinned to the versions that have
-them.
+kafka-python's public offset calls ask brokers one after another, fail completely if one partition fails, and cache a
+group's coordinator without limit. So requests are built here and sent through the library's connection manager. Only
+this package uses its private names, and the dependency is pinned to the versions that have them.
 """
 
 from __future__ import annotations
@@ -41,9 +40,9 @@ Name = TypeVar("Name", bound=int | None)
 
 CALL_SECONDS = 3.0
 HEDGE_SECONDS = 0.5
-"""So long one broker may take for Metadata before another is asked as well."""
+"""If a broker takes longer than this for Metadata, another one is asked as well."""
 GRACE_SECONDS = 1.0
-"""The client's thread enforces the deadline; a name that resolves slowly can hold that thread itself."""
+"""The client's thread enforces the deadline, but a slow name lookup can block that thread."""
 CountRequest = Callable[[str], None]
 
 
@@ -71,7 +70,7 @@ class Brokers:
         return self._client is not None
 
     def connect(self) -> None:
-        """Bootstrap from the first server that answers; raises ClusterUnreachable with what each one did."""
+        """Bootstraps from the first server that answers; raises ClusterUnreachable with the failure of each."""
         failures = []
         servers = self._cluster.bootstrap_servers
         for step in range(len(servers)):
@@ -79,7 +78,7 @@ class Brokers:
             if failure is None:
                 return
             failures.append(failure)
-        # A server that only costs time is not the first one every time.
+        # The next attempt begins with another server, in case this one only costs time.
         self._first_server = (self._first_server + 1) % len(servers)
         raise ClusterUnreachable(failures)
 
@@ -87,7 +86,7 @@ class Brokers:
         try:
             client = started(self._cluster.security, server, self._call_seconds)
         except (OSError, UnicodeDecodeError) as error:
-            # A mounted secret may have gone since the start. What is in it is not told.
+            # A mounted secret may have been removed. The error does not show its content.
             reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else "it is not UTF-8 text"
             return Failure(
                 "other", f"bootstrap server {server} was not asked because a secret cannot be read: {reason}"
@@ -115,7 +114,7 @@ class Brokers:
         return None
 
     def close(self) -> None:
-        """Drop every connection; `connect` begins anew, with secrets and certificates read again."""
+        """Drops every connection; `connect` starts again and reads secrets and certificates again."""
         client, self._client = self._client, None
         if client is not None:
             end(client)
@@ -125,11 +124,11 @@ class Brokers:
     def topology(
         self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
     ) -> dict[int | None, Answer[Topology] | Failure]:
-        """All topics, as the first of `nodes` to answer knows them; None: any broker that is connected.
+        """Returns all topics as reported by the first of `nodes` (None: any connected broker) to answer.
 
-        A later node is asked only where those before it are slow or fail. The result lacks nodes that were not waited
-        for. Topics that we may not describe are not among all topics; those of them that are `expected` are asked for
-        by name, where the broker says what is the matter.
+        Later nodes are asked only if earlier ones are slow or fail; the result lacks nodes that were not waited for.
+        Topics that we may not describe are not among all topics, so `expected` ones are requested by name, for which
+        the broker reports the error.
         """
         manager = self._manager
         chosen = {node: manager.least_loaded_node() if node is None else node for node in nodes}
@@ -141,7 +140,7 @@ class Brokers:
         return outcomes
 
     def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
-        """Node -> address of the living brokers, as the first of `nodes` to answer knows them."""
+        """Returns node -> address of the living brokers, as reported by the first of `nodes` to answer."""
         outcomes = self._first_to_describe(
             {node: node for node in nodes}, (), lambda _, body: topology_in(body).brokers
         )
@@ -166,7 +165,7 @@ class Brokers:
         return outcomes
 
     def _wait_for_one(self, calls: Sequence[Calls[Any]], seconds: float) -> None:
-        """Until one was answered or all have failed, at most so long."""
+        """Waits until one has answered or all have failed, at most this long."""
         with self._changed:
             self._changed.wait_for(
                 lambda: any(one.first_response() is not None for one in calls) or all(one.are_settled for one in calls),
@@ -184,21 +183,21 @@ class Brokers:
         return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)
 
     def _follow_addresses(self, addresses: Mapping[int, str]) -> None:
-        """A broker that has come back, or moved, can be called only once the library's own refresh has seen it."""
+        """A broker that has come back, or moved, can be called only after the library's own refresh."""
         self._addresses, manager = addresses, self._manager
         known = {broker.node_id: f"{broker.host}:{broker.port}" for broker in manager.cluster.brokers()}
         if any(known.get(node) != address for node, address in addresses.items()):
             manager.call_soon(manager.cluster.request_update)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
-        """The groups that each of the brokers coordinates."""
+        """Returns the groups that each of the brokers coordinates."""
         requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
         return self._ask("ListGroups", requests, group_responses.listing_in)
 
     def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
-        """Group -> who coordinates it, as `node` knows; groups that it cannot place are missing.
+        """Returns group -> coordinator as reported by `node`, without groups that it cannot place.
 
-        The library's own way would keep the answer for ever.
+        The library's own method would cache the answer without limit.
         """
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=4)
         return self._ask("FindCoordinator", {node: request}, group_responses.coordinators_in)[node]
@@ -206,13 +205,13 @@ class Brokers:
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
-        """The members of groups, all of this kind: one request per coordinator."""
+        """Returns the members of groups of this kind, with one request per coordinator."""
         name = DESCRIBE[kind].__name__.removesuffix("Request")
         requests = {node: describe(kind, groups) for node, groups in plan.items()}
         return self._ask(name, requests, lambda response: descriptions_in(response, kind))
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
-        """How far share groups are in every partition that they have begun: one request per coordinator, in order."""
+        """Requests the progress of share groups in every partition, with one request per coordinator."""
         asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
         requests = [
             (node, DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups]))
@@ -221,15 +220,17 @@ class Brokers:
         return self._start("DescribeShareGroupOffsets", [(*one, group_responses.shares_in) for one in requests])
 
     def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
-        """Everything that groups have committed (KIP-709), question by question."""
+        """Requests all commits of groups (KIP-709)."""
         return self._start("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
 
     def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
-        """Log ends or starts, question by question."""
+        """Requests log ends or starts."""
         return self._start("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
 
     def wait(self, *calls: Calls[Any], together: float) -> bool:
-        """Wait for a response, then at most `together` seconds for all others; False if everything has been taken."""
+        """Waits for a response, then at most `together` seconds for all others; returns False if all have been
+        taken.
+        """
         with self._changed:
             while not all(one.are_settled for one in calls):
                 times = [first for one in calls if (first := one.first_response()) is not None]
@@ -241,12 +242,12 @@ class Brokers:
         return not all(one.are_taken for one in calls)
 
     def finish(self, calls: Calls[Answered]) -> list[Answer[Answered] | Failure]:
-        """Wait for the last answer; all of them, in the order of the requests."""
+        """Waits for the last answer; returns all in the order of the requests."""
         self.wait(calls, together=float("inf"))
         return list(calls.take().values())
 
     def probe(self, node: int) -> Probe:
-        """Ask a silent broker for a sign of life, without waiting for it."""
+        """Sends a probe to a silent broker without waiting for the answer."""
         self._count_request("Metadata")
         return Probe(self._send(node, offset_requests.metadata(()), lambda: None))
 
@@ -259,18 +260,18 @@ class Brokers:
     def _ask(
         self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
     ) -> dict[int, Answer[Answered] | Failure]:
-        """One request per node."""
+        """Sends one request per node."""
         answers = self._ask_each(kind, [(node, request, decode) for node, request in requests.items()])
         return dict(zip(requests, answers, strict=True))
 
     def _ask_each(
         self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]
     ) -> list[Answer[Answered] | Failure]:
-        """Send all (node, request, how to read the answer) at once and wait for the last, or for the deadline."""
+        """Sends all (node, request, decoder) at once and waits for the last, or for the deadline."""
         return self.finish(self._start(kind, asked))
 
     def _start(self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
-        """Send all (node, request, how to read the answer) at once."""
+        """Sends all (node, request, decoder) at once."""
         nodes = [node for node, _, _ in asked]
 
         def read(number: int, outcome: object, received: float) -> Answer[Answered] | Failure:
@@ -316,14 +317,14 @@ class Brokers:
                 return Failure("malformed", f"{who} sent a malformed response: {error}")
         failure = failure_of(outcome, who)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):
-            # The library waits before it connects again; what it waits for is the failure before.
+            # The library waits before it connects again, because of the earlier failure.
             return self._last_failures.get(node, failure)
         self._last_failures[node] = failure
         return failure
 
 
 def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN401 - the library has no types
-    """When the future is done, in the client's thread."""
+    """Settles the call when the future is done, in the client's thread."""
     future.add_both(lambda outcome: calls.settle(number, outcome, time.monotonic()))
 
 
@@ -336,7 +337,7 @@ def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Colum
 
 
 class Probe:
-    """A request to a silent broker that is on its way."""
+    """A pending probe of a silent broker."""
 
     def __init__(self, future: Any) -> None:  # noqa: ANN401
         self._future = future

@@ -40,7 +40,7 @@ def fake() -> Iterator[WireFake]:
 
 @pytest.fixture(autouse=True)
 def nothing_unforeseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """No cycle failed "in a way nobody thought of", and the library's thread ran on."""
+    """No cycle failed with an unexpected error, and the library's thread kept running."""
     yield
     traces = [record.getMessage() for record in caplog.records if record.exc_info and record.name.startswith("adapter")]
     crashes = [record.getMessage() for record in caplog.records if "IO loop crashed" in record.getMessage()]
