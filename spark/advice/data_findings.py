@@ -118,7 +118,7 @@ def incomplete(group: Group, _: Load) -> Finding | None:
 
 
 def samples_gone(group: Group, _: Load) -> Finding | None:
-    """Retention takes samples sooner than hours."""
+    """Retention takes samples sooner than hours, and of a long range only the newest samples are read."""
     known = _number_of([topic.hours_known for topic in group.topics])
     left = _number_of([topic.hours_left for topic in group.topics])
     if left == known:
@@ -129,9 +129,9 @@ def samples_gone(group: Group, _: Load) -> Finding | None:
     return Finding(
         "samples_gone",
         Severity.NOTE,
-        "Samples of earlier hours are gone",
-        f"Percentiles, time above the threshold and capacity cover {covered} with a known lag: the samples of the "
-        "others are gone. The figures of each hour and day are whole.",
+        "Percentiles cover a part of the range",
+        f"Percentiles, time above the threshold and capacity cover {covered} with a known lag: those whose samples are "
+        "left, of the newest 31 days. The figures of each hour and day are whole.",
     )
 
 

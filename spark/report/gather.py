@@ -21,6 +21,9 @@ from spark.report.group_file import Agreements
 from spark.report.tables import Tables
 from spark.report.wanted import EPOCH, MICROSECOND, Wanted
 
+SAMPLED = np.timedelta64(31, "D")
+"""The newest part of a range of which every sample is read, for percentiles, episodes and capacity."""
+
 Check = Callable[[], None]
 """Raises where the run is to end."""
 
@@ -65,5 +68,7 @@ def _shares(tables: Tables, topics: pa.Table) -> pa.Table:
 
 
 def _starts(hours: Iterable[Periods]) -> list[datetime]:
+    """Hours whose samples are read: of a longer range the newest, since hours and days hold the rest."""
     starts = np.unique(np.concatenate([of.start for of in hours]))
+    starts = starts[starts > starts[-1] - SAMPLED]
     return [EPOCH + micros * MICROSECOND for micros in starts.astype(np.int64).tolist()]

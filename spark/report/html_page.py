@@ -51,7 +51,8 @@ def page_of(report: Report) -> str:
         coverage_table(report),
         (
             f'<p class="soft">Made {escaped(formatting.moment(findings.made_at, report.zone))} from '
-            f"<code>{escaped(findings.location)}</code> by kafka-lag-adapter {escaped(findings.version)}.</p>"
+            f"<code>{escaped(findings.location)}</code> by "
+            f"{escaped(f'kafka-lag-adapter {findings.version}'.strip())}.</p>"
         ),
     ]
     return (

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from spark.errors import Interrupted, Unusable
 from spark.pipeline.compact import compact
 from spark.report.build import report, requested, time_of, zone_of
+from spark.report.group_file import agreed
 from spark.report.json_export import SCHEMA
 from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
@@ -256,3 +257,27 @@ def test_a_report_that_is_interrupted_leaves_the_old_one(
 def test_an_output_that_is_no_place_of_ours_is_refused() -> None:
     with pytest.raises(Unusable, match=r"^'hdfs://lag/reports' is neither a path nor s3://"):
         output_at("hdfs://lag/reports")
+
+
+def test_only_the_chosen_groups_are_reported_by_what_was_agreed_on(
+    spark_session: SparkSession, history: Path, tmp_path: Path
+) -> None:
+    """The busiest hour produces 10/s, so that the threshold of a wait of two minutes is 1,200."""
+    (tmp_path / "groups.yaml").write_text("groups: [{group: billing, owner: Payments, maxWait: 2m}]")
+    found = {}
+    for name in ("billing", "shop"):
+        request = requested(
+            str(history),
+            str(tmp_path / name),
+            (None, None),
+            "Europe/Berlin",
+            NOW,
+            agreed("60s", None, tmp_path / "groups.yaml", [name]),
+        )
+        report(request, LocalFiles(history), lambda: spark_session, lambda _: None, lambda: None)
+        found[name] = json.loads((tmp_path / name / "report.json").read_text())["groups"]
+    (billing,) = found["billing"]
+
+    assert found["shop"] == []
+    assert (billing["owner"], billing["max_wait_seconds"]) == ("Payments", 120)
+    assert billing["topics"][0]["threshold"]["value"] == 1200

@@ -113,3 +113,15 @@ def test_any_text_can_be_shown(text: str) -> None:
     shown = parsed(f'<a title="{escaped(text)}">{escaped(text)}</a>')
 
     assert shown.text == shown.get("title") or (not text and shown.text is None)
+
+
+def test_a_lag_that_dwarfs_its_threshold_is_drawn_on_a_scale_that_shows_both() -> None:
+    """The median is 60, the threshold 600, and two hours have a million."""
+    of = hours(48, lag=lambda hour: 1e6 if hour > 45 else 60.0)
+    text = charts.lag_chart(of, topic(threshold=600).above, BERLIN)
+    limit = float(re.findall(r'class="limit" d="M52 ([\d.]+)H', text)[0])
+
+    assert "messages, by hour, logarithmic" in text
+    assert HEIGHT / 3 < limit < HEIGHT - 40
+    assert [label for label in ("100", "10 k", "1 M") if f">{label}</text>" not in text] == []
+    assert "logarithmic" not in charts.lag_chart(hours(48, lag=lambda _: 60.0), topic().above, BERLIN)

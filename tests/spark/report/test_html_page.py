@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spark.advice.assessment import decided
+from spark.figures.agreement import Agreement
 from spark.figures.model import Group, Skipped
 from spark.figures.periods import between
 from spark.report.html_page import page_of
@@ -145,3 +146,31 @@ def test_the_table_on_top_says_why_and_what_to_do() -> None:
 
     assert "No commit of the group moves." in top
     assert "Look for a message that cannot be processed; more replicas do not help." in top
+
+
+def test_a_lag_says_how_long_a_message_waits_behind_it() -> None:
+    """36,000 messages an hour: 900 of them are a minute and a half."""
+    text = page(group("a", topic(of=hours(lag=lambda _: 900.0))))
+
+    assert '900<br/><span class="soft">wait 1\u202fmin 30\u202fs</span>' in text
+    assert "<dd>900 (wait 1\u202fmin 30\u202fs)<small>" in text
+
+
+def test_the_owner_and_the_age_of_the_data_are_shown() -> None:
+    owned = replace(group("a"), agreement=Agreement(owner="Payments & Co"))
+    text = page_of(decided(replace(findings(owned), version="1.2.3")))
+
+    assert "cluster main, owner Payments &amp; Co</span>" in text
+    assert "The newest data is 6\u202fd old.</p>" in text
+    assert "by kafka-lag-adapter 1.2.3.</p>" in text
+
+
+def test_a_link_to_a_group_stays_valid_when_its_rank_changes() -> None:
+    pages = [page(group("billing", STUCK), group("shop")), page(group("billing"), group("shop", STUCK))]
+
+    assert all('<section id="group-billing">' in text and 'href="#group-billing"' in text for text in pages)
+
+
+def test_two_weeks_are_compared_with_each_other() -> None:
+    assert "Week against week" in page(group("a", topic(of=hours(336))))
+    assert "Week against week" not in page(group("a", topic(of=hours(168))))
