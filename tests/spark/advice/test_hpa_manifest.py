@@ -129,11 +129,13 @@ def test_no_name_breaks_the_file(name: str, of_topic: str) -> None:
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(codec="utf-8")))
 def test_quoted_text_is_read_back_as_it_was(text: str) -> None:
     assert yaml.safe_load(quoted(text)) == text
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["main", "eu"]), NAMES | st.sampled_from(["a", "A", "a-", "a b"])), unique=True)
 )
