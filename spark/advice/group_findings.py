@@ -109,6 +109,8 @@ def _has_reader(group: Group, still: Still) -> bool:
     """Whether members were there in the last hour that is not a planned pause; where they were not counted, whether
     the group read anything."""
     hours = _at_work(group)
+    if group.agreement.pauses:  # the hour in which a pause begins still had its readers
+        hours = between(hours, hours.start >= np.datetime64(still.since.replace(tzinfo=None), "us"))
     last = last_hours(between(hours, _within(hours, still)), 1)
     return bool(np.where(np.isnan(last.members_max), last.consumed > 0, last.members_max > 0).any())
 

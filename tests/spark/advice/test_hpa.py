@@ -12,7 +12,7 @@ from spark.advice.hpa import advice_for, expected_in_words, rounded
 from spark.advice.presets import presets_for
 from spark.advice.replay import Expected, Loop, replayed
 from spark.figures.agreement import Agreement, Pause
-from spark.figures.model import Above, Capacity, Group, Pace, Periods, Times, Topic
+from spark.figures.model import Above, Capacity, Group, Pace, Periods, Still, Times, Topic
 from spark.figures.periods import between
 from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
 
@@ -406,3 +406,14 @@ def test_nobody_is_told_to_apply_an_hpa_that_is_not_recommended() -> None:
     assert with_target is not None
     assert without.to_do == "No HPA is recommended for it: see why below."
     assert with_target.to_do == "Apply the recommended HPA."
+
+
+def test_a_group_that_goes_home_for_a_planned_pause_is_not_stuck() -> None:
+    """It reads until a minute before Tuesday, its day off, and its members leave."""
+    of = hours(48, lag=lambda hour: 900.0 if hour >= 24 else 0.0)
+    of.members_max[24:], of.consumed[24:] = 0, 0
+    still = Still(2, (0, 1), MONDAY + timedelta(hours=23, minutes=59), True, MONDAY + timedelta(days=2), 900, ())
+    resting = group("billing", dataclasses.replace(topic(of=of), still=still))
+    pause = Pause(frozenset({1}), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
+
+    assert finding(dataclasses.replace(resting, agreement=Agreement(pauses=(pause,))), "stuck") is None
