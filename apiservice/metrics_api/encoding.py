@@ -1,9 +1,7 @@
 """Encodes metric values, quantities, times and warnings for Kubernetes' clients."""
 
-import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
 from json.encoder import encode_basestring
@@ -31,63 +29,31 @@ def utc_time(epoch_seconds: float) -> str:
     return _utc_second(int(epoch_seconds // 1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """How a list of values is written; each `%s` takes JSON."""
-
-    head: bytes
-    item: str
-    labels: str
-    label: str
-    next_label: str
-    next_item: bytes
-    tail: bytes
+_HEAD = encoded({"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}})
+_ITEM = '{"metricName":%s,"metricLabels":{%s},"timestamp":"%%s","value":"%%s"}'
 
 
-_HEAD = {"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}}
-_COMPACT = _Form(
-    head=encoded(_HEAD)[:-1] + b',"items":[',
-    item='{"metricName":%s,"metricLabels":%s,"timestamp":"%s","value":"%s"}',
-    labels="{%s}",
-    label="%s:%s",
-    next_label=",",
-    next_item=b",",
-    tail=b"]}",
-)
-_INDENTED = _Form(
-    head=json.dumps(_HEAD, indent=2).encode()[:-2] + b',\n  "items": [\n    ',
-    item='{\n      "metricName": %s,\n      "metricLabels": %s,\n      "timestamp": "%s",\n      "value": "%s"\n    }',
-    labels="{\n        %s\n      }",
-    label="%s: %s",
-    next_label=",\n        ",
-    next_item=b",\n    ",
-    tail=b"\n  ]\n}\n",
-)
-
-
-def external_metric_values(metric: str, values: Iterable[MetricValue], *, indented: bool = False) -> bytes:
+def external_metric_values(metric: str, values: Iterable[MetricValue]) -> bytes:
     """Returns an `ExternalMetricValueList` without `window`, because offsets are read at one moment.
 
     Items are encoded one by one: a single call of the JSON module would block all other threads.
     """
-    form = _INDENTED if indented else _COMPACT
     templates: dict[tuple[str, ...], str] = {}
     items: list[bytes] = []
     for labels, value, measured_at in values:
         keys = tuple(labels)
         if keys not in templates:
-            templates[keys] = _template(form, metric, keys)
+            templates[keys] = _template(metric, keys)
         texts = map(encode_basestring, labels.values())
         item = templates[keys] % (*texts, utc_time(measured_at), quantity(value))
         items.append(item.encode("utf-8", "replace"))
-    return form.head + form.next_item.join(items) + form.tail
+    return _HEAD[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
-def _template(form: _Form, metric: str, keys: Sequence[str]) -> str:
+def _template(metric: str, keys: Sequence[str]) -> str:
     """Returns an item's text with placeholders; nearly all items have the same labels."""
-    fixed = [encode_basestring(text).replace("%", "%%") for text in (metric, *keys)]
-    labels = form.next_label.join(form.label % (key, "%s") for key in fixed[1:])
-    return form.item % (fixed[0], form.labels % labels if keys else "{}", "%s", "%s")
+    name, *labels = (encode_basestring(text).replace("%", "%%") for text in (metric, *keys))
+    return _ITEM % (name, ",".join(f"{label}:%s" for label in labels))
 
 
 _MOST_CHARACTERS_OF_ONE = 256

@@ -17,7 +17,7 @@ from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
 from apiservice.http.negotiation import accept_and_agent, accepts_json, is_for_people
 from apiservice.http.query_parameters import list_options
-from apiservice.http.replies import json_reply
+from apiservice.http.replies import json_reply, pretty
 from apiservice.http.status import MethodNotAllowed, NotAcceptable, WatchNotAllowed
 from apiservice.http.worker import SharedWork
 from apiservice.metrics_api.encoding import external_metric_values, warning_header
@@ -109,8 +109,8 @@ class ExternalMetrics:
         reading = self._metrics.read(question.metric, asked)
         headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
         name = self.spelled(question.metric) or question.metric
-        body = external_metric_values(name, reading.values, indented=question.is_indented)
-        return _Kept(json_reply(body, headers=headers), reading.version, reading.valid_until)
+        response = json_reply(external_metric_values(name, reading.values), headers=headers)
+        return _Kept(pretty(response) if question.is_indented else response, reading.version, reading.valid_until)
 
     def _keep(self, question: Question, kept: _Kept) -> None:
         if len(question.query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:

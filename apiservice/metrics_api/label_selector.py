@@ -5,7 +5,6 @@ A value list may hold empty values anywhere, as in `x in (,a,,)`.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -66,16 +65,6 @@ class LabelRequirement:
             return False
         return number > limit if self.operator is Operator.GREATER else number < limit
 
-    def __str__(self) -> str:
-        values = ",".join(sorted(self.values))
-        match self.operator:
-            case Operator.ABSENT:
-                return f"!{self.key}"
-            case Operator.IN | Operator.NOT_IN:
-                return f"{self.key} {self.operator} ({values})"
-            case _:
-                return f"{self.key}{self.operator}{values}"
-
 
 _LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
 
@@ -86,10 +75,6 @@ def parse(text: str) -> tuple[LabelRequirement, ...]:
     Raises SelectorInvalid with the wording of Kubernetes' own parser.
     """
     return tuple(sorted(_Parser(text).requirements(), key=lambda requirement: requirement.key))
-
-
-def canonical_text(requirements: Iterable[LabelRequirement]) -> str:
-    return ",".join(map(str, requirements))
 
 
 _END = ""

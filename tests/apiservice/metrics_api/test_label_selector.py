@@ -1,12 +1,13 @@
 import string
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiservice.metrics_api.label_selector import LabelRequirement, Operator, SelectorInvalid, canonical_text, parse
+from apiservice.metrics_api.label_selector import LabelRequirement, Operator, SelectorInvalid, parse
 
 VALUE_RULE = "a valid label must be an empty string or consist of alphanumeric characters, "
 P = "unable to parse requirement: "
@@ -119,6 +120,22 @@ NOT_MATCHING = [
     ("z<1", {"z": "-9223372036854775809"}),
     ("x in ()", {"y": "baz"}),
 ]
+
+
+def canonical_text(requirements: Iterable[LabelRequirement]) -> str:
+    """Returns the selector in Kubernetes' own notation."""
+    return ",".join(map(text_of, requirements))
+
+
+def text_of(requirement: LabelRequirement) -> str:
+    values = ",".join(sorted(requirement.values))
+    match requirement.operator:
+        case Operator.ABSENT:
+            return f"!{requirement.key}"
+        case Operator.IN | Operator.NOT_IN:
+            return f"{requirement.key} {requirement.operator} ({values})"
+        case _:
+            return f"{requirement.key}{requirement.operator}{values}"
 
 
 @pytest.mark.parametrize(("text", "message"), INVALID.items())
