@@ -37,6 +37,9 @@ LOCALLY = {
     # Tables of a few thousand rows: planning them again at each stage would take longer than the stage.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # Compiling code for them, too.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
 """Rows of samples never reach this JVM: what it does is plan, schedule, and add up small tables."""
 
