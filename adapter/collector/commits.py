@@ -231,7 +231,7 @@ class Commits:
         was_silent = self._was_silent(plan, number)
         is_told = learnt.code != NOWHERE
         is_accepted = is_told & (columns.group_error == NO_ERROR)
-        for place in np.flatnonzero(is_accepted & ~self._takeovers.were_read(learnt.code)).tolist():
+        for place in np.flatnonzero(is_accepted & ~self._takeovers.are_read_from(learnt.code, question.node)).tolist():
             group = columns.shape.groups[place]
             if not self.handovers.is_final(group, question.node):
                 is_accepted[place] = False

@@ -52,9 +52,9 @@ class Takeovers:
         node[new], since[new] = self._node[old], self._since[old]
         self._groups, self._codes, self._node, self._since = groups, codes, node, since
 
-    def were_read(self, codes: Codes) -> Flags:
-        """Whether each of these groups has been answered for before."""
-        found: Flags = self._node[codes] != NOBODY
+    def are_read_from(self, codes: Codes, node: int) -> Flags:
+        """Whether the last answer for each of these groups came from the node, too, without a loss since."""
+        found: Flags = self._node[codes] == node
         return found
 
     def note_answer(self, codes: Codes, node: int, received: float) -> Flags:

@@ -432,6 +432,22 @@ def test_the_first_commits_of_a_group_count_only_from_the_leader_that_was_asked_
     assert rig.lag(READ) == 3
 
 
+def test_old_commits_of_a_new_coordinator_make_no_lag_though_they_are_no_step_backward() -> None:
+    """The adapter last read the same ones; newer ones were committed before the group moved."""
+    kafka = cluster(LEADERS, READ)
+    rig = rig_of(kafka, 2)
+    move(kafka, 0, 2)
+    kafka.end_errors = {(OFFSETS_TOPIC, 0): NEW_LEADER}
+    kafka.ends[ORDERS_0] = 1000
+    served = [rig.run() and rig.lag(READ) for _ in range(3)]
+    kafka.end_errors.clear()
+    kafka.commits[READ] = {ORDERS_0: 998}
+    rig.run()
+
+    assert served == [3, 3, 3]
+    assert rig.lag(READ) == 2
+
+
 def test_where_the_end_of_a_handover_cannot_be_asked_for_groups_are_read_as_if_it_were_over() -> None:
     kafka = taking_over()
     kafka.end_errors = dict.fromkeys(kafka.end_errors, TOPIC_NOT_AUTHORIZED)
