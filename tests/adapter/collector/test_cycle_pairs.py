@@ -163,7 +163,7 @@ def test_a_row_whose_end_was_asked_for_too_late_keeps_its_last_pair_and_says_why
     assert outcome.gaps == pytest.approx([MOST_SECONDS_APART + 0.1] * 3)
 
     rig.run(6)
-    with pytest.raises(ValueUnavailable, match=r"could not be asked for within 0\.5 s"):
+    with pytest.raises(ValueUnavailable, match=r"could not be requested within 0\.5 s"):
         rig.lag("billing")
 
 
