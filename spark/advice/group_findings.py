@@ -80,8 +80,9 @@ def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding
         Verdict.STUCK,
         Severity.WATCH if is_over else Severity.URGENT,
         brief if not is_over else brief.replace("stands still", "stood still").replace("stand still", "stood still"),
-        f"Stuck: {words} More replicas do not help: look for a message that cannot be processed, or work that takes "
-        "longer than max.poll.interval.ms." + (" At the end it was over." if is_over else ""),
+        f"Stuck: {words} "
+        + ("At the end it was over. " if is_over else "")
+        + "The cause may also be work that takes longer than max.poll.interval.ms.",
         explains=explained_by([Verdict.STUCK]) if is_recent else frozenset(),
         is_over=is_over,
     )
@@ -288,9 +289,9 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
         f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: "
         + (
             "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
-            "do), so more replicas are unlikely to help; spread the keys."
+            "do), so more replicas are unlikely to help."
             if beyond
-            else "replicas beyond what that partition needs bring little; spread the keys."
+            else "replicas beyond what that partition needs do little."
         ),
         explains=explained_by([Verdict.HOT_PARTITION]) if beyond else frozenset(),
     )

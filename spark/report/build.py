@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
@@ -115,6 +115,7 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
     if not groups and newest is not None and request.wanted.since is None and request.wanted.until is None:
         wanted = request.wanted.by_default(newest)
         groups = groups_of(tables, wanted, request.agreements, say, check)
+    _refuse_unknown(request.agreements.only, groups)
     request = replace(request, wanted=wanted)
     since, until = _range(request, groups)
     return Findings(
@@ -128,6 +129,13 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
         is_past=request.wanted.until is not None,
         version=version_here(),
     )
+
+
+def _refuse_unknown(names: Collection[str], groups: Sequence[Group]) -> None:
+    """A typing error must not replace a report with one that lacks the group."""
+    unknown = sorted(set(names).difference(group.name for group in groups))
+    if unknown:
+        raise Unusable(f"--group {unknown[0]}: the range has no such group")
 
 
 def version_here() -> str:

@@ -264,20 +264,23 @@ def test_only_the_chosen_groups_are_reported_by_what_was_agreed_on(
 ) -> None:
     """The busiest hour produces 10/s, so that the threshold of a wait of two minutes is 1,200."""
     (tmp_path / "groups.yaml").write_text("groups: [{group: billing, owner: Payments, maxWait: 2m}]")
-    found = {}
-    for name in ("billing", "shop"):
-        request = requested(
+    request, unknown = (
+        requested(
             str(history),
-            str(tmp_path / name),
+            str(tmp_path / "report"),
             (None, None),
             "Europe/Berlin",
             NOW,
-            agreed("60s", None, tmp_path / "groups.yaml", [name]),
+            agreed("60s", None, tmp_path / "groups.yaml", names),
         )
-        report(request, LocalFiles(history), lambda: spark_session, lambda _: None, lambda: None)
-        found[name] = json.loads((tmp_path / name / "report.json").read_text())["groups"]
-    (billing,) = found["billing"]
+        for names in (["billing"], ["billing", "bililng"])
+    )
+    report(request, LocalFiles(history), lambda: spark_session, lambda _: None, lambda: None)
+    made = (tmp_path / "report/report.json").read_text()
+    (billing,) = json.loads(made)["groups"]
 
-    assert found["shop"] == []
     assert (billing["owner"], billing["max_wait_seconds"]) == ("Payments", 120)
     assert billing["topics"][0]["threshold"]["value"] == 1200
+    with pytest.raises(Unusable, match=r"^--group bililng: the range has no such group$"):
+        report(unknown, LocalFiles(history), lambda: spark_session, lambda _: None, lambda: None)
+    assert (tmp_path / "report/report.json").read_text() == made
