@@ -16,9 +16,6 @@ from tests.support.samples import wants
 
 __all__ = ["fake", "nothing_unforeseen"]
 
-# Where a connection ends while it is being made, kafka-python leaves its socket to the garbage collector, at any time.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 SLOW = "slow.invalid"
 
 

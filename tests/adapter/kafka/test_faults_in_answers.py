@@ -9,9 +9,6 @@ from tests.support.samples import wants
 
 __all__ = ["fake", "nothing_unforeseen"]
 
-# Where a connection ends while it is being made, kafka-python leaves its socket to the garbage collector, at any time.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 ABSURD = [2**63 - 1, 2**53 + 1, -2, -5, -(2**63)]
 NEVER_SEEN = [12_345, 32_767, -1, -32_768]
 NAMES = [

@@ -25,9 +25,6 @@ from tests.support.kubernetes.served import Watcher
 
 __all__ = ["fake", "nothing_unforeseen"]
 
-# Where a connection ends while it is being made, kafka-python leaves its socket to the garbage collector, at any time.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 MANY = b"\xff\xff\xff\xff\x07"
 """As an unsigned varint: 2^31 - 1, a count of elements with one added."""
 

@@ -85,7 +85,7 @@ def test_a_commit_beyond_the_end_is_unknown_the_first_time_and_ahead_the_second(
     second = after(row(500, 10), first)
 
     assert first.state.tolist() == [State.UNKNOWN]
-    assert "one more cycle will tell" in first.cause_of(0).text
+    assert "may be temporary after an election" in first.cause_of(0).text
     assert second.state.tolist() == [State.AHEAD]
 
 
