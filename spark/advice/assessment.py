@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from spark.advice.finding import Severity, severity_of
+from spark.advice.finding import Finding, Severity, severity_of
 from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
-from spark.figures.model import Findings, Gap, Group, Periods, Topic
+from spark.figures.model import STALE_SECONDS, Findings, Gap, Group, Periods, Topic
 from spark.figures.periods import HOUR, silent_between
 
 STANDING_STILL = {"stuck", "lag_without_members"}
@@ -73,8 +73,9 @@ def decided(findings: Findings) -> Report:
     zone = ZoneInfo(findings.timezone)
     names = file_names(findings.groups)
     clusters = {group.cluster for group in findings.groups}
+    newest = max((group.hours.start[-1] for group in findings.groups), default=None)
     standings = [
-        _standing(group, called(group, len(clusters)), name, zone, is_stale=findings.is_stale)
+        _standing(group, called(group, len(clusters)), name, zone, _ended(group, newest, zone), findings)
         for group, name in zip(findings.groups, names, strict=True)
     ]
     standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
@@ -97,7 +98,7 @@ def drain_seconds(topic: Topic, advice: Advice) -> float | None:
         return float("inf")
     if load.capacity is None or np.isnan(load.usual):
         return None
-    members = min(load.members_now or load.partitions, max(load.partitions, 1))
+    members = min(load.members_now or load.most_members, max(load.most_members, 1))
     spare = members * load.capacity.p50 - load.usual
     return largest / spare if spare > 0 else float("inf")
 
@@ -122,12 +123,24 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     )
 
 
-def _standing(group: Group, called: str, file: str, zone: ZoneInfo, *, is_stale: bool) -> Standing:
-    """`is_stale`: the group's last hour is over, so that nothing is to be done at once."""
+def _ended(group: Group, newest: np.datetime64 | None, zone: ZoneInfo) -> tuple[Finding, ...]:
+    """A finding, or none. `newest`: the newest hour of any group."""
+    last = group.hours.start[-1]
+    if newest is None or newest - last <= np.timedelta64(int(STALE_SECONDS), "s"):
+        return ()
+    since = formatting.moment(_time(last + HOUR), zone)
+    words = f"No data since {since}: the group or its topics were deleted, or the adapter cannot read them."
+    return (Finding("ended", Severity.NOTE, f"No data since {since}", words),)
+
+
+def _standing(
+    group: Group, called: str, file: str, zone: ZoneInfo, ended: tuple[Finding, ...], findings: Findings
+) -> Standing:
+    """Of a group whose last hour is over, nothing is to be done at once."""
     advice = advice_for(group, zone)
-    if is_stale:
-        findings = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
-        advice = replace(advice, findings=tuple(findings))
+    if findings.is_stale or ended:
+        found = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
+        advice = replace(advice, findings=tuple(sorted((*ended, *found), key=lambda it: -it.severity)))
     presets = presets_for(group, advice, zone)
     fitting = best_of(presets)
     return Standing(

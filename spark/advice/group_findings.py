@@ -38,7 +38,7 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     stills = [(topic.name, topic.partitions, topic.still) for topic in now or found if topic.still is not None]
     if not stills:
         return _stuck_as_a_whole(group, zone)
-    since = min((still for *_, still in stills), key=lambda still: still.since)
+    first = min((still for *_, still in stills), key=lambda still: still.since)
     until = max(still.until for *_, still in stills)
     what = _named([_partitions(*it) for it in stills])
     is_one = sum(still.number for *_, still in stills) == 1
@@ -46,9 +46,8 @@ def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     waiting = formatting.plural(sum(still.lag for *_, still in stills), "message")
     return _stuck(
         f"{what[0].upper()}{what[1:]} {'stands' if is_one else 'stand'} still",
-        f"{what} {'has' if is_one else 'have'} not moved {_since(since, zone)}"
-        + ("" if now else f" until {formatting.moment(until, zone)}")
-        + f", {formatting.duration((until - since.since).total_seconds())}, although members were there and "
+        f"{what} {_not_moved(first.since, None if now else until, zone, is_one=is_one, is_exact=first.is_exact)}, "
+        f"{formatting.duration((until - first.since).total_seconds())}, although members were there and "
         f"{waiting} waited." + (f" Assigned to {_named(owners)}." if owners else ""),
         is_over=not now,
         is_recent=_is_recent(group, until),
@@ -67,9 +66,9 @@ def _stuck_as_a_whole(group: Group, zone: ZoneInfo) -> Finding | None:
     until += HOUR
     return _stuck(
         "No commit of the group moves",
-        f"no commit of the group has moved since {formatting.moment(begin, zone)} or earlier"
-        + ("" if still[-1] else f" until {formatting.moment(until, zone)}")
-        + f", {formatting.duration((until - begin).total_seconds())}, although members were there and messages waited.",
+        "the group's commits "
+        f"{_not_moved(begin, None if still[-1] else until, zone, is_one=False, is_exact=False)}, "
+        f"{formatting.duration((until - begin).total_seconds())}, although members were there and messages waited.",
         is_over=not still[-1],
         is_recent=_is_recent(group, until),
     )
@@ -81,7 +80,7 @@ def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding
         Severity.WATCH if is_over else Severity.URGENT,
         brief if not is_over else brief.replace("stands still", "stood still").replace("stand still", "stood still"),
         f"Stuck: {words} "
-        + ("At the end it was over. " if is_over else "")
+        + ("It ended before the last hour. " if is_over else "")
         + "The cause may also be work that takes longer than max.poll.interval.ms.",
         explains=explained_by([Verdict.STUCK]) if is_recent else frozenset(),
         is_over=is_over,
@@ -102,8 +101,12 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES]) + (" and others" if len(names) > MOST_NAMES else "")
 
 
-def _since(still: Still, zone: ZoneInfo) -> str:
-    return f"since {formatting.moment(still.since, zone)}" + ("" if still.is_exact else " or earlier")
+def _not_moved(since: datetime, until: datetime | None, zone: ZoneInfo, *, is_one: bool, is_exact: bool) -> str:
+    """`until`: None while it goes on."""
+    begin = formatting.moment(since, zone) + ("" if is_exact else " or earlier")
+    if until is None:
+        return f"{'has' if is_one else 'have'} not moved since {begin}"
+    return f"did not move from {begin} to {formatting.moment(until, zone)}"
 
 
 def _has_reader(group: Group, still: Still) -> bool:
@@ -148,7 +151,7 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
         Severity.URGENT if alone[-1] else Severity.WATCH,
         f"Messages waited for {formatting.plural(number, 'hour')} without a member",
         f"Messages waited through {formatting.plural(number, 'hour')} in which the group had no member at all."
-        + ("" if alone[-1] else " At the end it was over."),
+        + ("" if alone[-1] else " That ended before the last hour."),
         "Start its consumers, or let an HPA on their lag do it." if had_members else "",
         is_over=not alone[-1],
         explains=explained_by([Verdict.LAG_WITHOUT_MEMBERS]) if _is_recent(group, until) else frozenset(),
@@ -217,7 +220,8 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
     if group.agreement.pauses:
         return _above_threshold_at_work(group)
     known = [topic for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
-    left = {topic.name: topic.above.seconds - 3600.0 * len(_explained_hours(group, topic)) for topic in known}
+    explained = {topic.name: np.intersect1d(_explained_hours(group, topic), topic.hours_left) for topic in known}
+    left = {topic.name: topic.above.seconds - 3600.0 * len(explained[topic.name]) for topic in known}
     worst = max(
         (topic.above for topic in known if left[topic.name] > MUCH_OF_THE_TIME * topic.above.known_seconds),
         key=lambda it: it.seconds / it.known_seconds,
@@ -347,7 +351,7 @@ def skips(group: Group, _: Load) -> Finding | None:
         _severity_of(group.hours, "skips"),
         "Messages were skipped",
         f"Commits skipped messages {formatting.plural(number, 'time')}: from before the start of the log, where "
-        "messages were deleted unread, or to behind its end. What was skipped is not counted as consumed.",
+        "messages were deleted unread, or past its end. What was skipped is not counted as consumed.",
     )
 
 

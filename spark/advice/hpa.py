@@ -11,9 +11,9 @@ import math
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
-from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP
+from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
 from spark.advice.data_findings import DAY, findings_of
-from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed
+from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
 from spark.advice.finding import Finding
 from spark.advice.replay import HPA_PERIOD_SECONDS, TOLERANCE, Expected, Loop, replayed
 from spark.figures import formatting
@@ -83,7 +83,7 @@ def advice_for(group: Group, zone: ZoneInfo = UTC) -> Advice:
     """`zone`: in which times are told."""
     load = load_of(group)
     findings = findings_of(group, load, zone)
-    most = max_replicas(load)
+    most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
     hpa = Recommendation(
         target=Target(None, ""),
         min_replicas=min_replicas(load, most.value),
@@ -115,11 +115,11 @@ def _target(
     wait = formatting.duration(promised) + (
         " (its threshold)" if promised < 0.99 * group.agreement.max_wait_seconds else ""
     )
-    if load.peak > load.partitions * load.capacity.p50:
+    if load.peak > load.most_members * load.capacity.p50:
         return Target(
             None,
             f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than one "
-            f"member for each of {formatting.plural(load.partitions, 'partition')} can do.",
+            f"member for each of {formatting.plural(load.most_members, 'partition')} can do.",
         ), None
     if seconds < SETTLES * delay:
         return Target(
@@ -157,14 +157,18 @@ def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
 
 
 def _promised_seconds(group: Group, load: Load) -> float:
-    """The agreed wait, or less where a threshold is reached sooner in the busiest hour."""
-    threshold = sum(topic.above.threshold for topic in group.topics)
-    seconds = group.agreement.max_wait_seconds
-    return min(seconds, threshold / load.peak) if load.peak > 0 else seconds
+    """The agreed wait, or less where a threshold is reached sooner in the busiest hour: that of all topics together, or
+    one that was given for a topic."""
+    given = [topic for topic in group.topics if topic.above.is_given]
+    reached = [
+        (sum(topic.above.threshold for topic in group.topics), load.peak),
+        *((topic.above.threshold, float(production_of(topic.hours).max())) for topic in given),
+    ]
+    return min([group.agreement.max_wait_seconds, *(threshold / peak for threshold, peak in reached if peak > 0)])
 
 
 def _instead(load: Load, capacity: Capacity) -> str:
-    needed = members_needed(load.peak / USED_AT_MOST, capacity.p50, load.partitions)
+    needed = members_needed(load.peak / USED_AT_MOST, capacity.p50, load.most_members)
     return f"keep {formatting.plural(needed, 'replica')}, enough for the busiest hour."
 
 
@@ -208,13 +212,16 @@ def min_replicas(load: Load, most: int) -> Number:
     )
 
 
-def max_replicas(load: Load) -> Number:
+def max_replicas(load: Load, *, is_even: bool) -> Number:
+    """`is_even`: no partition is hot."""
     partitions = max(1, load.most_members)
     every = f"One for each of {formatting.plural(partitions, 'partition')}; another member would have nothing to read."
     if load.most_members < load.partitions:
         every += " Of several topics, the largest one counts: the RangeAssignor gives all of them to the same members."
     if load.capacity is None or not load.capacity.is_firm:
         return Number(partitions, f"{every} While a member's capacity is not known, fewer may not be enough.")
+    if not is_even:
+        return Number(partitions, f"{every} With fewer, the member that reads the hot partition would read others too.")
     if load.covered_seconds < A_WEEK or math.isnan(load.peak):
         return Number(partitions, f"{every} Less than a week of data may not include the weekly peak.")
     needed = members_needed(HEADROOM * load.peak, load.capacity.p50, load.partitions)
@@ -279,7 +286,12 @@ def expected_in_words(advice: Advice) -> str:
         return ""
     return (
         "Replayed over the day of the busiest hour, by hourly means: a message waits up to "
-        f"{formatting.duration(expected.wait_p95)} for 95 % of the time, {formatting.duration(expected.wait_max)} at "
-        f"most; about {formatting.decimal(expected.replicas_mean)} replicas, which change "
-        f"{formatting.plural(round(expected.changes_a_day), 'time')} a day."
+        f"{_waited(expected.wait_p95)} for 95 % of the time, {_waited(expected.wait_max)} at most; "
+        f"{formatting.decimal(expected.replicas_mean)} replicas on average, with "
+        f"{formatting.plural(round(expected.changes_a_day), 'change')} a day."
     )
+
+
+def _waited(seconds: float) -> str:
+    """The replay sees nothing between its steps."""
+    return formatting.duration(max(seconds, HPA_PERIOD_SECONDS))

@@ -107,19 +107,22 @@ def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
         f"The hour of the day explains {formatting.share(max(0.0, week.explained))} of how hourly production differs"
         + (f", over {formatting.plural(week.days_seen, 'day')}." if week.days_seen else "."),
         hpa,
-        extra=_schedule(week, peaks, floor, hpa.min_replicas.value, zone),
+        extra=_schedule(week, peaks, floor if known else None, hpa, zone),
     )
 
 
-def _schedule(week: Week, peaks: tuple[int, ...], floor: int, otherwise: int, zone: ZoneInfo) -> str:
+def _schedule(week: Week, peaks: tuple[int, ...], floor: int | None, hpa: Recommendation, zone: ZoneInfo) -> str:
+    """`floor`: the replicas that peak hours need; None: not known."""
+    otherwise = hpa.min_replicas.value
     if not peaks:
         return "No hours of the day stand out, so there is no schedule to recommend."
+    hours = f"Peak hours are {week.in_words(peaks)} ({zone.key})"
+    if floor is None:
+        return f"{hours}; how many replicas they need is not known."
     if floor <= otherwise:
-        return f"Peak hours are {week.in_words(peaks)} ({zone.key}); minReplicas {otherwise} carries them already."
-    return (
-        f"Peak hours are {week.in_words(peaks)} ({zone.key}). Ten minutes before, let a CronJob set minReplicas "
-        f"to {floor}; "
-        f"afterwards back to {otherwise}. The HPA goes on scaling above that floor."
+        return f"{hours}; minReplicas {otherwise} is enough for them."
+    return f"{hours}. Ten minutes before, let a CronJob set minReplicas to {floor}; afterwards back to {otherwise}." + (
+        " The HPA goes on scaling above that floor." if hpa.target.value is not None else ""
     )
 
 
@@ -135,7 +138,7 @@ def initial_load(group: Group, advice: Advice) -> Preset:
         and lag.first > 10 * max(topic.above.threshold, lag.p50, 1)
         and lag.first >= 0.5 * lag.max
     )
-    whole = max(1, load.partitions)
+    whole = max(1, load.most_members)
     extra = ""
     is_backlog = lag is not None and lag.first > topic.above.threshold
     if lag is not None and is_backlog and load.capacity is not None and not np.isnan(load.usual):

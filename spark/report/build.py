@@ -74,6 +74,8 @@ def requested(
         raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
     if since is not None and since >= now:
         raise Unusable(f"--from {times[0]} is in the future")
+    if until is not None and until > now:
+        until = None  # what ends later has no end yet
     return Request(
         location, output, Wanted(since, until), timezone, now, replace(agreements or Agreements(), zone=zone)
     )

@@ -39,11 +39,7 @@ def page_of(report: Report) -> str:
     title = "Consumer lag report"
     body = [
         f"<h1>{title}</h1>",
-        (
-            f'<p class="soft">{escaped(formatting.moment(findings.since, report.zone))} to '
-            f"{escaped(formatting.moment(findings.until, report.zone))}, times in {escaped(findings.timezone)}. "
-            f"The newest data is {escaped(formatting.duration(findings.age_seconds))} old.</p>"
-        ),
+        f'<p class="soft">{escaped(range_in_words(report))}</p>',
         f'<p class="lead">{escaped(at_a_glance(report))}</p>',
         attention_table(report) if report.standings else "",
         *(_section(standing, report.zone) for standing in drawn),
@@ -62,6 +58,14 @@ def page_of(report: Report) -> str:
         + "\n".join(filter(None, body))
         + "\n</body></html>\n"
     )
+
+
+def range_in_words(report: Report) -> str:
+    findings, zone = report.findings, report.zone
+    age = findings.age_seconds
+    since, until = (formatting.moment(at, zone) for at in (findings.since, findings.until))
+    of_data = "" if age is None else f" The newest data is {formatting.duration(age)} old."
+    return f"{since} to {until}, times in {findings.timezone}.{of_data}"
 
 
 def at_a_glance(report: Report) -> str:

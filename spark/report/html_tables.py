@@ -59,7 +59,8 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
     if number < MOST_SECTIONS:
         name = f'<a href="#{anchor_of(standing)}">{name}</a>'
     top = advice.findings[0] if advice.findings and advice.findings[0].severity > Severity.NOTE else None
-    why = escaped(f"{top.brief}." if top else "Nothing that needs attention.")
+    outside = " outside its planned pauses" if group.agreement.pauses else ""
+    why = escaped(f"{top.brief}." if top else f"Nothing needs attention{outside}.")
     to_do = f'<br/><span class="soft">{escaped(top.to_do)}</span>' if top and top.to_do else ""
     return (
         f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>',

@@ -13,9 +13,10 @@ import numpy as np
 from spark.advice.assessment import Report, Standing, drain_seconds
 from spark.advice.demand import production_of
 from spark.advice.finding import Severity
+from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
 from spark.figures.model import Floats, Periods, Skipped, Topic
-from spark.report.html_page import at_a_glance
+from spark.report.html_page import at_a_glance, range_in_words
 from spark.report.html_tables import MOST_SKIPPED, target_of
 from spark.report.json_export import known
 
@@ -69,6 +70,10 @@ COLUMNS = (
     "capacity_at_least",
     "expected_wait_p95_seconds",
     "expected_changes_a_day",
+    "known_seconds",
+    "uncommitted_partitions",
+    "uncommitted_messages",
+    "stuck_partitions",
 )
 """Of `groups.csv`, one row per group and topic; an empty cell: not known."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
@@ -98,10 +103,7 @@ def markdown_of(report: Report) -> str:
     lines = [
         "# Consumer lag report",
         "",
-        (
-            f"{formatting.moment(findings.since, report.zone)} to {formatting.moment(findings.until, report.zone)}, "
-            f"times in {markdown(findings.timezone)}."
-        ),
+        markdown(range_in_words(report)),
         "",
         f"**{markdown(at_a_glance(report))}**",
         "",
@@ -114,11 +116,11 @@ def markdown_of(report: Report) -> str:
         "",
     ]
     for standing in report.standings:
-        if standing.advice.findings:
-            lines += [f"## {markdown(standing.called)}", ""]
-            said = ((it.severity.word, f"{it.words} {it.to_do}".rstrip()) for it in standing.advice.findings)
-            lines += [f"- **{word}**: {markdown(words)}" for word, words in said]
-            lines.append("")
+        lines += [f"## {markdown(standing.called)}", ""]
+        said = [(it.severity.word, f"{it.words} {it.to_do}") for it in standing.advice.findings]
+        said.append(("HPA target", _target(standing)))
+        lines += [f"- **{word}**: {markdown(words.rstrip())}" for word, words in said]
+        lines.append("")
     lines += [
         "## Coverage",
         "",
@@ -169,6 +171,11 @@ def _line(standing: Standing) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def _target(standing: Standing) -> str:
+    hpa = standing.advice.hpa
+    return f"{target_of(hpa)}. {hpa.target.reason} {expected_in_words(standing.advice)}"
+
+
 def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
     load, hpa, hours, lag = standing.advice.load, standing.advice.hpa, topic.hours, topic.lag
     produced, consumed, covered = (_sum(hours, name) for name in ("produced", "consumed", "covered_seconds"))
@@ -211,6 +218,10 @@ def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
         load.members_now,
         load.at_least,
         *((expected.wait_p95, expected.changes_a_day) if (expected := standing.advice.expected) else (None,) * 2),
+        topic.above.known_seconds,
+        topic.uncommitted,
+        topic.uncommitted_lag,
+        topic.still.number if topic.still else None,
     )
     return dict(zip(COLUMNS, values, strict=True))
 

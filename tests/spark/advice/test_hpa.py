@@ -6,13 +6,15 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pytest
 
+from spark.advice import group_findings
 from spark.advice.assessment import drain_seconds
+from spark.advice.demand import load_of
 from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import advice_for, expected_in_words, rounded
 from spark.advice.presets import presets_for
 from spark.advice.replay import Expected, Loop, replayed
 from spark.figures.agreement import Agreement, Pause
-from spark.figures.model import Above, Capacity, Group, Pace, Periods, Still, Times, Topic
+from spark.figures.model import Above, Capacity, Group, Lag, Pace, Periods, Still, Times, Topic
 from spark.figures.periods import between
 from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
 
@@ -115,7 +117,7 @@ def test_the_recommended_hpa_keeps_the_agreed_wait_in_its_replay() -> None:
     assert 0 < expected.wait_p50 < expected.wait_p95 <= 120
     assert 300 / 50 * 0.9 < expected.replicas_mean < 300 / 50 * 2
     assert expected.changes_a_day > 0
-    assert "times a day" in expected_in_words(advice)
+    assert "changes a day" in expected_in_words(advice)
 
 
 def test_without_lag_and_with_replicas_enough_nothing_waits_and_nothing_changes() -> None:
@@ -151,8 +153,8 @@ def test_without_a_capacity_no_more_than_one_replica_is_asked_for() -> None:
 
 
 def test_the_most_replicas_are_the_partitions_unless_a_week_shows_that_fewer_do() -> None:
-    a_day = hours(number=24, production=lambda _: 100, partitions=40)
-    a_week = hours(number=168, production=lambda _: 100, partitions=40)
+    a_day = hours(number=24, production=lambda _: 100, partitions=40, skew=1 / 40)
+    a_week = hours(number=168, production=lambda _: 100, partitions=40, skew=1 / 40)
     of_a_day, of_a_week = (advice_for(read(it, capacity=saturated(60, 50))).hpa.max_replicas for it in (a_day, a_week))
 
     assert of_a_day.value == 40
@@ -308,7 +310,7 @@ def test_trouble_that_was_over_at_the_end_is_worth_watching_and_no_more_urgent(c
     assert over is not None
     assert over.severity is Severity.WATCH
     assert "40 hours" in over.words or "1\u202fd 16\u202fh" in over.words
-    assert "At the end" in over.words
+    assert "ended before the last hour" in over.words
 
 
 def test_nobody_is_told_to_delete_a_group_that_had_members() -> None:
@@ -417,3 +419,47 @@ def test_a_group_that_goes_home_for_a_planned_pause_is_not_stuck() -> None:
     pause = Pause(frozenset({1}), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
 
     assert finding(dataclasses.replace(resting, agreement=Agreement(pauses=(pause,))), "stuck") is None
+
+
+def test_a_hot_partition_never_lowers_the_most_replicas() -> None:
+    """With fewer members, the one that reads the hot partition would read others as well."""
+    weeks = (hours(168, lambda _: 100, partitions=40, skew=skew) for skew in (1 / 40, 0.4))
+    even, hot = (read(week, capacity=saturated(60, 50)) for week in weeks)
+
+    assert [advice_for(it).hpa.max_replicas.value for it in (even, hot)] == [4, 40]
+
+
+def test_what_one_replica_for_each_partition_can_do_is_that_of_the_largest_topic() -> None:
+    """The RangeAssignor gives all topics to the same members: 12 of them, not 18."""
+    loud, quiet = (hours(production=lambda _: 400, partitions=number, skew=1 / number) for number in (12, 6))
+    both = group("billing", topic("loud", loud, 10**9), topic("quiet", quiet, 10**9), capacity=saturated(60, 50))
+    busy = dataclasses.replace(both, hours=changed(together([loud, quiet]), consumed=360_000.0))
+
+    assert "one member for each of 12 partitions can do" in advice_for(busy).hpa.target.reason
+
+
+def test_hours_whose_samples_are_gone_explain_nothing_of_the_time_that_is_left() -> None:
+    of = hours(48, lag=lambda _: 900.0)
+    of.members_max[:30] = 0
+    lag = Lag(12, 900, 900, 900, 900, 900, 900, MONDAY + timedelta(hours=36), MONDAY + timedelta(hours=48))
+    above = Above(600, False, 12 * 3600.0, 12 * 3600.0, 1, 12 * 3600.0, None)
+    late = group("billing", dataclasses.replace(topic(of=of), lag=lag, above=above))
+
+    assert group_findings.above_threshold(late, load_of(late)) is not None
+
+
+def test_a_replay_says_no_wait_that_is_shorter_than_its_steps() -> None:
+    idle = advice_for(able(hours(production=lambda _: 10)))
+
+    assert idle.expected is not None
+    assert (idle.expected.wait_max, "up to 15\u202fs for" in expected_in_words(idle)) == (0, True)
+
+
+def test_a_threshold_that_was_given_for_one_topic_is_kept_beside_a_busier_one() -> None:
+    quiet, loud = topic("a", hours(production=lambda _: 10)), topic("b", hours(production=lambda _: 30))
+    given = dataclasses.replace(quiet, above=dataclasses.replace(quiet.above, threshold=550, is_given=True))
+    far = dataclasses.replace(loud, above=dataclasses.replace(loud.above, threshold=10**9))
+    both = group("billing", given, far, capacity=saturated(60, 50))
+    both = dataclasses.replace(both, hours=together([quiet.hours, loud.hours]))
+
+    assert advice_for(waited(600, both)).hpa.target.value == 2200  # 50 x 55 / 1.2, to two digits

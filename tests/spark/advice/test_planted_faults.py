@@ -119,7 +119,7 @@ def codes(made: Report, group: str) -> list[str]:
             "over",
             Severity.WATCH,
             "stuck",
-            "Stuck: partition 1 of orders has not moved since Fri 2026-11-20 11:59 until Fri 2026-11-20 17:00,",
+            "Stuck: partition 1 of orders did not move from Fri 2026-11-20 11:59 to Fri 2026-11-20 17:00,",
         ),
         (
             "through a gap",

@@ -97,3 +97,18 @@ def test_load_that_comes_and_goes_asks_for_high_inertia() -> None:
 def test_no_preset_asks_for_more_than_there_are_partitions_or_less_than_none(it: Group) -> None:
     for preset in of(it).values():
         assert 0 <= preset.hpa.min_replicas.value <= preset.hpa.max_replicas.value <= it.partitions
+
+
+def test_what_peak_hours_need_is_not_known_without_a_capacity() -> None:
+    preset = of(group("billing", topic(of=hours(168, daily, partitions=12))))["known peaks"]
+
+    assert preset.fits
+    assert preset.extra.endswith("; how many replicas they need is not known.")
+
+
+def test_an_initial_load_begins_with_as_many_as_can_have_a_partition() -> None:
+    """Of two topics those of the larger one, as the RangeAssignor gives both to the same members."""
+    both = group("billing", topic("loud", hours(partitions=12)), topic("quiet", hours(partitions=6)))
+    hpa = of(both)["initial load"].hpa
+
+    assert (hpa.min_replicas.value, hpa.max_replicas.value) == (12, 12)

@@ -197,6 +197,13 @@ def test_bad_flags_are_refused_in_a_sentence(since: str | None, to: str | None, 
         requested("history", "report", (since, to), zone, NOW)
 
 
+def test_an_end_in_the_future_is_no_end() -> None:
+    """It must neither replace a good report with an empty one, nor make old data look new."""
+    wanted = requested("history", "report", (None, "9999-12-31"), "UTC", NOW).wanted
+
+    assert (wanted.since, wanted.until) == (None, None)
+
+
 def test_a_time_without_a_zone_is_one_of_the_readers() -> None:
     berlin = zone_of("Europe/Berlin")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spark.advice.assessment import Report, decided
 from spark.figures import formatting
-from spark.figures.model import Group, Skipped
+from spark.figures.model import Group, Skipped, Still
 from spark.report.html_page import at_a_glance
 from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
 from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
@@ -175,3 +175,33 @@ def test_of_a_year_the_json_has_the_newest_hours_alone() -> None:
 
     assert len(of_topic["hourly"]["hour"]) == len(of_topic["hourly"]["lag_p95"]) == MOST_HOURS
     assert of_topic["hourly"]["hour"][-1] == "2027-05-31T23:00:00Z"
+
+
+def test_a_group_that_ended_before_the_others_asks_nobody_to_act_now() -> None:
+    """Who deleted a group, as the report had asked for, is not asked again for two weeks."""
+    gone = group("gone", topic("x", hours(lag=lambda _: 500.0, members_max=0)))
+    other = group("other", topic("y", hours(number=60)))
+    alone, beside = (json.loads(json_of(report(*groups)))["groups"][0] for groups in ((gone,), (gone, other)))
+
+    assert (alone["severity"], beside["severity"]) == ("act now", "watch")
+    assert "ended" not in {it["code"] for it in alone["findings"]}
+    (ended,) = (it for it in beside["findings"] if it["code"] == "ended")
+    assert ended["words"].startswith("No data since Wed 2026-06-03 02:00: ")
+
+
+def test_markdown_has_the_age_of_the_data_and_why_no_hpa_is_recommended() -> None:
+    said = markdown_of(report(group("billing", topic())))
+
+    assert "The newest data is 6\u202fd old." in said
+    assert "- **HPA target**: none. What a member can do is not known: the group was never seen saturated." in said
+
+
+def test_csv_counts_what_is_stuck_or_has_no_commit() -> None:
+    still = Still(2, (0, 1), MONDAY, True, MONDAY + timedelta(days=2), 900, ())
+    (row,) = rows(group("a", replace(topic(), still=still, uncommitted=3, uncommitted_lag=70)))
+
+    assert [row[name] for name in ("stuck_partitions", "uncommitted_partitions", "uncommitted_messages")] == [
+        "2",
+        "3",
+        "70",
+    ]
