@@ -1,1 +1,1 @@
-"""What is wrong with a group: pure rules over numbers and columns, the same for live parts and reports."""
+"""What is wrong with a group: pure rules over numbers and columns, without Spark and without Kafka."""
