@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by part, the quick ones first. Each other part has one process, as its fixtures are expensive."""
     for item in items:
         part = _part_of(item)
+        item.user_properties.append(("part", part))
         if part != "unit":
             item.add_marker(part)
             item.add_marker(pytest.mark.xdist_group(part))
@@ -34,8 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     if report.when == "teardown":
-        part = next((part for part in PARTS[1:] if part in report.keywords), PARTS[0])
-        ENDED_AT[part].append(time.monotonic())
+        ENDED_AT[str(dict(report.user_properties)["part"])].append(time.monotonic())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
