@@ -68,7 +68,7 @@ class ApiServer:
                 response = await self._external.answer(metric, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
-                # The reply gives no reason. Logged at DEBUG, because any stranger could otherwise fill the log.
+                # The reply omits the reason. Logged at DEBUG, so that clients without credentials cannot fill the log.
                 logger.debug("credentials refused: %s", error)
             response = refusal(status_of(error), scope)
         except Exception as error:

@@ -196,7 +196,7 @@ class Commits:
         return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
 
     def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
-        """Combines all responses, each of which has been processed."""
+        """Combines the responses, after each one has been processed."""
         plan, found = reading.plan, reading.found
         answered = set(reading.asked) - reading.failures.keys()
         for number in sorted(set(range(len(plan.questions))) - answered):

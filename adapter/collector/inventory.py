@@ -119,7 +119,7 @@ class Looking:
         return bool(self._dead)
 
     def _find_coordinators(self, now: float) -> None:
-        """Looks up groups without a known coordinator: a silent broker may be it, or one that has just taken over.
+        """Looks up groups whose coordinator is unknown. It may be a silent broker, or one that has just taken over.
 
         Without an offsets topic the request would create one.
         """

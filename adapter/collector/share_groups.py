@@ -133,24 +133,24 @@ class Shares:
             was_silence = isinstance(answer, Failure) and answer.was_silence
             self._patience |= dict.fromkeys(reading.plan[node], CYCLES_BEFORE_RETRY if was_silence else 0)
         found = {
-            group: ShareAnswer(told.topics, answer.received, self._liveness.is_doubtful(node), batch)
+            group: ShareAnswer(progress.topics, answer.received, self._liveness.is_doubtful(node), batch)
             for node, answer in answers.items()
             if isinstance(answer, Answer)
             for group in reading.plan[node]
-            if (told := answer.content.get(group)) is not None and told.error == NO_ERROR
+            if (progress := answer.content.get(group)) is not None and progress.error == NO_ERROR
         }
         reading.found |= found
         self._remember(found)
         return list(found)
 
     def finish(self, reading: ShareReading) -> ShareRound:
-        """Combines all responses, each of which has been processed."""
+        """Combines the responses, after each one has been processed."""
         problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
         for node, groups in reading.plan.items():
             failure = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
             answer = reading.answers.get(node, failure)
-            told = {} if isinstance(answer, Failure) else answer.content
-            problems |= {group: _cause_of(answer, told.get(group), group, node) for group in groups}
+            reported = {} if isinstance(answer, Failure) else answer.content
+            problems |= {group: _cause_of(answer, reported.get(group), group, node) for group in groups}
         problems |= reading.not_asked
         unread = {group: cause for group, cause in problems.items() if group not in reading.found}
         self.newest = ShareRound(reading.found, unread)
@@ -187,18 +187,18 @@ def _is_too_old(answer: object) -> bool:
     return isinstance(answer, Failure) and answer.cause == "version"
 
 
-def _cause_of(answer: object, told: GroupShares | None, group: str, node: int) -> Cause:
+def _cause_of(answer: object, reported: GroupShares | None, group: str, node: int) -> Cause:
     if _is_too_old(answer):
         return Cause(State.ERROR, f"broker {node} is too old to report the progress of share group {group}")
     if isinstance(answer, Failure):
         return Cause(State.UNKNOWN, answer.text)
-    if told is None:
+    if reported is None:
         return Cause(State.ERROR, f"broker {node} omitted share group {group} from its response")
-    if told.error in MOVING:
+    if reported.error in MOVING:
         return Cause(State.UNKNOWN, f"the coordinator of share group {group} is moving")
-    if told.error == GROUP_NOT_AUTHORIZED:
+    if reported.error == GROUP_NOT_AUTHORIZED:
         return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
-    return Cause(State.ERROR, f"broker {node} returned error {told.error} for share group {group}")
+    return Cause(State.ERROR, f"broker {node} returned error {reported.error} for share group {group}")
 
 
 def with_shares(

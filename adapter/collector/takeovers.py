@@ -66,7 +66,7 @@ class Takeovers:
         return is_recent
 
     def note_lost(self, groups: Iterable[str]) -> None:
-        """Their coordinator refused them, or ended: the next answer is of a new one, be it the same node."""
+        """Their coordinator refused them or stopped: the next answer counts as a new one's, even from the same node."""
         codes = np.array([self._codes[group] for group in groups], dtype=np.intp)
         self._node[codes] = np.where(self._node[codes] == NOBODY, NOBODY, LOST)
 

@@ -79,7 +79,7 @@ def _can_have_offsets(group: Any) -> bool:  # noqa: ANN401
 
 
 def _standing_of(group: Any) -> Standing | None:  # noqa: ANN401
-    """Brokers before 3.8 do not tell types, and have classic groups only; other protocols' members read no topics."""
+    """Brokers before 3.8 report no type: all their groups are classic. Members of other protocols read no topics."""
     kind = (group.group_type or Kind.CLASSIC).lower()
     if not group.group_state or kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
         return None

@@ -67,7 +67,7 @@ class Reader:
         raise MalformedResponse("a length of more than five bytes")
 
     def count(self, least_bytes: int) -> int:
-        """Reads the number of elements, each of which takes at least this many bytes."""
+        """Reads the number of elements and checks that the response has room for them; `least_bytes` is per element."""
         count = max(self.varint() - 1, 0)
         if count * least_bytes > len(self.body) - self.position:
             raise MalformedResponse(f"{count} elements in {len(self.body) - self.position} bytes")

@@ -20,6 +20,6 @@ def is_spread(owners: Collection[Sequence[str]]) -> bool:
 
 
 def _is_uneven(owners: Sequence[str], members: Collection[str]) -> bool:
-    """The RangeAssignor gives no member two partitions more of a topic than another one."""
+    """With the RangeAssignor, the members' shares of a topic differ by at most one partition."""
     numbers = Counter(owners)
     return max(numbers.values(), default=0) - min((numbers[member] for member in members), default=0) > 1

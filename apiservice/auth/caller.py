@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from adapter.errors import AdapterError
 
 Scope = Mapping[str, Any]
-"""An ASGI scope. The specification gives each key a different type, hence `Any`."""
+"""An ASGI scope. Each key has a different type in the specification, hence `Any`."""
 
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"

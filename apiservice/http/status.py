@@ -106,7 +106,7 @@ def _message_of(error: Exception) -> str:
 
 
 def _cut(message: str) -> str:
-    """Shortens the middle: group ids can be long, an HPA stores the message, and its end gives the reason."""
+    """Shortens the middle: group ids can be long, an HPA stores the message, and the reason is at the end."""
     half = _LONGEST_MESSAGE // 2
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} … {message[-half:]}"
 
