@@ -229,15 +229,9 @@ class Commits:
         if learnt is None or learnt.shape is not columns.shape:
             learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
         was_silent = self._was_silent(plan, number)
-        is_told = learnt.code != NOWHERE
-        is_accepted = is_told & (columns.group_error == NO_ERROR)
-        for place in np.flatnonzero(is_accepted & ~self._takeovers.are_read_from(learnt.code, question.node)).tolist():
-            group = columns.shape.groups[place]
-            if not self.handovers.is_final(group, question.node):
-                is_accepted[place] = False
-                text = f"broker {question.node} has just taken over group {group} and may report old commits"
-                found.problems[group] = Cause(State.UNKNOWN, text)
-                found.refusing[group] = question.node
+        is_known = learnt.code != NOWHERE
+        is_accepted = is_known & (columns.group_error == NO_ERROR)
+        self._refuse_handovers(learnt, is_accepted, question.node, found)
         is_first = found.node[learnt.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
         is_better = ~is_first & found.was_silent[learnt.code] & (not was_silent)
@@ -248,19 +242,23 @@ class Commits:
         found.node[accepted], found.was_silent[accepted] = question.node, was_silent
         is_doubtful = np.full(len(is_accepted), was_silent)
         is_doubtful[is_accepted] |= self._takeovers.note_answer(accepted, question.node, answer.received)
-        for place in np.flatnonzero(is_told & (columns.group_error != NO_ERROR)).tolist():
-            group, error = columns.shape.groups[place], int(columns.group_error[place])
-            if error in {NOT_COORDINATOR, COORDINATOR_ABSENT}:
-                found.refused[group] = min(answer.received, found.refused.get(group, answer.received))
-            else:
-                found.problems[group] = _cause_of(error, group, question.node)
-                found.refusing[group] = question.node
-        if np.count_nonzero(is_told) != len(plan.asked[number]):
-            for code in np.setdiff1d(plan.asked[number], learnt.code[is_told]).tolist():
+        _note_errors(found, columns, is_known, question.node, answer.received)
+        if np.count_nonzero(is_known) != len(plan.asked[number]):
+            for code in np.setdiff1d(plan.asked[number], learnt.code[is_known]).tolist():
                 group = plan.groups[code]
                 cause = Cause(State.ERROR, f"broker {question.node} omitted group {group} from its response")
                 found.problems[group] = cause
         return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
+
+    def _refuse_handovers(self, learnt: Learnt, is_accepted: Flags, node: int, found: _Found) -> None:
+        """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
+        for place in np.flatnonzero(is_accepted & ~self._takeovers.are_read_from(learnt.code, node)).tolist():
+            group = learnt.shape.groups[place]
+            if not self.handovers.is_final(group, node):
+                is_accepted[place] = False
+                text = f"broker {node} has just taken over group {group} and may report old commits"
+                found.problems[group] = Cause(State.UNKNOWN, text)
+                found.refusing[group] = node
 
     def _learn_coordinators(self, plan: CommitPlan, found: _Found) -> None:
         """The broker that answers for a group, or reports its error, is its coordinator."""
@@ -319,6 +317,17 @@ class Commits:
             self._incomplete.add(group)
         else:
             self._incomplete.discard(group)
+
+
+def _note_errors(found: _Found, columns: Columns, is_known: Flags, node: int, received: float) -> None:
+    """Records the groups for which the node returned an error: it does not coordinate them, or cannot read them now."""
+    for place in np.flatnonzero(is_known & (columns.group_error != NO_ERROR)).tolist():
+        group, error = columns.shape.groups[place], int(columns.group_error[place])
+        if error in {NOT_COORDINATOR, COORDINATOR_ABSENT}:
+            found.refused[group] = min(received, found.refused.get(group, received))
+        else:
+            found.problems[group] = _cause_of(error, group, node)
+            found.refusing[group] = node
 
 
 def _lost(reading: CommitReading) -> set[str]:
