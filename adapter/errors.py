@@ -7,8 +7,6 @@ AdapterError
 └── ValueUnavailable    there is something to say, but it is not known well enough to be said
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -3,8 +3,6 @@
 Separate from `buckets`, so that reading the settings does not import pyarrow.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

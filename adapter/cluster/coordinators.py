@@ -5,8 +5,6 @@ group, whatever its type. So an unlisted group can be known to only one broker, 
 that topic knows none.
 """
 
-from __future__ import annotations
-
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -119,7 +117,7 @@ class Round:
         """The brokers that have listed all their groups."""
         return {node for node, listing in self.listings.items() if not listing.loading}
 
-    def seen_again(self) -> Round:
+    def seen_again(self) -> "Round":
         """Returns the round after another Metadata response."""
         return replace(self, looks=self.looks + 1)
 

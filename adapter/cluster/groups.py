@@ -5,8 +5,6 @@ coordinator is included in the requests to all brokers; the others refuse it for
 request.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -75,7 +73,7 @@ class Listing:
     standings: Mapping[str, Standing] = field(default_factory=dict)
     """Of the groups whose members read topics."""
 
-    def only(self, is_watched: Callable[[str], bool]) -> Listing:
+    def only(self, is_watched: Callable[[str], bool]) -> "Listing":
         """Returns the same listing with the watched groups only."""
         groups = frozenset(filter(is_watched, self.groups))
         standings = {group: standing for group, standing in self.standings.items() if group in groups}

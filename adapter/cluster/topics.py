@@ -1,7 +1,5 @@
 """What Metadata reports: brokers, topics, their generations and leaders, as one frozen value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 

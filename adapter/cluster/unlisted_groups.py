@@ -1,7 +1,5 @@
 """Decides which unlisted groups may exist, so that a query does not treat them as absent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Decides which broker is asked for which commits, and caches what the shape of a response implies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The groups' commits in each cycle: which brokers to ask, what to believe, and what is gone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """The rows that persist from cycle to cycle: their layout, treatment and last good values."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np

@@ -4,8 +4,6 @@ Because ends are read after commits, lag is never negative; it is overstated by 
 The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """The inventory of one cluster: its brokers, topics and groups, read periodically, and what is missing from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in

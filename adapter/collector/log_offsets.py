@@ -3,8 +3,6 @@
 The table contains each partition once, however many groups read it; the layout assigns the indexes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import chain

@@ -8,8 +8,6 @@ until the group is described as Stable again. Once it has been outdated for the 
 reads is in doubt.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -51,7 +49,7 @@ class _Group:
     empty_since: float = NOT_EMPTY
     """When the first of consecutive listings reported the group as Empty."""
 
-    def outdated(self, now: float) -> _Group:
+    def outdated(self, now: float) -> "_Group":
         return replace(self, outdated_since=min(self.outdated_since, now))
 
 

@@ -1,7 +1,5 @@
 """Combines one cycle's responses into what it observed for every row of a layout."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Decides which leader is asked for which partitions; kept while layout, leaders and needs do not change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The member that owns the partition of each row, in the form in which the history keeps it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

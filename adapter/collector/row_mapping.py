@@ -1,7 +1,5 @@
 """Maps the rows of a response to a layout; recomputed only when either changes."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,7 +21,7 @@ class Wiring:
     wire: Indexes
     target: Indexes
 
-    def only(self, is_kept: Flags) -> Wiring:
+    def only(self, is_kept: Flags) -> "Wiring":
         return Wiring(self.wire[is_kept], self.target[is_kept])
 
 

@@ -5,8 +5,6 @@ end of the same cycle minus that number. Older brokers report only the start off
 lag is an upper bound.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

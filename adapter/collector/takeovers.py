@@ -5,8 +5,6 @@ to be replicated. Until its followers have asked it once, about 0.3 s, that is w
 refuses to report the log end of the partition (KIP-207).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """One thread per cluster, so that a hanging cluster delays neither the others nor the server."""
 
-from __future__ import annotations
-
 import logging
 from threading import Event, Thread
 

@@ -1,8 +1,6 @@
 """Columns of numbers -> Arrow arrays, from their buffers: `pyarrow.array` and its like import pandas wherever that is
 installed, which takes longer than all else that a short run does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

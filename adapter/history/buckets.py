@@ -3,8 +3,6 @@
 Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance).
 """
 
-from __future__ import annotations
-
 import os
 from datetime import timedelta
 

@@ -3,8 +3,6 @@
 An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

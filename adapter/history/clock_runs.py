@@ -4,8 +4,6 @@ Samples between two steps are a run of the clock: within one, differences betwee
 two runs has the right time cannot be known here, so each is written under a writer's name of its own.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -28,7 +26,7 @@ class _Reading:
     monotonic: float
     to_epoch: float
 
-    def agrees(self, other: _Reading) -> bool:
+    def agrees(self, other: "_Reading") -> bool:
         allowed = TOLERANCE_SECONDS + DRIFT * abs(other.monotonic - self.monotonic)
         return abs(other.to_epoch - self.to_epoch) <= allowed
 

@@ -5,8 +5,6 @@ Files: `<location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.
 partition and sample. Names that begin with `.` or `_` are not part of the history.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import StrEnum
 

@@ -1,7 +1,5 @@
 """Errors of a history location: what the system or the library of a provider reports, as our own error."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import textwrap

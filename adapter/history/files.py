@@ -3,8 +3,6 @@
 Paths are relative to the location, with `/` between their parts. Every error is raised as HistoryUnwritable.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

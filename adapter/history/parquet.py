@@ -1,7 +1,5 @@
 """Rows of the history -> the bytes of a Parquet file, as the contract defines it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

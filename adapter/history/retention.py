@@ -6,8 +6,6 @@ many these were when a day was last written to. Adapters that run side by side a
 none runs is not counted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated
 
@@ -27,14 +25,14 @@ class Ledger(BaseModel, frozen=True, allow_inf_nan=False):
     last_written: Mapping[str, RunningSeconds] = {}
     """Day -> the running seconds then."""
 
-    def advanced(self, seconds: float) -> Ledger:
+    def advanced(self, seconds: float) -> "Ledger":
         return self.model_copy(update={"running_seconds": self.running_seconds + max(seconds, 0.0)})
 
-    def with_written(self, days: Collection[str]) -> Ledger:
+    def with_written(self, days: Collection[str]) -> "Ledger":
         now = dict.fromkeys(days, self.running_seconds)
         return self.model_copy(update={"last_written": {**self.last_written, **now}})
 
-    def with_only(self, days: Collection[str]) -> Ledger:
+    def with_only(self, days: Collection[str]) -> "Ledger":
         """The days that there are; those that are new count as written now."""
         kept = {day: self.last_written.get(day, self.running_seconds) for day in sorted(days)}
         return self.model_copy(update={"last_written": kept})

@@ -3,8 +3,6 @@
 A negative number, or a negative code of a name, is null: valid offsets, times, counts and codes are never negative.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -47,7 +45,7 @@ class Rows:
         """Microseconds since the epoch."""
         return int(self.columns["sampled_at"].min())
 
-    def chosen(self, rows: NDArray[Any] | slice) -> Rows:
+    def chosen(self, rows: NDArray[Any] | slice) -> "Rows":
         """`rows`: flags, a slice, or indexes in the desired order."""
         return Rows({name: column[rows] for name, column in self.columns.items()}, self.names)
 

@@ -1,7 +1,5 @@
 """What a cycle hands to the history: its observations as they were, not what is served in their place."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Imported only if a history is kept, because it imports pyarrow.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import secrets

@@ -1,7 +1,5 @@
 """The result of a request to a broker: an answer or a failure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar

@@ -1,7 +1,5 @@
 """Requests that were sent together, and their outcomes as they arrive."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from threading import Condition
 from typing import Generic, TypeVar

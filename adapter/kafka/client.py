@@ -5,8 +5,6 @@ group's coordinator without limit. So requests are built here and sent through t
 this package uses its private names, and the dependency is pinned to the versions that have them.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -246,7 +244,7 @@ class Brokers:
         self.wait(calls, together=float("inf"))
         return list(calls.take().values())
 
-    def probe(self, node: int) -> Probe:
+    def probe(self, node: int) -> "Probe":
         """Sends a probe to a silent broker without waiting for the answer."""
         self._count_request("Metadata")
         return Probe(self._send(node, offset_requests.metadata(()), lambda: None))

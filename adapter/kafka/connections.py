@@ -1,7 +1,5 @@
 """kafka-python's connections with a deadline for every step, whatever a peer, a decoder or a quota does."""
 
-from __future__ import annotations
-
 import ssl
 import time
 from typing import Any

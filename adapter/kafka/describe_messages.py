@@ -3,8 +3,6 @@
 The library finds a response class by its request's API key.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from kafka.protocol.admin import DescribeGroupsRequest

@@ -1,7 +1,5 @@
 """Translates kafka-python's errors."""
 
-from __future__ import annotations
-
 from kafka import errors as kafka_errors
 
 from adapter.kafka.answers import Failure

@@ -4,8 +4,6 @@ Members of classic groups send their subscription and assignment as bytes, which
 may send anything: what cannot be decoded is not known, and concerns its own group alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Tracks which brokers are worth asking: one that missed its deadline is only probed until it answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol

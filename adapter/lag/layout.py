@@ -1,7 +1,5 @@
 """The rows of a cluster: one per group, topic and partition that may count."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ For a share group, progress is its start offset. A commit that disappears becaus
 progress.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -34,7 +32,7 @@ class Movement:
     a while, for instance without its ACL; the same commits afterwards are no progress.
     """
 
-    def in_layout(self, layout: Layout, groups_read: Collection[str]) -> Movement:
+    def in_layout(self, layout: Layout, groups_read: Collection[str]) -> "Movement":
         """New rows of `groups_read`, the groups read before, are known to have had no commit."""
         moved = replace(no_movement(layout), left=self._left(layout))
         was_read = np.array([group in groups_read for group in layout.groups], dtype=bool)
@@ -61,7 +59,7 @@ class Movement:
         }
         return dict(islice(left.items(), max(len(left) - _MOST_LEFT, 0), None))
 
-    def followed(self, progress: Offsets, received: Seconds, is_read: Flags) -> Movement:
+    def followed(self, progress: Offsets, received: Seconds, is_read: Flags) -> "Movement":
         """Returns the movement after a cycle; `is_read` marks the rows whose progress was read."""
         is_other = (progress != self.progress) & (progress != NO_COMMIT) & (self.progress != _NOT_SEEN)
         return replace(

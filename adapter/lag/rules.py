@@ -4,8 +4,6 @@ A group's rows are all partitions of the topics it has commits for, and of those
 it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -69,7 +67,7 @@ class Watching:
         """The topics listed by group name, and those of a matching rule with a regular expression."""
         return self._given_for(group).topics
 
-    def _given_for(self, group: str) -> _Given:
+    def _given_for(self, group: str) -> "_Given":
         """Cached: a cycle needs it for every group, and the settings may have thousands of rules."""
         known = self._given.get(group)
         if known is None:

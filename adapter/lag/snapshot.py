@@ -3,8 +3,6 @@
 Offsets are messages; times are seconds of the monotonic clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Decides the state of every row from the latest cycle and the previous snapshot."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

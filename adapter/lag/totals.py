@@ -1,7 +1,5 @@
 """Sums the rows per group and topic once per snapshot, so that a query costs nothing per partition."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

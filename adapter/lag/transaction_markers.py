@@ -13,8 +13,6 @@ its last record for longer without leaving its group counts as having read it.
 Only lag becomes 0. Offsets stay as they were read.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

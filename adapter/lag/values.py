@@ -8,8 +8,6 @@
 | leaderless, error, unknown | those of the last good row, until it is too old | same |
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

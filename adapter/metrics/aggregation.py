@@ -1,7 +1,5 @@
 """Aggregates the selected entries into values with labels and the time of their oldest part."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple

@@ -3,8 +3,6 @@
 The HPA adds all items of a reply, so values that must not be added are one item.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Selects the part of a cluster's view that a query covers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace

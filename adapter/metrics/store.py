@@ -1,7 +1,5 @@
 """The latest view of every cluster, replaced as a whole: readers need no lock and never wait for a broker."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock

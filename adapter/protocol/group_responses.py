@@ -3,8 +3,6 @@
 Offsets are messages; a partition without commit arrives as -1, which is also our `NO_COMMIT`.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ replicas, then tagged fields. Python loops over topics; over rows only if their 
 is down.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -5,8 +5,6 @@ as bytes; all other requests use the library's classes. In Kafka's compact encod
 length + 1, 0 is null, and every structure ends with tagged fields, which are empty (one 0 byte).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
@@ -47,7 +45,7 @@ class RawHeader:
 
     correlation_id: int
 
-    def get_response_class(self) -> type[RawResponse]:
+    def get_response_class(self) -> type["RawResponse"]:
         return RawResponse
 
 
@@ -91,7 +89,7 @@ class RawResponse:
         return RawHeader(correlation_id)
 
     @classmethod
-    def decode(cls, data: Readable) -> RawResponse:
+    def decode(cls, data: Readable) -> "RawResponse":
         body = bytes(data.read())
         # All these responses begin with the throttle time, which the library would obey even if it were 24 days.
         throttle = _INT32.unpack_from(body)[0] if len(body) >= 4 else 0

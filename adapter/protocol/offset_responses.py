@@ -4,8 +4,6 @@ Python loops over groups and topics; a topic's rows are read as a block. See `of
 encoding.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from struct import Struct
 
@@ -34,7 +32,7 @@ class Shape:
     sizes: NDArray[np.int64]
     partition: NDArray[np.int32]
 
-    def tells_of_the_same(self, other: Shape) -> bool:
+    def tells_of_the_same(self, other: "Shape") -> bool:
         return (
             self.groups == other.groups
             and self.topics == other.topics

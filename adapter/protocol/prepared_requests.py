@@ -4,8 +4,6 @@ They are kept while groups, leaders and coordinators do not change. Each keeps t
 was derived from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 See `offset_requests` for Kafka's compact encoding.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager

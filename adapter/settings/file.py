@@ -1,7 +1,5 @@
 """Loads the settings file, or reports every problem with its path in the file."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any

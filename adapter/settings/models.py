@@ -3,8 +3,6 @@
 Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yaml` shows all of them.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 import ssl

@@ -1,7 +1,5 @@
 """Types of single settings: durations, patterns, names and files. Each error is one sentence."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from pathlib import Path

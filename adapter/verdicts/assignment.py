@@ -1,7 +1,5 @@
 """How many members of a group can have a partition."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 

@@ -1,7 +1,5 @@
 """What can be wrong with a group, and which of it is one incident: the cause is reported, its consequences are not."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from enum import StrEnum
 

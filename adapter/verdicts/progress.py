@@ -1,7 +1,5 @@
 """Which partitions stand still over a span of time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
