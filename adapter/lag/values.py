@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adapter.columns import NEVER, NO_COMMIT, Flags, Offsets
 from adapter.lag.snapshot import Snapshot, State
+from adapter.verdicts.waiting import lag_behind, lag_without_commit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,8 +54,8 @@ def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None
     """`is_residue` marks rows whose lag is only a transaction marker."""
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
-    from_commit = snapshot.log_end - np.maximum(snapshot.committed, start)
-    without_commit = np.where(treatment.counts_from_start, snapshot.log_end - start, 0)
+    from_commit = lag_behind(snapshot.committed, snapshot.log_end, start)
+    without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start)
     # If the latest start is beyond the last good end, all known records are deleted and nothing is left to read.
     lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import numpy as np
 
+from adapter.verdicts.waiting import lag_behind
 from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, aligned_texts, begins_of, joined, numbered
 from spark.tables.contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, REMEMBERED, SERIES
 
@@ -200,7 +201,7 @@ def _last_of(hour: Hour, is_told: Flags) -> Ints:
 
 def _lag(samples: Rows) -> Values:
     end, committed = samples["log_end"], samples["committed"]
-    lag = end - np.maximum(committed, samples["log_start"])
+    lag = lag_behind(committed, end, samples["log_start"])
     is_state = np.isin(samples["state"], [samples.code("state", state) for state in ("ok", "truncated")])
     return np.where(is_state & (committed >= 0) & (end >= 0) & (lag >= 0), lag, UNKNOWN)
 

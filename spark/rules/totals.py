@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from adapter.verdicts.waiting import lag_without_commit
 from spark.rules.backlog import has_backlog
 from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
 from spark.tables.contract import GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
@@ -77,13 +78,13 @@ def _has_moved(deltas: Rows) -> Flags:
 
 def _uncommitted_lag(deltas: Rows) -> Values:
     """A log start that is not known is as unknown as a log end."""
-    is_uncommitted = deltas["state"] == deltas.code("state", "no_commit")
     is_latest, is_earliest = (
         deltas["offset_reset"] == deltas.code("offset_reset", it) for it in ("latest", "earliest")
     )
     end, start = deltas["log_end"], deltas["log_start"]
-    from_start = np.where((end >= 0) & (start >= 0), np.maximum(end - start, 0), UNKNOWN)
-    return np.where(is_uncommitted & is_latest, 0, np.where(is_uncommitted & is_earliest, from_start, UNKNOWN))
+    is_known = is_latest | (is_earliest & (end >= 0) & (start >= 0))
+    is_known &= deltas["state"] == deltas.code("state", "no_commit")
+    return np.where(is_known, np.maximum(lag_without_commit(end, start, is_earliest), 0), UNKNOWN)
 
 
 def _last_of(sampled_at: Values, begins: Ints) -> Ints:

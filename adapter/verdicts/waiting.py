@@ -1,0 +1,19 @@
+"""How many messages wait in a partition: the metrics API serves this number, and the history's tables keep it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adapter.columns import Flags, Offsets
+
+
+def lag_behind(committed: Offsets, log_end: Offsets, log_start: Offsets) -> Offsets:
+    """Messages before the log start are deleted, so nobody waits for them."""
+    lag: Offsets = log_end - np.maximum(committed, log_start)
+    return lag
+
+
+def lag_without_commit(log_end: Offsets, log_start: Offsets, counts_from_start: Flags) -> Offsets:
+    """A partition that was never committed counts nothing, or with `offsetReset: earliest` the whole log."""
+    lag: Offsets = np.where(counts_from_start, log_end - log_start, 0)
+    return lag

@@ -1,0 +1,45 @@
+"""The tables of the history count what the metrics API serves: `adapter.verdicts.waiting` is the rule of both."""
+
+from pathlib import Path
+
+import pytest
+
+from adapter.lag.rules import treatment_of
+from adapter.lag.values import values_of
+from tests.support import samples
+from tests.support.history.compacting import compacted
+from tests.support.history.written_history import read, sample, write
+from tests.support.samples import row
+
+OFFSETS: tuple[tuple[int | None, int, int], ...] = ((7, 10, 2), (10, 10, 2), (0, 10, 4), (None, 10, 4), (None, 10, 10))
+"""Committed, log end and log start of each partition."""
+
+
+@pytest.mark.usefixtures("spark_session")
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str) -> None:
+    rule = {"group": "billing", "topics": ["orders"], "offsetReset": reset}
+    rows = {("billing", "orders", at): row(*of) for at, of in enumerate(OFFSETS)}
+    snapshot = samples.snapshot(rows)
+    treatment = treatment_of(snapshot.layout, samples.watching(samples.settings(rules=[rule])), {})
+    served = values_of(snapshot, treatment).lag.tolist()
+    write(
+        tmp_path,
+        [
+            sample(
+                0,
+                committed,
+                end,
+                partition=at,
+                log_start=start,
+                offset_reset=reset,
+                state="no_commit" if committed is None else "truncated" if committed < start else "ok",
+            )
+            for at, (committed, end, start) in enumerate(OFFSETS)
+        ],
+    )
+    compacted(tmp_path)
+    deltas = {delta["partition"]: delta["lag"] for delta in read(tmp_path, "deltas")}
+    without = {part["partition"]: part["uncommitted_lag"] for part in read(tmp_path, "partitions")}
+
+    assert [without[at] if deltas[at] is None else deltas[at] for at in range(len(OFFSETS))] == served
