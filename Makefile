@@ -61,6 +61,8 @@ $(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@# Compiled once here: where Python may not write bytecode, every process would compile its imports anew.
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --compile-bytecode --require-hashes -r requirements/dev.txt
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@# Where an index sends no validators, each installation keeps another build of pyspark, of 0.9 GB.
+	@$(BIN)/uv cache prune --quiet
 	@touch $@
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links

@@ -47,7 +47,7 @@ Made = TypeVar("Made")
 COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 GC_THRESHOLD = 50_000
-SWITCH_SECONDS = 0.001
+SWITCH_SECONDS = 0.0005
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 

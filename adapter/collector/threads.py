@@ -1,6 +1,8 @@
 """One thread per cluster, so that a hanging cluster delays neither the others nor the server."""
 
 import logging
+import os
+import sys
 from threading import Event, Thread
 
 import numpy as np
@@ -19,6 +21,9 @@ from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
+
+NICENESS = 10
+"""Of a collector's threads, so that on a busy machine a read does not wait for a cycle."""
 
 
 class Collector:
@@ -57,6 +62,9 @@ class Collector:
         self._thread.join(seconds)
 
     def _run(self) -> None:
+        if sys.platform == "linux":
+            # Elsewhere the priority is the whole process's. The client library's thread starts here and inherits it.
+            os.nice(NICENESS)
         due = self._clock.monotonic()
         while not self._stopping.is_set():
             self._round()

@@ -1,6 +1,8 @@
 """A cluster's loop: it comes again, whatever happened, and ends when it is asked to."""
 
 import logging
+import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,7 +13,7 @@ import pytest
 from adapter.cluster.topics import Topology
 from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.collector import threads as collector_module
-from adapter.collector.threads import Collector, Collectors
+from adapter.collector.threads import NICENESS, Collector, Collectors
 from adapter.kafka.answers import Answer, Failure
 from adapter.metrics.store import Store
 from adapter.settings.models import Cluster, Settings
@@ -113,6 +115,18 @@ def test_one_round_follows_another(watched: Watched) -> None:
     collect(watched, lambda: watched.store.version >= 2)
 
     assert (watched.shown("cycles_total", "complete") or 0) >= 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a priority for each thread")
+def test_a_cycle_yields_the_cpu_to_reads(watched: Watched) -> None:
+    seen: list[int] = []
+    watched.hook = lambda: seen.append(os.getpriority(os.PRIO_PROCESS, 0))
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+
+    collect(watched, lambda: watched.store.version >= 1)
+
+    assert seen[0] == min(own + NICENESS, 19)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
 def test_a_round_that_fails_in_a_way_nobody_thought_of_is_logged_and_the_next_one_comes(
