@@ -1,7 +1,7 @@
 """Decides which broker is asked for which commits, and caches what the shape of a response implies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,9 +53,9 @@ class CommitPlan:
     codes: Mapping[str, int]
     coordinator: Codes
     """The known coordinator of each group; NOBODY otherwise."""
-    learnt: list[Learnt | None] = field(default_factory=list)
+    learnt: list[Learnt | None]
 
-    def stands(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
+    def is_for(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
         return groups is self.groups and directory.coordinators is self.coordinators and brokers == self.brokers
 
 
@@ -71,12 +71,12 @@ class CommitPlans:
         """Returns the plan, recomputed if something changed; `groups` has all watched groups."""
         if groups is not self._groups:
             self._groups, self._codes = groups, {group: code for code, group in enumerate(groups)}
-        if self._plan is None or not self._plan.stands(groups, directory, brokers):
-            self._plan = self._planned(directory, brokers, self._plan)
+        if self._plan is None or not self._plan.is_for(groups, directory, brokers):
+            self._plan = self._planned(directory, brokers)
         return self._plan
 
-    def _planned(self, directory: Directory, brokers: frozenset[int], before: CommitPlan | None) -> CommitPlan:
-        old = {(one.node, tuple(one.groups)): one for one in before.questions} if before else {}
+    def _planned(self, directory: Directory, brokers: frozenset[int]) -> CommitPlan:
+        old = {(one.node, tuple(one.groups)): one for one in self._plan.questions} if self._plan else {}
         chunks = [
             (node, tuple(groups[begin : begin + GROUPS_PER_REQUEST]))
             for node, groups in asked_at(directory, self._groups, sorted(brokers)).items()

@@ -137,8 +137,8 @@ class Commits:
         answers = self._brokers.groups(nodes)
         self._liveness.note(answers)
         everything = {node: answer.content for node, answer in answers.items() if isinstance(answer, Answer)}
-        listings = {node: listing.only(self._is_watched) for node, listing in everything.items()}
-        without_offsets = {group for group, topics in self.topics.items() if topics.keys() <= _absent(topics)}
+        listings = {node: listing.only(self._watching.watches_group) for node, listing in everything.items()}
+        without_offsets = {group for group, topics in self.topics.items() if all(topics.values())}
         self._follow(with_listings(self.directory, listings, brokers, without_offsets, leader_of))
         return everything
 
@@ -156,9 +156,6 @@ class Commits:
             self.groups = groups
             self.version += 1
             self._watching.forget_others(groups)
-
-    def _is_watched(self, group: str) -> bool:
-        return group in self._watching.named_groups or self._watching.watches_group(group)
 
     def find_coordinators(self, node: int) -> None:
         """Asks a broker for the coordinators of the lost groups."""
@@ -243,9 +240,8 @@ class Commits:
         _note_errors(found, columns, is_known, question.node, answer.received)
         if np.count_nonzero(is_known) != len(plan.asked[number]):
             for code in np.setdiff1d(plan.asked[number], learnt.code[is_known]).tolist():
-                group = plan.groups[code]
-                cause = Cause(State.ERROR, f"broker {question.node} omitted group {group} from its response")
-                found.problems[group] = cause
+                text = f"broker {question.node} omitted group {plan.groups[code]} from its response"
+                found.problems[plan.groups[code]] = Cause(State.ERROR, text)
         return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
 
     def _refuse_handovers(self, learnt: Learnt, is_accepted: Flags, node: int, found: _Found) -> None:
@@ -262,13 +258,13 @@ class Commits:
         """The broker that answers for a group, or reports its error, is its coordinator."""
         moved = np.flatnonzero((found.node != NOBODY) & (found.node != plan.coordinator))
         answered = {plan.groups[code]: int(found.node[code]) for code in moved.tolist()}
-        told = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
-        refused = [group for group in found.refused if found.node[plan.codes[group]] == NOBODY and group not in told]
-        self.lost = refused
+        refusing = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
+        unanswered = (group for group in found.refused if found.node[plan.codes[group]] == NOBODY)
+        self.lost = [group for group in unanswered if group not in refusing]
         known = self.directory.coordinators
-        news = {group: node for group, node in (told | answered).items() if known.get(group) != node}
-        if news or any(group in known for group in refused):
-            self.directory = with_coordinators(self.directory, news, refused)
+        news = {group: node for group, node in (refusing | answered).items() if known.get(group) != node}
+        if news or any(group in known for group in self.lost):
+            self.directory = with_coordinators(self.directory, news, self.lost)
 
     def _headless_answers(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
         """Returns named groups that no broker coordinates or lists, in a cluster without an offsets topic.
@@ -335,10 +331,6 @@ def _lost(reading: CommitReading) -> set[str]:
     lost = {group for number in ended for group in questions[number].groups}
     lost |= found.refused.keys() | found.refusing.keys()
     return lost - found.named(reading.plan.groups) if lost else lost
-
-
-def _absent(topics: Absences) -> set[str]:
-    return {topic for topic, cycles in topics.items() if cycles}
 
 
 def _cause_of(error: int, group: str, node: int) -> Cause:

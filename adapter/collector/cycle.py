@@ -57,15 +57,6 @@ class Outcome:
         return "partial" if self.failures or self.read < self.rows else "complete"
 
 
-@dataclass(frozen=True, slots=True)
-class Began:
-    """When the cycle began, on both clocks."""
-
-    monotonic: float
-    at: float
-    """Seconds since the epoch."""
-
-
 class Cycle:
     """The cycles of one cluster. Not thread-safe."""
 
@@ -88,7 +79,8 @@ class Cycle:
         self._store = store
         self._clock = clock
         self._keep = keep
-        self._began = Began(clock.monotonic(), clock.time())
+        self._began_at = self._to_epoch = 0.0
+        """When the cycle began, in seconds since the epoch, and how far those are from the monotonic clock."""
         self._unanswered = 0
         self._unanswered_since: dict[str, float] = {}
         self._liveness = Liveness(brokers.probe, clock.monotonic)
@@ -102,7 +94,8 @@ class Cycle:
 
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""
-        self._began = Began(self._clock.monotonic(), self._clock.time())
+        self._began_at = self._clock.time()
+        self._to_epoch = self._began_at - self._clock.monotonic()
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         is_in_trouble = bool(self._liveness.failures) or self._liveness.is_somebody_absent
         self._liveness.begin_cycle()
@@ -217,8 +210,8 @@ class Cycle:
         rows, layout = self._rows, self._rows.layout
         return Sample(
             cluster=self._cluster,
-            sampled_at=self._began.at,
-            to_epoch=self._began.at - self._began.monotonic,
+            sampled_at=self._began_at,
+            to_epoch=self._to_epoch,
             layout=layout,
             observed=observed,
             state=states_of(rows.snapshot, rows.treatment),

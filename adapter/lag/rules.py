@@ -5,12 +5,11 @@ it.
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adapter.columns import NEVER, Flags
+from adapter.columns import NEVER
 from adapter.lag.layout import Layout
 from adapter.lag.movement import Movement
 from adapter.lag.values import Treatment
@@ -31,7 +30,6 @@ class Watching:
     def __init__(self, settings: Settings, cluster: str) -> None:
         self._settings = settings
         self.max_age = settings.collection.max_age
-        self.watches_group = settings.collection.groups.watches
         self.watches_topic = settings.collection.topics.watches
         self._given: dict[str, _Given] = {}
         self._is_only_cluster = len(settings.clusters) == 1
@@ -43,6 +41,9 @@ class Watching:
         self.by_metrics = {group: frozenset(topics) for group, topics in topics_of.items()}
         rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
         self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+
+    def watches_group(self, group: str) -> bool:
+        return group in self.named_groups or self._settings.collection.groups.watches(group)
 
     def rule_for(self, group: str) -> Rule | None:
         return self._given_for(group).rule
@@ -113,20 +114,16 @@ def still_committed(
 
 def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
     """Returns how the rules treat each row; `members_read` maps groups to the topics that their members read."""
-    columns = _Columns(layout)
-    for group, span in layout.spans.items():
-        rule = watching.rule_for(group)
-        if rule is not None and rule.offset_reset == "earliest":
-            columns.counts_from_start[span] = True
+    treatment = Treatment(*(np.zeros(len(layout), dtype=bool) for _ in fields(Treatment)))
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
-        if rule is not None and rule.topics is not None and topic not in rule.topic_names:
-            columns.is_outside[rows] = True
+        if rule is not None:
+            treatment.counts_from_start[rows] = rule.offset_reset == "earliest"
+            treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
-            columns.is_abandoned[rows] = True
-    is_in_doubt = np.zeros(len(layout), dtype=bool)
-    return Treatment(columns.counts_from_start, columns.is_outside, columns.is_abandoned, is_in_doubt)
+            treatment.is_abandoned[rows] = True
+    return treatment
 
 
 def updated_treatment(
@@ -145,30 +142,9 @@ def updated_treatment(
     is_read = np.logical_or.reduceat(movement.moved_at[rows] > described[group], starts)
     unread = rows[~np.repeat(is_read, np.diff(starts, append=len(rows)))]
     is_doubtful = np.array([group in in_doubt for group in layout.groups], dtype=bool)[layout.group[unread]]
-    return replace(
-        treatment,
-        is_abandoned=_flags(len(layout), unread[~is_doubtful]),
-        is_in_doubt=_flags(len(layout), unread[is_doubtful]),
-    )
-
-
-def _flags(size: int, rows: NDArray[np.intp]) -> Flags:
-    flags = np.zeros(size, dtype=bool)
-    flags[rows] = True
-    return flags
-
-
-@dataclass(slots=True)
-class _Columns:
-    layout: Layout
-    counts_from_start: Flags = field(init=False)
-    is_outside: Flags = field(init=False)
-    is_abandoned: Flags = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.counts_from_start = np.zeros(len(self.layout), dtype=bool)
-        self.is_outside = np.zeros(len(self.layout), dtype=bool)
-        self.is_abandoned = np.zeros(len(self.layout), dtype=bool)
+    is_abandoned, is_in_doubt = np.zeros((2, len(layout)), dtype=bool)
+    is_abandoned[unread[~is_doubtful]] = is_in_doubt[unread[is_doubtful]] = True
+    return replace(treatment, is_abandoned=is_abandoned, is_in_doubt=is_in_doubt)
 
 
 def isolation_of(rule: Rule | None) -> Isolation:
