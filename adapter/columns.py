@@ -1,7 +1,6 @@
 """Types of columns, and the values for "unknown".
 
-Offsets are messages; times are seconds of the monotonic clock.
-"""
+Offsets are messages; times are seconds of the monotonic clock."""
 
 from typing import Any
 

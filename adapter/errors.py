@@ -4,8 +4,7 @@ AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2
 ├── MetricUnknown       no metric of that name is served
 ├── NothingChosen       the metric exists, but no partition is what was asked for
-└── ValueUnavailable    there is something to say, but it is not known well enough to be said
-"""
+└── ValueUnavailable    there is something to say, but it is not known well enough to be said"""
 
 from collections.abc import Sequence
 
@@ -21,8 +20,6 @@ class AdapterError(Exception):
 
 
 class SettingsInvalid(AdapterError):
-    """All problems of the settings, each with its path."""
-
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems

@@ -1,7 +1,6 @@
 """Locations of histories in buckets, as written in settings and on the command line.
 
-Separate from `buckets`, so that reading the settings does not import pyarrow.
-"""
+Separate from `buckets`, so that reading the settings does not import pyarrow."""
 
 import re
 from dataclasses import dataclass

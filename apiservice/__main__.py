@@ -1,7 +1,6 @@
 """The command line: `serve` and `certificates`.
 
-Each command imports what it needs, so that `--help` is fast.
-"""
+Each command imports what it needs, so that `--help` is fast."""
 
 import ctypes
 import datetime

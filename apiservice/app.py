@@ -4,8 +4,7 @@ request ──► caller ──► a metric ──► ExternalMetrics      a few
                  │ └─► all else ──► FastAPI               health comes here without any caller
                  └───► not allowed ──► Status
 
-Queries and `Accept` are parsed once the caller is known; those of anybody else are bounded first.
-"""
+Queries and `Accept` are parsed once the caller is known; those of anybody else are bounded first."""
 
 import logging
 import time
@@ -79,9 +78,7 @@ class ApiServer:
         return response
 
     async def _admit(self, scope: Scope) -> None:
-        """Returns if the caller is known and allowed. A cached denial is asked for again, because `authorize` knows its
-        reason.
-        """
+        """Returns if the caller is known and allowed. `authorize` repeats a cached denial: it knows the reason."""
         if health.is_health_path(scope["path"]):
             check_bounds(scope)
             return
@@ -142,7 +139,6 @@ def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
 
 
 def attributes_of_request(scope: Scope) -> Attributes:
-    """Returns what the caller must be allowed to do, judged by the request's first line."""
     return attributes_of(scope["method"], scope["path"], is_watch(scope["query_string"]))
 
 

@@ -1,7 +1,6 @@
 """Builds everything from the flags and serves.
 
-Separate from `__main__`, so that `--help` and `certificates` load none of it.
-"""
+Separate from `__main__`, so that `--help` and `certificates` load none of it."""
 
 import contextlib
 import datetime

@@ -2,8 +2,7 @@
 
 The hash of a group's name selects a partition of `__consumer_offsets`, and the leader of this partition coordinates the
 group, whatever its type. So an unlisted group can be known to only one broker, and a broker that leads no partition of
-that topic knows none.
-"""
+that topic knows none."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -32,11 +31,7 @@ def partition_of(key: str, partitions: int) -> int:
 
 
 def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -> frozenset[int]:
-    """Returns the brokers that store a share group's state for these topics; none if Metadata does not show them.
-
-    Each partition's state is in a partition of an internal topic, selected by the hash of group, topic id and
-    partition.
-    """
+    """Returns the brokers that store a share group's state: each partition of a topic is placed by its own hash."""
     state = topology.topics.get(SHARE_STATE_TOPIC)
     if state is None:
         return frozenset()
@@ -76,7 +71,7 @@ class Heard:
     """Brokers whose latest listing has groups that, by their names, belong to other brokers."""
 
     def offsets_topic(self, topology: Topology) -> Topic | None:
-        """The topic if it shows which broker coordinates which group; None if any broker may coordinate any group."""
+        """Returns the topic if it shows which broker coordinates which group; None if any broker may coordinate any."""
         topic = topology.topics.get(OFFSETS_TOPIC)
         is_known = topic is not None and not self.disagreeing and len(topic.leaders) == len(self.partitions)
         return topic if is_known else None
@@ -104,7 +99,6 @@ class Round:
     at: float
     listings: Mapping[int, Listing]
     before: Topology
-    """Metadata before the round."""
     is_full: bool
     """Whether every broker was asked."""
     looks: int = 0
@@ -118,15 +112,11 @@ class Round:
         return {node for node, listing in self.listings.items() if not listing.loading}
 
     def seen_again(self) -> "Round":
-        """Returns the round after another Metadata response."""
         return replace(self, looks=self.looks + 1)
 
 
 def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
-    """Returns what is known after a round of listings; `topology` is the Metadata after it.
-
-    A listing has all groups of a partition only if the broker led it before and after, in the same epoch.
-    """
+    """`topology` is the Metadata after the round. A partition is listed only if its leader and epoch did not change."""
     topic, earlier = topology.topics.get(OFFSETS_TOPIC), listed.before.topics.get(OFFSETS_TOPIC)
     whole = listed.whole
     misplaced = {node for node, one in listed.listings.items() if _is_misplaced(node, one.groups, (earlier, topic))}
@@ -170,10 +160,7 @@ def _led_throughout(before: Topic, after: Topic) -> Flags:
 
 
 def _is_misplaced(node: int, groups: Collection[str], topics: Collection[Topic | None]) -> bool:
-    """Whether a listing has groups of partitions that the broker led in none of the Metadata responses.
-
-    This happens briefly while partitions move, and permanently if their number was changed under running brokers.
-    """
+    """Whether a broker led no partition of these groups: briefly while they move, always if their number changed."""
     placed = [topic.leaders for topic in topics if topic is not None]
     return bool(placed) and any(
         all(leaders[partition_of(group, len(leaders))] != node for leaders in placed)

@@ -1,9 +1,7 @@
 """Groups and their coordinators, learnt from ListGroups and from the brokers that answer OffsetFetch.
 
-FindCoordinator is not used, because the library would cache its answer without limit. A group without a known
-coordinator is included in the requests to all brokers; the others refuse it for that group alone, so it costs no
-request.
-"""
+A group without a known coordinator is included in the requests to all brokers; the others refuse it for that group
+alone, so it costs no request."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -48,7 +46,6 @@ class Owned(NamedTuple):
     """The partitions of one topic that are assigned to one member alone."""
 
     member: str
-    """The member id."""
     topic: str
     partitions: tuple[int, ...]
 
@@ -74,7 +71,6 @@ class Listing:
     """Of the groups whose members read topics."""
 
     def only(self, is_watched: Callable[[str], bool]) -> "Listing":
-        """Returns the same listing with the watched groups only."""
         groups = frozenset(filter(is_watched, self.groups))
         standings = {group: standing for group, standing in self.standings.items() if group in groups}
         return Listing(groups, self.loading, standings)
@@ -107,8 +103,7 @@ def with_listings(
     The broker that answers OffsetFetch takes precedence over listings, because two brokers may list a group while it
     moves, unless it did not list its groups: another broker may have taken over. A group's absence counts if every
     broker has listed all its groups, or if its only possible coordinator (`leader_of`) has; NOBODY means that this
-    broker is not known.
-    """
+    broker is not known."""
     found = {group: node for node, listing in listings.items() for group in listing.groups}
     whole = {node for node, listing in listings.items() if not listing.loading}
     is_complete = whole >= set(brokers)

@@ -31,7 +31,6 @@ class Topology:
     """Topics requested by name that we may not describe; it is unknown whether they exist."""
 
     def is_deleted(self, topic: str) -> bool:
-        """Whether enough responses lacked the topic."""
         return self.missing.get(topic, 0) >= ANSWERS_BEFORE_DELETED
 
 
@@ -39,8 +38,7 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     """Merges `seen`; a known or `expected` topic is deleted only after several responses without it.
 
     Returns the same object if nothing changed. Fewer partitions and older leaders are ignored, because a broker that is
-    cut off may report them. `counts` is False for a second look in one cycle, which proves no more than the first.
-    """
+    cut off may report them. `counts` is False for a second look in one cycle, which proves no more than the first."""
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys() - seen.hidden
     missing = {topic: known.missing.get(topic, 0) + counts for topic in absent}
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}

@@ -60,15 +60,13 @@ class CommitPlan:
 
 
 class CommitPlans:
-    """The latest plan of one cluster. Not thread-safe."""
-
     def __init__(self) -> None:
         self._plan: CommitPlan | None = None
         self._codes: dict[str, int] = {}
         self._groups: tuple[str, ...] = ()
 
     def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
-        """Returns the plan, recomputed if something changed; `groups` has all watched groups."""
+        """`groups` has all watched groups."""
         if groups is not self._groups:
             self._groups, self._codes = groups, {group: code for code, group in enumerate(groups)}
         if self._plan is None or not self._plan.is_for(groups, directory, brokers):
@@ -95,7 +93,6 @@ class CommitPlans:
 
 
 def learnt_of(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> Learnt:
-    """Derives what the shape of a response to this request implies."""
     code = codes_in(shape, plan.codes)
     code[~np.isin(code, plan.asked[number])] = NOWHERE
     topics: list[list[str]] = [[] for _ in shape.groups]

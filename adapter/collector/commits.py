@@ -16,13 +16,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Absences, Watching, still_committed
 from adapter.lag.snapshot import Cause, State
-from adapter.protocol.codes import (
-    COORDINATOR_ABSENT,
-    COORDINATOR_LOADING,
-    GROUP_NOT_AUTHORIZED,
-    NO_ERROR,
-    NOT_COORDINATOR,
-)
+from adapter.protocol import codes
 from adapter.protocol.offset_responses import Columns
 
 HEADLESS_CYCLES = 3
@@ -65,8 +59,6 @@ class CommitRound:
 
 @dataclass(slots=True)
 class _Found:
-    """The results of a round so far."""
-
     node: Codes
     """The node that answered for each group; NOBODY if none has."""
     was_silent: Flags
@@ -97,17 +89,15 @@ class CommitReading:
         self.unreported: dict[str, set[str]] = {}
         """Group -> topics with earlier commits that the latest responses lack."""
 
-    def withdraw(self, codes: Codes) -> None:
+    def withdraw(self, withdrawn: Codes) -> None:
         """Withdraws these groups, because a better source has reported them."""
         for part in self.parts:
-            part.is_accepted[np.isin(part.learnt.code, codes)] = False
-        for code in codes.tolist():
+            part.is_accepted[np.isin(part.learnt.code, withdrawn)] = False
+        for code in withdrawn.tolist():
             self.unreported.pop(self.plan.groups[code], None)
 
 
 class Commits:
-    """The groups of one cluster. Not thread-safe."""
-
     def __init__(self, brokers: Brokers, liveness: Liveness, watching: Watching) -> None:
         self._brokers = brokers
         self._liveness = liveness
@@ -143,7 +133,6 @@ class Commits:
         return everything
 
     def _follow(self, directory: Directory) -> None:
-        """Follows the directory and keeps unchanged objects."""
         before, self.directory = self.directory, directory
         if directory.coordinators == before.coordinators:
             self.directory = replace(directory, coordinators=before.coordinators)
@@ -158,7 +147,6 @@ class Commits:
             self._watching.forget_others(groups)
 
     def find_coordinators(self, node: int) -> None:
-        """Asks a broker for the coordinators of the lost groups."""
         answer = self._brokers.coordinators(node, self.lost[:GROUPS_PER_REQUEST])
         self._liveness.note({node: answer})
         if isinstance(answer, Answer):
@@ -168,7 +156,6 @@ class Commits:
     # -- commits ----------------------------------------------------------------------------------
 
     def ask(self, brokers: Collection[int]) -> CommitReading:
-        """Sends OffsetFetch to every available broker for all its groups."""
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = [number for number, question in enumerate(plan.questions) if question.node in present]
@@ -191,7 +178,6 @@ class Commits:
         return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
 
     def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
-        """Combines the responses, after each one has been processed."""
         plan, found = reading.plan, reading.found
         answered = set(reading.asked) - reading.failures.keys()
         for number in sorted(set(range(len(plan.questions))) - answered):
@@ -225,7 +211,7 @@ class Commits:
             learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
         was_silent = self._was_silent(plan, number)
         is_known = learnt.code != NOWHERE
-        is_accepted = is_known & (columns.group_error == NO_ERROR)
+        is_accepted = is_known & (columns.group_error == codes.NO_ERROR)
         self._refuse_handovers(learnt, is_accepted, question.node, found)
         is_first = found.node[learnt.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
@@ -267,10 +253,7 @@ class Commits:
             self.directory = with_coordinators(self.directory, news, self.lost)
 
     def _headless_answers(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
-        """Returns named groups that no broker coordinates or lists, in a cluster without an offsets topic.
-
-        In a cluster with one, the group's partition is offline or moving, and its commits are unknown.
-        """
+        """Returns named groups that no broker knows. With an offsets topic, their partition may only be offline."""
         headless = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
         self._headless = {group: self._headless.get(group, 0) + 1 for group in headless}
         proven = (group for group, cycles in self._headless.items() if cycles >= HEADLESS_CYCLES)
@@ -315,9 +298,9 @@ class Commits:
 
 def _note_errors(found: _Found, columns: Columns, is_known: Flags, node: int, received: float) -> None:
     """Records the groups for which the node returned an error: it does not coordinate them, or cannot read them now."""
-    for place in np.flatnonzero(is_known & (columns.group_error != NO_ERROR)).tolist():
+    for place in np.flatnonzero(is_known & (columns.group_error != codes.NO_ERROR)).tolist():
         group, error = columns.shape.groups[place], int(columns.group_error[place])
-        if error in {NOT_COORDINATOR, COORDINATOR_ABSENT}:
+        if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
             found.refused[group] = min(received, found.refused.get(group, received))
         else:
             found.problems[group] = _cause_of(error, group, node)
@@ -334,8 +317,8 @@ def _lost(reading: CommitReading) -> set[str]:
 
 
 def _cause_of(error: int, group: str, node: int) -> Cause:
-    if error == COORDINATOR_LOADING:
+    if error == codes.COORDINATOR_LOADING:
         return Cause(State.UNKNOWN, f"broker {node} is still loading its groups")
-    if error == GROUP_NOT_AUTHORIZED:
+    if error == codes.GROUP_NOT_AUTHORIZED:
         return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
     return Cause(State.ERROR, f"broker {node} returned error {error} for group {group}")

@@ -18,8 +18,6 @@ from adapter.settings.models import Isolation
 
 
 class StandingRows:
-    """One cluster's rows. Not thread-safe."""
-
     def __init__(self, watching: Watching, residue_after: float) -> None:
         self._watching = watching
         self._residue_after = residue_after
@@ -75,7 +73,6 @@ class StandingRows:
     def treat(
         self, observed: Observed, shares: Shares, described_at: Mapping[str, float], in_doubt: Collection[str]
     ) -> None:
-        """Decides which rows count in this cycle; see `updated_treatment`."""
         progress = with_share_starts(observed.committed, self.layout, shares.newest)
         self._movement = self._movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
         self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)

@@ -1,8 +1,7 @@
 """One cluster's cycle: reads commits, then log ends, decides every row's state, and updates the store.
 
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
-The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers.
-"""
+The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -41,10 +40,7 @@ NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of a cycle, for the log and the metrics."""
-
     read: int
-    """Rows read in this cycle."""
     rows: int
     failures: tuple[Failure, ...]
     gaps: tuple[float, ...] = ()
@@ -58,8 +54,6 @@ class Outcome:
 
 
 class Cycle:
-    """The cycles of one cluster. Not thread-safe."""
-
     def __init__(
         self,
         cluster: str,
@@ -124,7 +118,6 @@ class Cycle:
             self._looking.begin_with_new_client()
 
     def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
-        """Reads the commits, and requests their log ends as they arrive."""
         topology = self._looking.topology
         commits = self._commits.ask(topology.brokers.keys())
         shares = self._shares.ask(self._commits.directory, topology)

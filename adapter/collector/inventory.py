@@ -32,8 +32,6 @@ MISSING_SECONDS = 15.0
 
 
 class Looking:
-    """One cluster's Metadata and listings. Not thread-safe."""
-
     def __init__(
         self,
         brokers: Brokers,
@@ -56,7 +54,6 @@ class Looking:
         """Brokers in Metadata that another broker no longer counts as alive."""
         self._heard = Heard()
         self._rounds: list[Round] = []
-        """Rounds that are not confirmed yet."""
         self._newest_round = self._asked_who = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
@@ -74,10 +71,7 @@ class Looking:
         self.topology = without_epochs(self.topology)
 
     def look_round(self, *, has_news: bool) -> None:
-        """Reads Metadata and ListGroups if they are due or `has_news`, which means that Metadata has changed.
-
-        Listings are read first, because the following Metadata shows whose groups they contain.
-        """
+        """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are."""
         now = self._monotonic()
         has_looked = self._is_new_client
         if has_looked:
@@ -117,10 +111,7 @@ class Looking:
         return bool(self._dead)
 
     def _find_coordinators(self, now: float) -> None:
-        """Looks up groups whose coordinator is unknown. It may be a silent broker, or one that has just taken over.
-
-        Without an offsets topic the request would create one.
-        """
+        """Looks up groups whose coordinator is unknown. Without an offsets topic the request would create one."""
         exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
         nodes = self._in_turn(self.topology.brokers)
         if self._commits.lost and exists and nodes and now - self._asked_who >= FIND_SECONDS:
@@ -155,10 +146,7 @@ class Looking:
         return any(not listed.whole.isdisjoint(unheard) for listed in self._rounds)
 
     def _confirm_rounds(self) -> None:
-        """Applies rounds after which several brokers have confirmed the leaders.
-
-        A single broker may be cut off and report a former leader.
-        """
+        """Applies rounds whose leaders several brokers confirm: one that is cut off may report former leaders."""
         enough = min(LOOKS_TO_CONFIRM, len(self.topology.brokers))
         rounds = [listed.seen_again() for listed in self._rounds]
         for listed in rounds:
@@ -168,10 +156,7 @@ class Looking:
         self._rounds = [listed for listed in rounds if listed.looks < enough]
 
     def look_again_for_strangers(self, commits: CommitRound) -> None:
-        """Reads Metadata again for commits of unknown partitions, so that new topics are read in the same cycle.
-
-        A broker that is cut off may not know them, so later cycles ask others.
-        """
+        """Reads Metadata for commits of unknown partitions, and again in later cycles: a broker may be cut off."""
         looked_at = (self.topology, *(part.columns.shape for part in commits.parts))
         if self._looked_at == looked_at:
             return
@@ -191,7 +176,6 @@ class Looking:
         return known is None or partition >= len(known.leaders)
 
     def _misses_a_topic(self, now: float) -> bool:
-        """Whether it is time to look for a missing topic."""
         is_time = now - self._topology_read >= max(MISSING_SECONDS, 1.5 * self._interval)
         return is_time and bool(self.missing_topics())
 
@@ -199,10 +183,7 @@ class Looking:
         return now - last >= LOOK_SECONDS - self._interval / 2
 
     def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
-        """Reads Metadata from a different broker each time, because one that is cut off may be out of date.
-
-        If the first few do not answer, the next cycle asks others, so that offsets do not wait.
-        """
+        """Reads Metadata from another broker each time, because one may be cut off; the next cycle asks more."""
         known = self._in_turn(self.topology.brokers)
         # If all known brokers may have been replaced, any connected broker comes first.
         nodes = [None, *known] if self._is_new_client or not known else known

@@ -1,7 +1,6 @@
 """Log ends and starts in each cycle: one ListOffsets per leader and isolation level, into a table of partitions.
 
-The table contains each partition once, however many groups read it; the layout assigns the indexes.
-"""
+The table contains each partition once, however many groups read it; the layout assigns the indexes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -43,7 +42,6 @@ class EndTable:
     is_asked: Flags
     log_end: Offsets
     sent: Seconds
-    """When the leader was asked."""
     received: Seconds
     cause: Codes
     is_doubtful: Flags
@@ -51,8 +49,6 @@ class EndTable:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Round:
-    """Requests for log ends that were sent together."""
-
     level: Isolation
     plan: OffsetPlan
     asked: Sequence[int]
@@ -74,8 +70,6 @@ class _Starts:
 
 
 class Ends:
-    """The ends and starts of one cluster's partitions. Not thread-safe."""
-
     def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
         self._brokers = brokers
         self._liveness = liveness
@@ -91,14 +85,12 @@ class Ends:
     # -- ends ------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Begins a cycle."""
         self._plans.forget_rounds(max(self.rounds, 1))
         self.have_moved = False
         self._rounds = []
 
     @property
     def rounds(self) -> int:
-        """The number of rounds of requests in this cycle."""
         return len(self._rounds)
 
     def ask(self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags]) -> None:
@@ -114,7 +106,6 @@ class Ends:
         self._rounds.append([self._sent(level, plan) for level, plan in plans.items()])
 
     def not_asked(self, layout: Layout, needed: Mapping[Isolation, Flags]) -> dict[Isolation, Flags]:
-        """Returns the needed partitions that were not requested in this cycle."""
         left = {level: wanted.copy() for level, wanted in needed.items()}
         for one in chain.from_iterable(self._rounds):
             if one.level in left:

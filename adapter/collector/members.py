@@ -5,8 +5,7 @@ A describe request covers groups of one kind. A broker that coordinates several 
 A description is trusted while it describes the group as it is. Where the next one fails (the coordinator returns an
 error, the group is rebalancing, subscriptions cannot be read), the last good description is kept, but it is outdated
 until the group is described as Stable again. Once it has been outdated for the time of two descriptions, what the group
-reads is in doubt.
-"""
+reads is in doubt."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -32,16 +31,12 @@ NEVER, STILL_HOLDS, NOT_EMPTY = float("-inf"), float("inf"), float("inf")
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """What is known of one group."""
-
     asked_at: float = NEVER
     members: int | None = None
     topics: frozenset[str] = frozenset()
     """What the members read, by the last description of the group as Stable; empty if there was none."""
     owned: tuple[Owned, ...] = ()
-    """What is assigned to each member, by the same description."""
     described_at: float = NEVER
-    """When that description was received."""
     outdated_since: float = STILL_HOLDS
     """When the first sign was seen that the description may no longer be true."""
     gone_as: Kind | None = None
@@ -54,8 +49,6 @@ class _Group:
 
 
 class Members:
-    """The members of one cluster's groups. Used by one thread."""
-
     def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
         self._brokers = brokers
         self._liveness = liveness
@@ -78,7 +71,7 @@ class Members:
         absent if it is not known. Replaced, never changed."""
 
     def in_doubt(self) -> dict[str, float]:
-        """The groups whose description has been outdated for too long -> when it was received."""
+        """Returns groups whose description has been outdated for too long -> when it was received."""
         latest = self._monotonic() - DOUBT_SECONDS + self._slack
         return {
             group: known.described_at
@@ -87,7 +80,7 @@ class Members:
         }
 
     def describe_if_due(self, directory: Directory, brokers: Collection[int]) -> None:
-        """Describe groups with members: one kind at each broker that was last asked a minute ago."""
+        """Describes groups with members: one kind at each broker that was last asked a minute ago."""
         now = self._monotonic()
         self._follow(directory, now)
         self._described = {node: then for node, then in self._described.items() if node in brokers}
@@ -124,7 +117,7 @@ class Members:
     # -- what descriptions say -------------------------------------------------------------------
 
     def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
-        """Kind -> the brokers to ask -> groups. Every broker occurs at most once."""
+        """Returns kind -> brokers to ask -> groups. Every broker occurs at most once."""
         waiting: dict[int, dict[Kind, list[str]]] = {}
         for group, standing in directory.standings.items() if due else ():
             node = directory.coordinators.get(group)
@@ -182,7 +175,6 @@ def _listed(known: _Group, standing: Standing, now: float) -> _Group:
 
 
 def _learnt(known: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:
-    """What is known of the group after a request for groups of that kind."""
     if isinstance(answer, Failure) or group not in answer.content:
         return known.outdated(known.asked_at)
     description = answer.content[group]

@@ -18,9 +18,7 @@ END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been requested yet")
 
 
 def with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
-    """Fills in the commits of a round with the same groups. Returns the rows read from a broker that has only just come
-    back.
-    """
+    """Fills in a round's commits; returns the rows read from a broker that has only just come back."""
     groups = len(layout.groups)
     received, is_doubtful = np.full(groups, NEVER), np.zeros(groups, dtype=bool)
     cause = np.zeros(groups, dtype=np.int32)
@@ -75,10 +73,7 @@ def with_ends(
     is_committed_only: Flags,
     causes: Causes,
 ) -> tuple[Flags, Seconds]:
-    """Fills in each row's log end from the first round after its commit that requested its partition.
-
-    Returns the rows from doubtful brokers, and when the end of each row was requested.
-    """
+    """Fills in each row's first end after its commit; returns doubtful rows, and when the ends were requested."""
     rows = len(layout)
     is_doubtful, sent, is_left = np.zeros(rows, dtype=bool), np.full(rows, NEVER), np.ones(rows, dtype=bool)
     batch = batches[layout.group]

@@ -1,6 +1,6 @@
 """Decides which leader is asked for which partitions; kept while layout, leaders and needs do not change."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,8 +19,6 @@ Purpose = tuple[int, Isolation, int]
 
 @dataclass(slots=True, eq=False)
 class OffsetPlan:
-    """Requests to leaders, and where the rows of their responses belong."""
-
     layout: Layout
     leaders: Codes
     wanted: Flags
@@ -29,7 +27,7 @@ class OffsetPlan:
     """The table indexes of each request, ascending."""
     _wired: dict[int, tuple[Shape, Wiring]] = field(default_factory=dict)
 
-    def stands(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
+    def is_for(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
         return self.layout is layout and self.leaders is leaders and np.array_equal(self.wanted, wanted)
 
     def wiring(self, number: int, shape: Shape) -> Wiring:
@@ -43,8 +41,6 @@ class OffsetPlan:
 
 
 class Plans:
-    """The plans of one cluster. Not thread-safe."""
-
     def __init__(self) -> None:
         self._leaders: tuple[Layout, Topology, Codes] | None = None
         self._plans: dict[Purpose, OffsetPlan] = {}
@@ -54,7 +50,7 @@ class Plans:
         known = self._leaders
         if known is not None and known[0] is layout and known[1] is topology:
             return known[2]
-        found = _leaders(layout, topology)
+        found = np.concatenate([np.empty(0, dtype=np.int32), *(topology.topics[t].leaders for t in layout.bases)])
         if known is not None and known[0] is layout and np.array_equal(found, known[2]):
             found = known[2]
         self._leaders = (layout, topology, found)
@@ -65,30 +61,18 @@ class Plans:
         self._plans = {purpose: plan for purpose, plan in self._plans.items() if purpose[2] < first}
 
     def plan(self, purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) -> OffsetPlan:
-        """Returns the plan for this purpose, recomputed if something changed."""
         known = self._plans.get(purpose)
-        if known is not None and known.stands(layout, leaders, wanted):
+        if known is not None and known.is_for(layout, leaders, wanted):
             return known
         # Plans of an old layout are never used again.
         self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
         timestamp, level, _ = purpose
-        questions, places = [], []
-        for node, own in _places_by_leader(leaders, wanted):
-            questions.append(OffsetQuestion(node, _by_topic(layout, own), timestamp, level))
-            places.append(own)
+        nodes = np.unique(leaders[wanted & (leaders != NO_LEADER)]).tolist()
+        places = [np.flatnonzero(wanted & (leaders == node)) for node in nodes]
+        asked = zip(nodes, places, strict=True)
+        questions = [OffsetQuestion(node, _by_topic(layout, own), timestamp, level) for node, own in asked]
         made = self._plans[purpose] = OffsetPlan(layout, leaders, wanted, questions, places)
         return made
-
-
-def _leaders(layout: Layout, topology: Topology) -> Codes:
-    columns = [topology.topics[topic].leaders for topic in layout.bases]
-    return np.concatenate([np.empty(0, dtype=np.int32), *columns])
-
-
-def _places_by_leader(leaders: Codes, wanted: Flags) -> Iterator[tuple[int, Indexes]]:
-    for node in np.unique(leaders[wanted]).tolist():
-        if node != NO_LEADER:
-            yield node, np.flatnonzero(wanted & (leaders == node))
 
 
 def _by_topic(layout: Layout, places: Indexes) -> dict[str, Codes]:

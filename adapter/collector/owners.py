@@ -17,7 +17,6 @@ class OwnerColumn:
         self._owners = NO_OWNERS
 
     def of(self, layout: Layout, owned: Mapping[str, tuple[Owned, ...]]) -> Owners:
-        """`owned`: group -> what is assigned to each member."""
         before, owned_before = self._made_for
         if before is not layout or owned_before is not owned:
             self._made_for, self._owners = (layout, owned), _owners_of(layout, owned)

@@ -2,8 +2,7 @@
 
 Newer brokers count the remaining records themselves (KIP-1226), and their number is served: the row's commit is the log
 end of the same cycle minus that number. Older brokers report only the start offset; some later records may be done, so
-lag is an upper bound.
-"""
+lag is an upper bound."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,25 +20,17 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Absences, Watching, still_committed
 from adapter.lag.snapshot import Cause, Causes, Observed, State
-from adapter.protocol.codes import (
-    COORDINATOR_ABSENT,
-    COORDINATOR_LOADING,
-    GROUP_NOT_AUTHORIZED,
-    NO_ERROR,
-    NOT_COORDINATOR,
-)
+from adapter.protocol import codes
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
 
 NOT_REPORTED = Cause(State.UNKNOWN, "the latest responses lack the share group's progress in the topic")
 END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "the share group's progress cannot be read")
 CYCLES_BEFORE_RETRY = 3
-"""The coordinator may have been unavailable for a reason of its own, and may reach the silent broker although we do
-not.
-"""
+"""It may have been unavailable for another reason, and may reach the silent broker although we do not."""
 NOWHERE = slice(0)
-Told = dict[str, GroupShares]
-MOVING = {COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR}
+Progress = dict[str, GroupShares]
+MOVING = {codes.COORDINATOR_ABSENT, codes.COORDINATOR_LOADING, codes.NOT_COORDINATOR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +51,21 @@ class ShareRound:
     problems: Mapping[str, Cause] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
 class ShareReading:
     """A round of DescribeShareGroupOffsets whose responses are arriving."""
 
-    def __init__(
-        self,
-        plan: Mapping[int, Sequence[str]],
-        asked: Sequence[int],
-        calls: Calls[Told],
-        not_asked: Mapping[str, Cause],
-    ) -> None:
-        """`plan` maps nodes to groups; `asked` are the nodes that got a request; `not_asked` maps groups to the
-        reason.
-        """
-        self.plan = plan
-        self.not_asked = not_asked
-        self.asked = asked
-        self.calls = calls
-        self.answers: dict[int, Answer[Told] | Failure] = {}
-        self.found: dict[str, ShareAnswer] = {}
+    plan: Mapping[int, Sequence[str]]
+    """Node -> groups."""
+    asked: Sequence[int]
+    """The nodes that got a request."""
+    calls: Calls[Progress]
+    not_asked: Mapping[str, Cause]
+    answers: dict[int, Answer[Progress] | Failure] = field(default_factory=dict)
+    found: dict[str, ShareAnswer] = field(default_factory=dict)
 
 
 class Shares:
-    """The share groups of one cluster. Not thread-safe."""
-
     def __init__(self, brokers: Brokers, liveness: Liveness, watching: Watching) -> None:
         self._brokers = brokers
         self._liveness = liveness
@@ -135,14 +117,13 @@ class Shares:
             for node, answer in answers.items()
             if isinstance(answer, Answer)
             for group in reading.plan[node]
-            if (progress := answer.content.get(group)) is not None and progress.error == NO_ERROR
+            if (progress := answer.content.get(group)) is not None and progress.error == codes.NO_ERROR
         }
         reading.found |= found
         self._remember(found)
         return list(found)
 
     def finish(self, reading: ShareReading) -> ShareRound:
-        """Combines the responses, after each one has been processed."""
         problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
         for node, groups in reading.plan.items():
             failure = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
@@ -155,16 +136,13 @@ class Shares:
         return self.newest
 
     def unread(self) -> dict[str, str]:
-        """Returns the share groups that were never read, and why."""
         return {group: cause.text for group, cause in self.newest.problems.items() if group not in self.topics}
 
     def _find(self, directory: Directory) -> None:
-        """A group stays a share group until it is listed as another kind: its missing commits must not look like "no
-        commit".
-        """
-        told = directory.standings
-        found = {group for group, standing in told.items() if standing.kind is Kind.SHARE}
-        self._groups = frozenset(found | {group for group in self._groups & directory.groups if group not in told})
+        """A group stays a share group until listed as another kind: missing commits must not mean "no commit"."""
+        listed = directory.standings
+        found = {group for group, standing in listed.items() if standing.kind is Kind.SHARE}
+        self._groups = frozenset(found | ((self._groups & directory.groups) - listed.keys()))
         self._patience = {group: cycles for group, cycles in self._patience.items() if group in self._groups}
         self._know({group: topics for group, topics in self.topics.items() if group in self._groups})
 
@@ -194,7 +172,7 @@ def _cause_of(answer: object, reported: GroupShares | None, group: str, node: in
         return Cause(State.ERROR, f"broker {node} omitted share group {group} from its response")
     if reported.error in MOVING:
         return Cause(State.UNKNOWN, f"the coordinator of share group {group} is moving")
-    if reported.error == GROUP_NOT_AUTHORIZED:
+    if reported.error == codes.GROUP_NOT_AUTHORIZED:
         return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
     return Cause(State.ERROR, f"broker {node} returned error {reported.error} for share group {group}")
 
@@ -202,10 +180,7 @@ def _cause_of(answer: object, reported: GroupShares | None, group: str, node: in
 def with_shares(
     observed: Observed, layout: Layout, known: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
 ) -> Flags:
-    """Fills in the rows of share groups as if they had committed; returns the rows from doubtful brokers.
-
-    `known` are the topics with progress. `observed` already has the ends.
-    """
+    """Fills in share groups' rows after the ends, as if they had committed; `known` topics have progress."""
     is_doubtful = np.zeros(len(layout), dtype=bool)
     for group, cause in outcome.problems.items():
         observed.commit_cause[layout.spans.get(group, NOWHERE)] = causes.code(cause)
@@ -221,32 +196,30 @@ def with_shares(
 
 
 def with_share_starts(committed: Offsets, layout: Layout, outcome: ShareRound) -> Offsets:
-    """Returns the commits, and for share groups the start offset, because a computed commit changes without a
-    reader.
-    """
+    """Returns the commits, and of share groups the starts, because a computed commit changes without a reader."""
     if not outcome.answers:
         return committed
     progress = committed.copy()
     for group, answer in outcome.answers.items():
-        for topic, told in answer.topics.items():
+        for topic, reported in answer.topics.items():
             rows = layout.pairs.get((group, topic))
             if rows is not None:
-                inside = told.partition < rows.stop - rows.start
-                progress[rows.start + told.partition[inside]] = told.start[inside]
+                inside = reported.partition < rows.stop - rows.start
+                progress[rows.start + reported.partition[inside]] = reported.start[inside]
     return progress
 
 
-def _fill(observed: Observed, rows: slice, told: SharedPartitions | None, causes: Causes) -> None:
-    """Returns None if a topic with earlier progress is missing, because one response does not prove that it is gone."""
-    if told is None:
+def _fill(observed: Observed, rows: slice, reported: SharedPartitions | None, causes: Causes) -> None:
+    if reported is None:
+        # The topic had progress earlier, and one response does not prove that it is gone.
         observed.commit_cause[rows] = causes.code(NOT_REPORTED)
         return
-    inside = told.partition < rows.stop - rows.start
-    places = rows.start + told.partition[inside]
-    start, lag, end = told.start[inside], told.lag[inside], observed.log_end[places]
+    inside = reported.partition < rows.stop - rows.start
+    places = rows.start + reported.partition[inside]
+    start, lag, end = reported.start[inside], reported.lag[inside], observed.log_end[places]
     is_counted = is_offset(lag)
     # The log may have been truncated since the broker counted.
     observed.committed[places] = np.where(is_counted, np.maximum(end - lag, 0), start)
     observed.commit_cause[places[is_counted & (end == NOT_KNOWN)]] = causes.code(END_NOT_KNOWN)
-    is_sound = (told.error[inside] == NO_ERROR) & (is_counted | is_offset(start) | (start == NO_COMMIT))
+    is_sound = (reported.error[inside] == codes.NO_ERROR) & (is_counted | is_offset(start) | (start == NO_COMMIT))
     observed.commit_cause[places[~is_sound]] = causes.code(UNREADABLE)

@@ -55,7 +55,6 @@ class Collector:
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the loop after the current cycle."""
         self._stopping.set()
 
     def join(self, seconds: float) -> None:

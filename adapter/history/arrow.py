@@ -9,23 +9,21 @@ from numpy.typing import NDArray
 
 
 def array_of(type_: pa.DataType, values: NDArray[Any], *, is_nullable: bool) -> pa.Array:
-    """`values` have the type's width; of a nullable column those that are negative, or no number, are null."""
+    """`values` have the type's width. In a nullable column, negative values and NaN are null."""
     assert values.dtype.itemsize == type_.bit_width // 8
     validity = _validity(values) if is_nullable else None
     return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 def flags_of(values: NDArray[np.bool_]) -> pa.Array:
-    """Booleans, none of them null."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(np.packbits(values, bitorder="little"))])
 
 
 def empty_table(schema: pa.Schema) -> pa.Table:
-    """No rows."""
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def _validity(values: NDArray[Any]) -> pa.Buffer | None:
-    """A bit for each value; None where there are no nulls."""
+    """Returns one bit per value; None without nulls."""
     is_known = values >= 0
     return None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))

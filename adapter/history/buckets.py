@@ -1,7 +1,6 @@
 """S3, Google Cloud Storage and Azure as pyarrow's file systems, for everything that writes or reads a history.
 
-Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance).
-"""
+Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance)."""
 
 import os
 from datetime import timedelta
@@ -14,7 +13,7 @@ CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
 
 
 def opened(bucket: Bucket, attempts: int = 1, request_seconds: float | None = None) -> fs.FileSystem:
-    """May ask the network which identity this process has; raises what the system and pyarrow raise."""
+    """May use the network to determine this process's identity; raises OSError and pyarrow's errors."""
     seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
     return {"s3": _s3, "gs": _gcs, "abfss": _azure}[bucket.scheme](bucket, attempts, seconds)
 
@@ -25,7 +24,7 @@ def s3_endpoint() -> str | None:
 
 
 def azure_keys() -> dict[str, str]:
-    """From the variables of Azure's command line; without them Azure's default credential is used."""
+    """Reads the variables of Azure's command line; without them, Azure's default credential is used."""
     names = {"account_key": "AZURE_STORAGE_KEY", "sas_token": "AZURE_STORAGE_SAS_TOKEN"}
     return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
 

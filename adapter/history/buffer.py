@@ -1,7 +1,6 @@
 """Bounded queues of what waits to be written: samples as the cycles produced them, and encoded files.
 
-An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable.
-"""
+An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -32,7 +31,6 @@ class Buffer(Generic[Item]):
         self._items: deque[Item] = deque()
         self._lock = Lock()
         self.size = 0
-        """Bytes."""
         self.rows = 0
 
     def add(self, item: Item) -> int:
@@ -43,7 +41,7 @@ class Buffer(Generic[Item]):
             return self._shed()
 
     def put_back(self, items: Iterable[Item]) -> int:
-        """Put items that were taken back to the front, in their order. Returns how many rows were dropped for them."""
+        """Puts taken items back at the front, in their order; returns how many rows were dropped for them."""
         with self._lock:
             for item in reversed(list(items)):
                 self._items.appendleft(item)
@@ -51,7 +49,6 @@ class Buffer(Generic[Item]):
             return self._shed()
 
     def take(self) -> list[Item]:
-        """Remove and return all items, oldest first."""
         with self._lock:
             taken = list(self._items)
             self._items.clear()

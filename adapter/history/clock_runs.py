@@ -1,8 +1,7 @@
 """Whether the wall clock was set between two samples: its steps contradict the monotonic clock, which nobody can set.
 
 Samples between two steps are a run of the clock: within one, differences between times are time that passed. Which of
-two runs has the right time cannot be known here, so each is written under a writer's name of its own.
-"""
+two runs has the right time cannot be known here, so each is written under a writer's name of its own."""
 
 import logging
 from collections.abc import Iterable
@@ -18,7 +17,7 @@ DRIFT = 0.001
 """Seconds per second by which the clocks may differ without a step; NTP slews by half of that at most."""
 
 RUNS_KEPT = 20
-"""A clock that is set all the time may not fill the memory."""
+"""Bounds the memory if the clock is set again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +33,21 @@ class _Reading:
 @dataclass(frozen=True, slots=True)
 class ClockRun:
     number: int
-    """From 1."""
     first: _Reading
     last: _Reading
-    """Both must agree with a new reading: so neither a step passes for drift, nor many small steps."""
+    """A new reading must agree with both, so that neither a step nor many small steps pass for drift."""
 
     def has(self, reading: _Reading) -> bool:
         return self.first.agrees(reading) and self.last.agrees(reading)
 
 
 class ClockRuns:
-    """The runs of one process. Used by one thread."""
-
     def __init__(self) -> None:
         self._runs: list[ClockRun] = []
         """Oldest first: a clock that is set right again continues an earlier run."""
 
     def separated(self, samples: Iterable[Sample]) -> dict[int, list[Sample]]:
-        """The samples of each run by its number. They come in about the order in which they were taken."""
+        """Returns the samples of each run by its number. They arrive roughly in the order in which they were taken."""
         runs: dict[int, list[Sample]] = {}
         for sample in samples:
             runs.setdefault(self._number_of(sample), []).append(sample)

@@ -2,8 +2,7 @@
 them, and the tables that are made from the history describe their columns with the same `Column` and `Type`.
 
 Files: `<location>/samples/date=YYYY-MM-DD/hour=HH/<writer>-<first sample, UTC>.parquet`, one row per group, topic,
-partition and sample. Names that begin with `.` or `_` are not part of the history.
-"""
+partition and sample. Names that begin with `.` or `_` are not part of the history."""
 
 from dataclasses import dataclass
 from enum import StrEnum

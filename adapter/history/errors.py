@@ -32,7 +32,7 @@ PROVIDERS_WORDS = {
 }
 
 LONGEST = 300
-"""Characters of what a provider's library says: some add a page of advice."""
+"""Characters of a provider's message: some libraries add a page of advice."""
 
 
 class HistoryUnwritable(AdapterError):
@@ -45,7 +45,7 @@ class HistoryUnwritable(AdapterError):
 
 @contextlib.contextmanager
 def translated(place: object) -> Iterator[None]:
-    """Turn errors of the system and of pyarrow into HistoryUnwritable, which names the place."""
+    """Translates errors of the system and of pyarrow to HistoryUnwritable, which names the place."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:
@@ -54,7 +54,7 @@ def translated(place: object) -> Iterator[None]:
 
 
 def _cause_of(error: OSError | pa.ArrowException) -> str:
-    """The libraries of providers report no error number, only text."""
+    """Providers' libraries report only text, no error number."""
     number = getattr(error, "errno", None)
     said = (cause for words, cause in PROVIDERS_WORDS.items() if words in str(error))
     return CAUSES.get(number, "other") if number else next(said, "other")

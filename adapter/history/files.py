@@ -1,7 +1,6 @@
 """Where the files of the history are: a local folder or a bucket. Readers never see half a file in either.
 
-Paths are relative to the location, with `/` between their parts. Every error is raised as HistoryUnwritable.
-"""
+Paths are relative to the location, with `/` between their parts. Every error is raised as HistoryUnwritable."""
 
 import contextlib
 import errno
@@ -32,26 +31,25 @@ NOTHING_TO_SYNC = {errno.EINVAL, errno.ENOTSUP}
 
 
 class Files(Protocol):
-    """A location."""
+    """A location. Every method raises HistoryUnwritable."""
 
     def write(self, path: str, content: pa.Buffer) -> None:
-        """Write or replace a whole file so that it survives a power failure. Raises HistoryUnwritable."""
+        """Writes or replaces a whole file so that it survives a power failure."""
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; None if it does not exist. Raises HistoryUnwritable."""
+        """Returns the file's content; None if it does not exist."""
 
     def days(self, table: str) -> list[str]:
-        """The days of the table as `YYYY-MM-DD`; other entries are ignored. Raises HistoryUnwritable."""
+        """Returns the days of the table as `YYYY-MM-DD`; ignores other entries."""
 
     def delete_day(self, table: str, day: str) -> None:
-        """Delete a day of the table, which may be gone already. Raises HistoryUnwritable."""
+        """Deletes a day of the table, which may be gone already."""
 
     def tidy(self, table: str) -> None:
-        """Delete what killed processes left behind. Raises HistoryUnwritable."""
+        """Deletes what killed processes left behind."""
 
 
 def files_at(location: str) -> Files:
-    """The location of the settings. Nothing is opened yet."""
     bucket = bucket_at(location)
     return Folder(Path(location)) if bucket is None else BucketFolder(bucket)
 
@@ -113,7 +111,7 @@ class Folder:
                     _delete_unfinished(hour)
 
     def _make(self, folder: Path) -> None:
-        """Sync the parent of each new folder; otherwise a crash could lose the folder with all its files."""
+        """Syncs the parent of each new folder; otherwise a crash could lose the folder with all its files."""
         if folder.is_dir():
             return
         self._make(folder.parent)
@@ -140,7 +138,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_folder(folder: Path) -> None:
-    """Another writer may be deleting it, too."""
+    """Another writer may be deleting it as well."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)
 

@@ -25,13 +25,13 @@ ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start"), 
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
 FEW_NAMES = 256
-"""No more than these take hardly any space."""
+"""So few names take hardly any space."""
 ROW_GROUP = 65_536
-"""Rows are sorted by topic, so a reader of some topics reads only the groups of rows whose statistics have them."""
+"""Rows are sorted by topic, so readers of some topics can skip whole row groups by their statistics."""
 
 
 def encoded(rows: Rows) -> pa.Buffer:
-    """A whole file in memory, at most about 8 bytes per row."""
+    """Returns a whole file, at most about 8 bytes per row."""
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema beside that of Parquet, so that all readers use the same one.
     with parquet.ParquetWriter(
@@ -49,7 +49,6 @@ def encoded(rows: Rows) -> pa.Buffer:
 
 
 def table_of(rows: Rows) -> pa.Table:
-    """The rows with the schema of the contract."""
     arrays = [_array(column, rows.columns[column.name], rows) for column in SAMPLES]
     return pa.Table.from_arrays(arrays, schema=SCHEMA)
 
@@ -63,7 +62,7 @@ def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
 
 
 def _used(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[Sequence[str], NDArray[np.int32]]:
-    """The names that occur: pyarrow would write all of them into the dictionary of each group of rows."""
+    """Returns the names that occur, because pyarrow would write all of them into the dictionary of each row group."""
     if len(names) <= FEW_NAMES:
         return names, codes
     occurs = np.zeros(len(names) + 1, dtype=bool)

@@ -3,8 +3,7 @@
 A wall clock can be set to any time, so it decides nothing here: an adapter that starts in the year 2100 would delete
 everything. Instead a ledger in the location has the seconds for which adapters ran, by their monotonic clocks, and how
 many these were when a day was last written to. Adapters that run side by side add the same time once; the time in which
-none runs is not counted.
-"""
+none runs is not counted."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated
@@ -23,7 +22,7 @@ class Ledger(BaseModel, frozen=True, allow_inf_nan=False):
 
     running_seconds: RunningSeconds = 0.0
     last_written: Mapping[str, RunningSeconds] = {}
-    """Day -> the running seconds then."""
+    """Day -> the running seconds at its last write."""
 
     def advanced(self, seconds: float) -> "Ledger":
         return self.model_copy(update={"running_seconds": self.running_seconds + max(seconds, 0.0)})
@@ -33,7 +32,7 @@ class Ledger(BaseModel, frozen=True, allow_inf_nan=False):
         return self.model_copy(update={"last_written": {**self.last_written, **now}})
 
     def with_only(self, days: Collection[str]) -> "Ledger":
-        """The days that there are; those that are new count as written now."""
+        """Keeps these days; new ones count as written now."""
         kept = {day: self.last_written.get(day, self.running_seconds) for day in sorted(days)}
         return self.model_copy(update={"last_written": kept})
 
@@ -49,7 +48,7 @@ def ledger_in(content: bytes | None) -> Ledger:
 
 
 class Retention:
-    """One process's part in the ledger. Used by one thread."""
+    """One process's part of the ledger, for one thread. Every method raises HistoryUnwritable."""
 
     def __init__(self, files: Files, seconds: float, monotonic: Callable[[], float]) -> None:
         self._files = files
@@ -57,29 +56,27 @@ class Retention:
         self._monotonic = monotonic
         self._counted_at = monotonic()
         self._counted: float | None = None
-        """The running seconds in the ledger then; None: it was not read yet."""
+        """The running seconds in the ledger at that time; None if it has not been read yet."""
 
     def expired(self, days: Collection[str]) -> list[str]:
-        """Which of the location's days have been kept for long enough. Raises HistoryUnwritable."""
+        """Returns the days that have been kept long enough."""
         return self._ledger_at(self._monotonic()).with_only(days).expired(self._seconds)
 
     def note_written(self, days: Collection[str]) -> None:
-        """Raises HistoryUnwritable."""
         self._count(lambda ledger: ledger.with_written(days))
 
     def note_days(self, days: Collection[str]) -> None:
-        """The days that the location has. Raises HistoryUnwritable."""
         self._count(lambda ledger: ledger.with_only(days))
 
     def _count(self, change: Callable[[Ledger], Ledger]) -> None:
-        """Write down the time since the last call, and the change."""
+        """Writes the time since the last call, and the change."""
         now = self._monotonic()
         ledger = change(self._ledger_at(now))
         self._files.write(LEDGER, pa.py_buffer(ledger.model_dump_json().encode()))
         self._counted_at, self._counted = now, ledger.running_seconds
 
     def _ledger_at(self, now: float) -> Ledger:
-        """What other adapters have added since the last call is the same time: it is added once."""
+        """Time that other adapters have added since the last call is the same time, so it is added only once."""
         known = ledger_in(self._files.read(LEDGER))
         by_others = 0.0 if self._counted is None else max(known.running_seconds - self._counted, 0.0)
         return known.advanced(now - self._counted_at - by_others)

@@ -1,7 +1,6 @@
 """Samples of cycles -> rows of the history, as columns. Every file has the rows of one hour, sorted by series.
 
-A negative number, or a negative code of a name, is null: valid offsets, times, counts and codes are never negative.
-"""
+A negative number, or a negative code of a name, is null: valid offsets, times, counts and codes are never negative."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ class Rows:
     columns: Mapping[str, Numbers]
     """Times are microseconds since the epoch; names are indexes into `names`."""
     names: Mapping[str, Sequence[str]]
-    """Column of names -> the names."""
+    """Column -> its names."""
 
     def __len__(self) -> int:
         return len(self.columns["sampled_at"])
@@ -51,7 +50,7 @@ class Rows:
 
 
 def rows_of(samples: Iterable[Sample]) -> Rows | None:
-    """All rows, sorted by cluster, group, topic, partition and time; None if there are none."""
+    """Returns all rows, sorted by cluster, group, topic, partition and time; None if there are none."""
     # Sorted by time as well, because the clock may have been set back.
     ordered = sorted((s for s in samples if len(s.layout)), key=lambda sample: (sample.cluster, sample.sampled_at))
     clusters = [_of_cluster(list(own)) for _, own in groupby(ordered, key=lambda sample: sample.cluster)]
@@ -67,13 +66,13 @@ def _of_cluster(samples: list[Sample]) -> Rows:
 
 
 def by_series(rows: Rows) -> Order:
-    """The order by cluster, group, topic, partition and time. `names` must be sorted."""
+    """Returns the order by series and time; `names` must be sorted."""
     keys = ("sampled_at", "partition", "topic", "group", "cluster")
     return np.lexsort([rows.columns[key] for key in keys])
 
 
 def _of_layout(samples: list[Sample]) -> Rows:
-    """The rows of samples of one layout. A layout is sorted by series, so the transposed columns are, too."""
+    """Samples of one layout, which is sorted by series, so the transposed columns are as well."""
     layout, count = samples[0].layout, len(samples)
 
     def series(values: Numbers) -> Numbers:
@@ -122,7 +121,7 @@ def _of_layout(samples: list[Sample]) -> Rows:
 
 
 def _same_names(owners: Sequence[Owners]) -> list[Owners]:
-    """Owners change a few times an hour at most: each of them is recoded once."""
+    """Recodes each distinct `Owners` once; they change a few times an hour at most."""
     different = {id(each): each for each in owners}
     if len(different) == 1:
         return list(owners)
@@ -132,13 +131,13 @@ def _same_names(owners: Sequence[Owners]) -> list[Owners]:
 
 
 def _microseconds(seconds: NDArray[np.float64], to_epoch: float = 0.0) -> NDArray[np.int64]:
-    """NULL if nothing was ever received."""
+    """Returns NULL where nothing was received."""
     known = np.isfinite(seconds)
     return np.where(known, np.rint((np.where(known, seconds, 0.0) + to_epoch) * MICROSECONDS), NULL).astype(np.int64)
 
 
 def _generations(layout: Layout) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """The topic ids, and the index of each topic's id."""
+    """Returns the topic ids, and the index of each topic's id."""
     ids = sorted({generation for generation in layout.generations.values() if generation is not None})
     code = {generation: at for at, generation in enumerate(ids)}
     codes = [code.get(layout.generations[topic] or "", NULL) for topic in layout.topics]
@@ -146,7 +145,7 @@ def _generations(layout: Layout) -> tuple[tuple[str, ...], NDArray[np.int32]]:
 
 
 def joined(blocks: Sequence[Rows]) -> Rows:
-    """The blocks one after another, with one sorted list of names for all."""
+    """Concatenates the blocks, with one sorted list of names for all."""
     if len(blocks) == 1:
         return blocks[0]
     names = {name: sorted({each for block in blocks for each in block.names[name]}) for name in NAMES}
@@ -164,13 +163,13 @@ def _recoded(block: Rows, name: str, names: Sequence[str]) -> Numbers:
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.int32]:
-    """The place of each name, and one more entry that the code of null, -1, refers to."""
+    """Returns the place of each name, then NULL, to which the code of null, -1, refers."""
     places = {each: at for at, each in enumerate(among)}
     return np.array([*(places[each] for each in names), NULL], dtype=np.int32)
 
 
 def by_hour(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
-    """Hours since the epoch -> the samples whose cycle began in that hour."""
+    """Returns hours since the epoch -> the samples whose cycle began in that hour."""
     hours: dict[int, list[Sample]] = {}
     for sample in samples:
         hours.setdefault(round(sample.sampled_at * MICROSECONDS) // HOUR, []).append(sample)

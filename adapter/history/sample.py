@@ -16,12 +16,12 @@ NOT_ASKED = -1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Owners:
-    """The same object from cycle to cycle while no partition changes hands."""
+    """The same object until a partition changes hands."""
 
     names: tuple[str, ...]
     """Member ids, sorted."""
     codes: Codes
-    """For each row the place of its owner's name; NOT_ASKED where the owner is not known."""
+    """Row -> index of its owner's name; NOT_ASKED if the owner is unknown."""
 
 
 NO_OWNERS = Owners((), np.empty(0, np.int32))
@@ -36,18 +36,18 @@ class Sample:
     """Start of the cycle, in seconds since the epoch."""
     interval_seconds: float
     to_epoch: float
-    """What makes seconds of the monotonic clock seconds since the epoch."""
+    """Seconds since the epoch, minus those of the monotonic clock."""
     layout: Layout
     observed: Observed
     state: NDArray[np.int8]
     """`State`, with stale rows marked as such."""
     members: Codes
-    """Of the row's group; NOT_ASKED where they were not described."""
+    """Members of the row's group; NOT_ASKED if it was not described."""
     is_committed_only: Flags
     """Whether the end is that of read_committed."""
     owners: Owners
     counts_from_start: Flags
-    """Whether the whole log counts where there is no commit (offsetReset: earliest)."""
+    """Whether the whole log counts if there is no commit (offsetReset: earliest)."""
 
 
 Keep = Callable[[Sample], None]

@@ -1,7 +1,6 @@
 """Writes the offset history: accepts the sample of each cycle at once, and writes files in its own thread.
 
-Imported only if a history is kept, because it imports pyarrow.
-"""
+Imported only if a history is kept, because it imports pyarrow."""
 
 import logging
 import re
@@ -32,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 SAMPLES = "samples"
 TABLES_THAT_AGE = (SAMPLES, "hours")
-"""Tables with a row per sample, or per partition and hour. Samples are deleted first: the others are made from them."""
+"""Tables with a row per sample, or per partition and hour. Samples are deleted first: the others derive from them."""
 SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
 """How much memory waiting samples, and waiting encoded files, may use."""
 EARLY_BYTES = SAMPLE_BYTES // 2
@@ -71,7 +70,7 @@ class History:
         self._samples: Buffer[Waiting] = Buffer(SAMPLE_BYTES)
         self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
         self._under_way = 0
-        """Rows that are in neither buffer, because they are being encoded or written."""
+        """Rows in neither buffer: they are being encoded or written."""
         now = clock.monotonic()
         self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
         self._clock_runs = ClockRuns()
@@ -88,13 +87,13 @@ class History:
         self._thread.start()
 
     def append(self, sample: Sample) -> None:
-        """Keep the sample until it is written. If the buffer is full, the oldest rows are dropped."""
+        """Keeps the sample until it is written; drops the oldest rows if the buffer is full."""
         self._count_dropped(self._samples.add(weighed(sample)))
         if self._samples.size > EARLY_BYTES:
             self._wake.set()
 
     def close(self, timeout_seconds: float) -> bool:
-        """Write what is left. Returns False and logs the loss if that did not succeed in time."""
+        """Writes what is left; returns False and logs the loss if that did not succeed in time."""
         self._ending.set()
         self._wake.set()
         self._thread.join(timeout_seconds)
@@ -204,7 +203,7 @@ class History:
         )
 
     def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
-        """A day that cannot be deleted does not stop the deletion of others. `close` does, and a failed listing."""
+        """A day that cannot be deleted does not stop the others; `close` and a failed listing do."""
         try:
             tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
             expired = frozenset(self._retention.expired(_union(tables.values())))
@@ -238,7 +237,7 @@ class History:
             self._log_change("kept", "the oldest rows are dropped: the memory for unwritten rows is full")
 
     def _log_change(self, subject: str, text: str, *, is_good: bool = False) -> None:
-        """Log one line when something changes."""
+        """Logs one line per change."""
         if self._logged.get(subject, "") != text:
             self._logged[subject] = text
             if text:
@@ -250,14 +249,14 @@ def _union(days: Iterable[Iterable[str]]) -> frozenset[str]:
 
 
 class FileNames:
-    """Names files: no two writers of a location use the same name, and no file mixes samples of two clock runs."""
+    """No two writers of a location use the same name, and no file mixes samples of two clock runs."""
 
     def __init__(self, writer: str) -> None:
         self.writer = writer
         self._given: deque[int] = deque(maxlen=1000)
 
     def path_for(self, first_sample: int, clock_run: int = 1) -> str:
-        """`first_sample` in microseconds since the epoch: it names the hour and the file."""
+        """`first_sample`, in microseconds since the epoch, determines the hour and the file's name."""
         stamp = first_sample
         while stamp in self._given:  # the clock was set back
             stamp += 1
@@ -268,11 +267,11 @@ class FileNames:
 
 
 def stamp_text(microseconds: int) -> str:
-    """Sortable, and legal in every file system: `20261121T193737.123456Z`."""
+    """Sortable, and valid in every file system: `20261121T193737.123456Z`."""
     return f"{EPOCH + timedelta(microseconds=microseconds):%Y%m%dT%H%M%S.%fZ}"
 
 
 def writer_name() -> str:
-    """A name for this process: the name of the pod or machine, and a random part, so that the next process differs."""
+    """Returns the name of the pod or machine and a random part, so that the next process has another name."""
     host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()).strip("-")[:63]
     return f"{host or 'adapter'}-{secrets.token_hex(4)}"

@@ -11,8 +11,6 @@ Answered = TypeVar("Answered")
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a broker did not answer."""
-
     cause: str
     """One of the words listed in `docs/metrics.md`, for counting."""
     text: str

@@ -2,8 +2,7 @@
 
 kafka-python's public offset calls ask brokers one after another, fail completely if one partition fails, and cache a
 group's coordinator without limit. So requests are built here and sent through the library's connection manager. Only
-this package uses its private names, and the dependency is pinned to the versions that have them.
-"""
+this package uses its private names, and the dependency is pinned to the versions that have them."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -45,10 +44,7 @@ CountRequest = Callable[[str], None]
 
 
 class Brokers:
-    """A client of one cluster. Blocking, for one thread; the library's own thread does the IO.
-
-    Connections: one per broker, and one more while bootstrapping.
-    """
+    """Blocking, for one thread; the library's own thread does the IO. One connection per broker; one to bootstrap."""
 
     def __init__(self, cluster: Cluster, count_request: CountRequest, call_seconds: float = CALL_SECONDS) -> None:
         self._cluster = cluster
@@ -126,8 +122,7 @@ class Brokers:
 
         Later nodes are asked only if earlier ones are slow or fail; the result lacks nodes that were not waited for.
         Topics that we may not describe are not among all topics, so `expected` ones are requested by name, for which
-        the broker reports the error.
-        """
+        the broker reports the error."""
         manager = self._manager
         chosen = {node: manager.least_loaded_node() if node is None else node for node in nodes}
         outcomes = self._first_to_describe(chosen, None, self._descriptions.topology)
@@ -188,15 +183,11 @@ class Brokers:
             manager.call_soon(manager.cluster.request_update)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
-        """Returns the groups that each of the brokers coordinates."""
         requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
         return self._ask("ListGroups", requests, group_responses.listing_in)
 
     def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
-        """Returns group -> coordinator as reported by `node`, without groups that it cannot place.
-
-        The library's own method would cache the answer without limit.
-        """
+        """Returns group -> coordinator. The library's own method would cache the answer without limit."""
         request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=4)
         return self._ask("FindCoordinator", {node: request}, group_responses.coordinators_in)[node]
 
@@ -218,7 +209,6 @@ class Brokers:
         return self._start("DescribeShareGroupOffsets", [(*one, group_responses.shares_in) for one in requests])
 
     def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
-        """Requests all commits of groups (KIP-709)."""
         return self._start("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
 
     def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
@@ -226,9 +216,7 @@ class Brokers:
         return self._start("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
 
     def wait(self, *calls: Calls[Any], together: float) -> bool:
-        """Waits for a response, then at most `together` seconds for all others; returns False if all have been
-        taken.
-        """
+        """Waits for a response, then at most `together` seconds for the others; False: all have been taken."""
         with self._changed:
             while not all(one.are_settled for one in calls):
                 times = [first for one in calls if (first := one.first_response()) is not None]
@@ -245,7 +233,6 @@ class Brokers:
         return list(calls.take().values())
 
     def probe(self, node: int) -> "Probe":
-        """Sends a probe to a silent broker without waiting for the answer."""
         self._count_request("Metadata")
         return Probe(self._send(node, offset_requests.metadata(()), lambda: None))
 
@@ -258,7 +245,6 @@ class Brokers:
     def _ask(
         self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
     ) -> dict[int, Answer[Answered] | Failure]:
-        """Sends one request per node."""
         answers = self._ask_each(kind, [(node, request, decode) for node, request in requests.items()])
         return dict(zip(requests, answers, strict=True))
 
@@ -335,8 +321,6 @@ def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Colum
 
 
 class Probe:
-    """A pending probe of a silent broker."""
-
     def __init__(self, future: Any) -> None:  # noqa: ANN401
         self._future = future
 

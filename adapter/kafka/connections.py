@@ -68,8 +68,7 @@ async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: A
     """Waits as long as a quota requires, and returns the seconds.
 
     The library would fail every request meanwhile, and so the second half of every cycle. Raises
-    ThrottlingQuotaExceededError if the wait would leave the request no time.
-    """
+    ThrottlingQuotaExceededError if the wait would leave the request no time."""
     begun = time.monotonic()
     connection = manager._conns.get(node)
     while connection is not None and "throttle" in connection.paused:
@@ -89,9 +88,7 @@ def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
 
 
 class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
-    """Closes on any decoder error: the library's transport would stop reading, and the broker would seem to be
-    silent.
-    """
+    """Closes on any decoder error: the library would stop reading, and the broker would seem to be silent."""
 
     async def _read_from_sock(self) -> None:
         try:

@@ -1,7 +1,6 @@
 """Requests that kafka-python lacks, defined in `schemas/`, and the describe request of each kind of group.
 
-The library finds a response class by its request's API key.
-"""
+The library finds a response class by its request's API key."""
 
 from collections.abc import Sequence
 
@@ -52,7 +51,6 @@ DESCRIBE = {
 
 
 def describe(kind: Kind, groups: Sequence[str]) -> object:
-    """Returns a describe request for groups of this kind."""
     if kind is Kind.CLASSIC:
         return DescribeGroupsRequest(groups=list(groups), max_version=5)
     return DESCRIBE[kind](group_ids=list(groups), include_authorized_operations=False)

@@ -1,8 +1,7 @@
 """Responses that describe groups -> their members, the topics that these read, and the partitions that each one owns.
 
 Members of classic groups send their subscription and assignment as bytes, which the client library decodes. Any client
-may send anything: what cannot be decoded is not known, and concerns its own group alone.
-"""
+may send anything: what cannot be decoded is not known, and concerns its own group alone."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -21,10 +20,7 @@ Read = tuple[frozenset[str], Assignment]
 
 @of_a_known_shape
 def descriptions_in(response: Any, kind: Kind) -> dict[str, Description | None]:  # noqa: ANN401
-    """A response to the describe request of a kind: group -> its members; None: there is no such group of that kind.
-
-    Groups that could not be described are left out.
-    """
+    """Returns group -> members; None: no group of that kind exists. Groups that could not be described are omitted."""
     return {
         group.group_id: None if _is_gone(group) else _description_of(group, kind)
         for group in response.groups

@@ -35,9 +35,7 @@ class Liveness:
         self._returning: set[int] = set()
         self._back_since: dict[int, float] = {}
         self.failures: list[Failure] = []
-        """The failures of this cycle."""
         self.answers = 0
-        """The number of answered requests in this cycle."""
 
     def begin_cycle(self) -> None:
         """Reinstates brokers that answered a probe, and probes the others again."""

@@ -26,9 +26,7 @@ class Layout:
     spans: Mapping[str, slice]
     """Group -> its rows; empty for a group without any."""
     bases: Mapping[str, slice]
-    """Topic -> its slice of the table of partitions, which contains each partition once, however many groups read
-    it.
-    """
+    """Topic -> its slice of the table of partitions, which has each partition once, however many groups read it."""
     place: NDArray[np.intp]
     """Row -> its partition's index in that table."""
 
@@ -39,7 +37,6 @@ class Layout:
 
     @property
     def table_size(self) -> int:
-        """The number of partitions in the table."""
         return self.bases[self.topics[-1]].stop if self.topics else 0
 
     def name(self, row: int) -> str:

@@ -1,8 +1,6 @@
 """Records when each partition's commits last moved, which proves that a member reads the topic.
 
-For a share group, progress is its start offset. A commit that disappears because it expired or was deleted is no
-progress.
-"""
+For a share group, progress is its start offset. A commit that expires or is deleted is no progress."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,8 +27,7 @@ class Movement:
     """When the latest change was received; NEVER if none was seen."""
     left: Mapping[tuple[str, str], tuple[str | None, Offsets]] = field(default_factory=dict)
     """Group and topic without rows -> the topic's id and latest progress per partition. A response may lack a topic for
-    a while, for instance without its ACL; the same commits afterwards are no progress.
-    """
+    a while, for instance without its ACL; the same commits afterwards are no progress."""
 
     def in_layout(self, layout: Layout, groups_read: Collection[str]) -> "Movement":
         """New rows of `groups_read`, the groups read before, are known to have had no commit."""

@@ -1,8 +1,6 @@
 """Decides which rows a cycle needs and how the settings treat them.
 
-A group's rows are all partitions of the topics it has commits for, and of those that a rule or named metric lists for
-it.
-"""
+A group's rows are all partitions of the topics with commits, and of those that a rule or named metric lists for it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
@@ -57,9 +55,7 @@ class Watching:
         return self._given_for(group).topics_by_name
 
     def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
-        """Topics without which the group has no value. A rule names no cluster: it applies wherever the group
-        exists.
-        """
+        """Topics without which the group has no value. A rule names no cluster: it applies wherever the group is."""
         if self._is_only_cluster or is_known:
             return self.topics_given_by_name(group)
         return self.by_metrics.get(group, NO_TOPICS)
@@ -100,8 +96,7 @@ def still_committed(
     """Returns the group's committed topics after a response that contains `seen`.
 
     `can_vanish` means that the group is listed, so its responses are complete. `forgotten` topics are kept unchanged
-    although they are not in `seen`.
-    """
+    although they are not in `seen`."""
     if forgotten:
         return known if known.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **known}
     if len(seen) == len(known) and all(topic in known and not known[topic] for topic in seen):
@@ -131,8 +126,7 @@ def updated_treatment(
 ) -> Treatment:
     """Returns the treatment of this cycle: a topic whose commits moved after its group's description is being read.
 
-    `described_at` has the time of each description; the descriptions of groups `in_doubt` may be wrong.
-    """
+    `described_at` has the time of each description; the descriptions of groups `in_doubt` may be wrong."""
     rows, layout = np.flatnonzero(treatment.is_abandoned), movement.layout
     if not len(rows):
         return treatment

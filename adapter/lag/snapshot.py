@@ -1,7 +1,6 @@
 """All offsets of one cluster at one time as columns with one entry per row of the layout.
 
-Offsets are messages; times are seconds of the monotonic clock.
-"""
+Offsets are messages; times are seconds of the monotonic clock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -127,7 +126,6 @@ class Observed:
 
 
 def nothing_observed(layout: Layout, causes: Sequence[Cause] = (NO_CAUSE,)) -> Observed:
-    """Returns empty columns."""
     rows = len(layout)
     return Observed(
         committed=np.full(rows, NO_COMMIT, dtype=np.int64),

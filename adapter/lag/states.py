@@ -57,8 +57,7 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
     """Rows whose log end is before the known one, as after an election or when a topic was created again.
 
     The new log may already be longer than the old one, so a commit that moved back before the log start counts as well.
-    So does the first commit beyond the end: the leader may have been deposed without knowing it.
-    """
+    So does the first commit beyond the end: the leader may have been deposed without knowing it."""
     is_told = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
     is_committed = (observed.commit_cause == 0) & (observed.committed != NO_COMMIT)
     is_older = is_committed & (observed.committed < np.minimum(before.committed, before.log_start))
@@ -68,9 +67,7 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
 
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
-    """Ignores offsets that go backward in `is_doubtful` rows: brokers that were silent, and new coordinators, may
-    report old offsets for a moment.
-    """
+    """Ignores offsets that go backward in `is_doubtful` rows: their brokers may report old ones for a moment."""
     is_older_commit = (observed.commit_cause == 0) & (observed.committed < before.committed)
     is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end)
     is_step_backward = is_doubtful & (before.received > NEVER) & (is_older_commit | is_older_end)
@@ -83,9 +80,7 @@ def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Fl
 
 
 def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
-    """Ignores pairs whose end was requested too long after the commit; messages produced in between would count as
-    lag.
-    """
+    """Ignores a pair whose end was requested too late: messages produced in between would count as lag."""
     is_apart = (observed.commit_cause == 0) & (end_sent > observed.commit_received + MOST_SECONDS_APART)
     if not is_apart.any():
         return observed

@@ -10,8 +10,7 @@ read_committed`, and only after commit and end have not moved for as long as a m
 the group becomes Empty; otherwise an autoscaler at zero would scale it up again and again. An application that retries
 its last record for longer without leaving its group counts as having read it.
 
-Only lag becomes 0. Offsets stay as they were read.
-"""
+Only lag becomes 0. Offsets stay as they were read."""
 
 from dataclasses import dataclass
 
@@ -46,9 +45,7 @@ def no_residue(layout: Layout) -> Residue:
 def followed(
     known: Residue, snapshot: Snapshot, may_have: Flags, is_stable: Flags, now: float, after: float
 ) -> Residue:
-    """Returns the state after a cycle. `may_have` marks rows of read_committed groups, `is_stable` those of Stable
-    groups.
-    """
+    """Returns the state after a cycle; `may_have` marks rows of read_committed groups, `is_stable` of Stable ones."""
     known = _moved(known, snapshot.layout)
     is_one = may_have & (snapshot.state != State.AHEAD) & (snapshot.log_end - snapshot.committed == _MARKER)
     stands = is_one & (snapshot.committed == known.committed) & (snapshot.log_end == known.log_end)

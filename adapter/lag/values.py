@@ -5,8 +5,7 @@
 | ok, truncated | log end - max(committed, log start) | committed - log start, never below 0 |
 | no_commit | by the group's rule 0, or log end - log start | none |
 | ahead | refused: the commit is beyond the end in two cycles running | refused |
-| leaderless, error, unknown | those of the last good row, until it is too old | same |
-"""
+| leaderless, error, unknown | those of the last good row, until it is too old | same |"""
 
 from dataclasses import dataclass
 

@@ -27,7 +27,6 @@ def worst_of(kind: MetricKind, totals: Totals) -> list[int]:
 
 
 def is_changed_by(kind: MetricKind, totals: Totals, entry: int) -> bool:
-    """Whether the entry affects the metric."""
     match kind:
         case MetricKind.LAG | MetricKind.RECORDS_LAG_MAX:
             return totals.lag[entry] > 0

@@ -1,7 +1,6 @@
 """The metrics, and how each aggregates the partitions that a label selector selects.
 
-The HPA adds all items of a reply, so values that must not be added are one item.
-"""
+The HPA adds all items of a reply, so values that must not be added are one item."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -79,8 +78,6 @@ class Served:
 
 
 class Metrics:
-    """Answers queries about the latest views, from memory."""
-
     def __init__(self, settings: Settings, store: Views, clock: Clock) -> None:
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
         self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
@@ -301,9 +298,6 @@ def _not_all_groups(view: ClusterView, why: str) -> str:
 
 
 def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirement]) -> list[str]:
-    """Returns the group's topics that a query covers.
-
-    A named metric without topics covers those of the group's rule.
-    """
+    """Returns the group's topics that a query covers; a named metric without topics covers those of the rule."""
     own = frozenset(served.own.topics or ()) if served.own else frozenset[str]()
     return [topic for topic in topics if (not own or topic in own) and fits("topic", topic, asked)]

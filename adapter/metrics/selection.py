@@ -43,7 +43,6 @@ class Chosen:
     view: ClusterView
     totals: Totals
     entries: Sequence[int]
-    """Indexes into the totals."""
     groups: Sequence[str]
     """The matching groups, with or without entries."""
 
@@ -77,8 +76,7 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
     """Returns an upper bound of the cost of `chosen_of`: one step per group and topic to compare, and one per ten
     partitions.
 
-    A name that does not exist costs as much as everything, because the error lists similar names.
-    """
+    A name that does not exist costs as much as everything, because the error lists similar names."""
     repeats = Counter(requirement.key for requirement in asked)
     return _entries_to_look_at(view, asked) * max(repeats.values(), default=1)
 
@@ -98,7 +96,6 @@ def _entries_to_look_at(view: ClusterView, asked: Sequence[Requirement]) -> int:
 
 
 def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
-    """Whether the query names only topics that do not exist."""
     return any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
 
 
@@ -123,7 +120,6 @@ def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
 
 
 def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
-    """Returns the named groups, or all, in the order of the layout."""
     named = named_groups(asked)
     return view.layout.groups if named is None else sorted(group for group in named if group in view.codes)
 
@@ -148,6 +144,5 @@ def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]
 
 
 def hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
-    """Returns a few similar names."""
     near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
     return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

@@ -16,8 +16,6 @@ from adapter.lag.values import Treatment, Values, values_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClusterView:
-    """Everything known about one cluster after a cycle."""
-
     cluster: str
     snapshot: Snapshot
     treatment: Treatment
@@ -52,7 +50,6 @@ class ClusterView:
 
 
 def silent_view(cluster: str, silence: str) -> ClusterView:
-    """Returns the view of a cluster that has not answered yet."""
     snapshot = empty_snapshot(layout_of({}, Topology()))
     flags = snapshot.received > 0
     treatment = Treatment(flags, flags, flags, flags)

@@ -1,7 +1,6 @@
 """Kafka's responses -> columns. No IO, and no `import kafka`: responses come in as the library's decoded objects.
 
-Offsets are messages; a partition without commit arrives as -1, which is also our `NO_COMMIT`.
-"""
+Offsets are messages; a partition without commit arrives as -1, which is also our `NO_COMMIT`."""
 
 import struct
 from collections.abc import Callable, Iterable, Mapping
@@ -56,7 +55,7 @@ class GroupShares:
 
 @of_a_known_shape
 def listing_in(response: Any) -> Listing:  # noqa: ANN401
-    """A ListGroups response: the broker's groups of every type that can have offsets."""
+    """Reads a ListGroups response: the broker's groups of every type that can have offsets."""
     present = [group for group in response.groups if _can_have_offsets(group)]
     return Listing(
         groups=frozenset(group.group_id for group in present),
@@ -67,12 +66,12 @@ def listing_in(response: Any) -> Listing:  # noqa: ANN401
 
 @of_a_known_shape
 def coordinators_in(response: Any) -> dict[str, int]:  # noqa: ANN401
-    """A FindCoordinator response: group -> node; groups with an error are left out."""
+    """Reads a FindCoordinator response: group -> node; groups with an error are omitted."""
     return {one.key: int(one.node_id) for one in response.coordinators if one.error_code == NO_ERROR}
 
 
 def _can_have_offsets(group: Any) -> bool:  # noqa: ANN401
-    """Not the workers of Kafka Connect among themselves: a sink connector's consumers are a group of their own."""
+    """Kafka Connect's workers have none of their own; a sink connector's consumers are another group."""
     return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"
 
 
@@ -90,7 +89,7 @@ _KINDS = frozenset(kind.value for kind in Kind)
 
 @of_a_known_shape
 def shares_in(response: Any) -> dict[str, GroupShares]:  # noqa: ANN401
-    """A DescribeShareGroupOffsets response; in version 0 no lag is given."""
+    """Reads a DescribeShareGroupOffsets response; version 0 reports no lag."""
     return {
         group.group_id: GroupShares(
             group.error_code, {topic.topic_name: _shared_partitions(topic.partitions) for topic in group.topics}

@@ -1,9 +1,7 @@
 """Parses Metadata responses of version 11 and returns the previous value if nothing has changed.
 
 A partition's row has error 2, partition 4, leader 4, epoch 4 bytes, then the lists of replicas, in-sync and offline
-replicas, then tagged fields. Python loops over topics; over rows only if their lists differ in size, as while a broker
-is down.
-"""
+replicas, then tagged fields. Python loops over topics, and over rows only if their lists differ in size."""
 
 import hashlib
 from collections.abc import Sequence
@@ -35,10 +33,7 @@ class Descriptions:
         """Node -> fingerprint of its last response, and the parsed value."""
 
     def topology(self, node: int, body: bytes) -> Topology:
-        """Returns the same object for the same bytes, and the same topic objects where others changed.
-
-        Raises MalformedResponse.
-        """
+        """Returns the known objects for what has not changed. Raises MalformedResponse."""
         fingerprint = _fingerprint(body)
         known = next((last for last in self._last.values() if last[0] == fingerprint), None)
         if known is None:
@@ -95,8 +90,6 @@ def _broker(reader: Reader) -> tuple[int, str]:
 
 @dataclass(slots=True)
 class _Topics:
-    """The result of the walk so far: one list entry per topic that has partitions."""
-
     names: list[str] = field(default_factory=list)
     ids: list[bytes] = field(default_factory=list)
     row_places: list[Sequence[int]] = field(default_factory=list)
@@ -173,10 +166,7 @@ def _row_places(reader: Reader, count: int) -> Sequence[int]:
 
 
 def _skip_row(reader: Reader) -> tuple[int, ...]:
-    """Returns the positions of the bytes that determine the row's length, and moves the reader behind the row.
-
-    These are the lengths of its lists and tagged fields; none if one takes more than one byte.
-    """
+    """Returns the positions of the lengths that determine the row's own (none if one is long), and skips the row."""
     body, place = reader.body, reader.position + _LISTS
     marks = []
     for _ in range(_LISTS_PER_ROW):

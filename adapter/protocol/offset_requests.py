@@ -2,8 +2,7 @@
 
 These requests or their responses have a row per partition, so they are encoded in blocks and their responses are kept
 as bytes; all other requests use the library's classes. In Kafka's compact encoding, lengths are unsigned varints of
-length + 1, 0 is null, and every structure ends with tagged fields, which are empty (one 0 byte).
-"""
+length + 1, 0 is null, and every structure ends with tagged fields, which are empty (one 0 byte)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

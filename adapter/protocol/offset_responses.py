@@ -1,8 +1,6 @@
 """Parses OffsetFetch and ListOffsets responses into columns.
 
-Python loops over groups and topics; a topic's rows are read as a block. See `offset_requests` for Kafka's compact
-encoding.
-"""
+Python loops over groups and topics; a topic's rows are read as a block. `offset_requests` explains the encoding."""
 
 from dataclasses import dataclass, field
 from struct import Struct
@@ -56,10 +54,7 @@ class Columns:
 
 
 def commits_in(body: bytes, known: Shape | None = None) -> Columns:
-    """Parses an OffsetFetch response of version 8. A group that does not exist has no commits.
-
-    `known` is the previous response's shape, which is reused if it is equal. Raises MalformedResponse.
-    """
+    """Parses an OffsetFetch response of version 8; reuses the `known` shape if equal. Raises MalformedResponse."""
     with malformed_as_ours():
         reader, found = Reader(body, THROTTLE_BYTES), _Found()
         for number in range(reader.count(least_bytes=5)):
@@ -118,8 +113,7 @@ class _Found:
         """Reads this many topics and the positions of their rows; returns the position after them.
 
         Responses have tens of thousands of topics in a cycle, so a one-byte length is read without a call. A length
-        beyond the response raises IndexError at the next read.
-        """
+        beyond the response raises IndexError at the next read."""
         topics, begins, sizes, row_size = self.topics, self.begins, self.sizes, row.size
         tags, metadata = row.size - 1, row.metadata
         for _ in range(count):
@@ -165,9 +159,7 @@ class _Found:
 
 
 def _uneven_rows(body: bytes, at: int, count: int, row: _Row) -> tuple[list[tuple[int, int]], int]:
-    """Returns the positions of each row and its error, and the end of the rows: some clients, such as Kafka Streams,
-    write metadata.
-    """
+    """Returns where each row and its error are, and the rows' end. Kafka Streams, for instance, writes metadata."""
     if row.metadata is None:
         raise MalformedResponse("tagged fields in a row that has none in its version")
     reader, places = Reader(body, at), []

@@ -1,8 +1,7 @@
 """Requests that are encoded once and sent in every cycle.
 
 They are kept while groups, leaders and coordinators do not change. Each keeps the shape of its last response, and what
-was derived from it.
-"""
+was derived from it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +33,6 @@ class CommitQuestion:
         return RawRequest(offset_requests.OFFSET_FETCH, offset_requests.OFFSET_FETCH_VERSION, self._body)
 
     def columns(self, body: bytes) -> Columns:
-        """Parses the response; raises MalformedResponse."""
         columns = commits_in(body, self._shape)
         self._shape = columns.shape
         return columns
@@ -59,7 +57,6 @@ class OffsetQuestion:
         return RawRequest(offset_requests.LIST_OFFSETS, offset_requests.LIST_OFFSETS_VERSION, self._body)
 
     def columns(self, body: bytes) -> Columns:
-        """Parses the response; raises MalformedResponse."""
         columns = offsets_in(body, self._shape)
         self._shape = columns.shape
         return columns

@@ -1,7 +1,6 @@
 """Reads the bytes of a response safely.
 
-See `offset_requests` for Kafka's compact encoding.
-"""
+See `offset_requests` for Kafka's compact encoding."""
 
 import struct
 from collections.abc import Iterator

@@ -1,7 +1,6 @@
 """The settings as frozen models, one field per key of the file.
 
-Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yaml` shows all of them.
-"""
+Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yaml` shows all of them."""
 
 import itertools
 import re
@@ -30,8 +29,6 @@ from adapter.settings.types import (
 
 
 class MetricKind(StrEnum):
-    """The short names of the metrics."""
-
     LAG = "lag"
     RECORDS_LAG_MAX = "records_lag_max"
     LEAD_MIN = "lead_min"
@@ -256,7 +253,5 @@ class Settings(SettingsPart):
 
     @cached_property
     def _patterns(self) -> Sequence[tuple[int, re.Pattern[str]]]:
-        """The rules with a regular expression: index and pattern. Compiled here, because `re` caches only a few
-        hundred.
-        """
+        """Index and pattern of each rule with a regular expression. Compiled here: `re` caches only a few hundred."""
         return [(place, re.compile(rule.groups)) for place, rule in enumerate(self.rules) if rule.groups is not None]

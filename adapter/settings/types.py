@@ -18,7 +18,7 @@ TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def seconds_of(value: object) -> object:
-    """Parses `1m30s` to 90.0; leaves anything else for the type check to report."""
+    """Parses `1m30s` to 90.0."""
     if not isinstance(value, str) or not DURATION.fullmatch(value):
         raise ValueError("must be a duration such as 10s, 1m30s or 30d")
     return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"([0-9]+)(ms|s|m|h|d)", value))

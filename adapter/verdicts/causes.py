@@ -34,9 +34,9 @@ _CONSEQUENCES: Mapping[Verdict, frozenset[Verdict]] = {
 }
 
 REPLICAS_DO_NOT_HELP = frozenset({Verdict.STUCK, Verdict.HOT_PARTITION})
-"""The lag that these cause stays whatever the number of replicas, so an autoscaler must not follow it."""
+"""Replicas do not reduce the lag that these cause, so an autoscaler must not follow it."""
 
 
 def explained_by(causes: Collection[Verdict]) -> frozenset[Verdict]:
-    """What needs no finding of its own while these are in effect."""
+    """Returns what needs no finding of its own, because these causes explain it."""
     return frozenset().union(*(_CONSEQUENCES.get(cause, frozenset()) for cause in causes))

@@ -80,8 +80,7 @@ class ReviewUnavailable(AdapterError):
 class Callers(Protocol):
     """Authenticates and authorizes requests.
 
-    `recall` and `recall_permission` use the cache only. If they return None, the caller must await the other two.
-    """
+    `recall` and `recall_permission` use the cache only. If they return None, the caller must await the other two."""
 
     def recall(self, scope: Scope) -> Caller | None: ...
 

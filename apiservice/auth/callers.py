@@ -1,8 +1,7 @@
 """Authenticates and authorizes callers from the connection's certificate and the request's headers.
 
 Identity headers count only if the front proxy proved itself in the TLS handshake; otherwise they are ignored. Reviews
-of tokens and permissions are cached. A review that fails never counts as a yes.
-"""
+of tokens and permissions are cached. A review that fails never counts as a yes."""
 
 import hashlib
 import time
@@ -142,7 +141,6 @@ class _Token:
 
     @property
     def fingerprint(self) -> bytes:
-        """The cache's key, so that no credentials are kept in memory."""
         return hashlib.sha256(self.text.encode()).digest()
 
 

@@ -1,7 +1,6 @@
 """Verifies client certificates against each of the cluster's two CA bundles separately.
 
-The TLS handshake accepts certificates of both CAs, so a successful handshake does not show which of them signed.
-"""
+The TLS handshake accepts certificates of both CAs, so a successful handshake does not show which of them signed."""
 
 import time
 from dataclasses import dataclass

@@ -1,7 +1,6 @@
 """The cluster's settings for authenticating clients of extension API servers, read from its ConfigMap.
 
-The watch follows changes, so that a rotated CA needs no restart.
-"""
+The watch follows changes, so that a rotated CA needs no restart."""
 
 import json
 import logging
@@ -56,7 +55,6 @@ class AuthenticationSource(Protocol):
 
 
 def authentication_of(data: Data) -> Authentication:
-    """Parses the ConfigMap, or raises AuthenticationInvalid."""
     return Authentication(
         client_ca=_bundle(data, "client-ca-file"),
         requestheader_ca=_bundle(data, "requestheader-client-ca-file"),
@@ -90,7 +88,6 @@ class AuthenticationWatch:
         self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """Stops the thread; waits at most this long for a request in progress."""
         self._stopped.set()
         self._source.interrupt()
         self._thread.join(timeout_seconds)
@@ -138,8 +135,7 @@ class AuthenticationWatch:
     def _pause_seconds(self) -> float:
         """Doubles after each failure, with jitter, so that replicas do not ask at the same time.
 
-        The pause also follows a success, so that a watch that keeps ending at once is no busy loop.
-        """
+        The pause also follows a success, so that a watch that keeps ending at once is no busy loop."""
         first, longest = self._pauses
         pause: float = min(longest, first * 2 ** min(max(self._failures - 1, 0), 16))
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret

@@ -1,7 +1,6 @@
 """Maps a request's method and path to the attributes of an access review, as kube-apiserver does.
 
-https://kubernetes.io/docs/reference/access-authn-authz/authorization/#review-your-request-attributes
-"""
+https://kubernetes.io/docs/reference/access-authn-authz/authorization/#review-your-request-attributes"""
 
 from apiservice.auth.caller import Attributes
 
@@ -11,10 +10,8 @@ _OF_COLLECTIONS = {"get": "list", "delete": "deletecollection"}
 
 
 def attributes_of(method: str, path: str, is_watch: bool) -> Attributes:  # noqa: FBT001 - one of three facts, none a mode
-    """Returns resource attributes below `/apis/GROUP/VERSION/`, otherwise attributes of the path.
-
-    Resources are lower-cased as in client-go, so that rules apply however the name is written.
-    """
+    """Returns resource attributes below `/apis/GROUP/VERSION/`, otherwise the path's. Resources are lower-cased as in
+    client-go."""
     parts = path.strip("/").split("/")
     if parts[0] != "apis" or len(parts) < 4:
         return Attributes(verb=method.lower(), path=path)

@@ -17,11 +17,8 @@ MOST_KEPT = 4096  # answers of one kind
 
 
 class ReviewCache(Generic[Key, Answer]):
-    """Caches reviews; concurrent callers with the same question share one review.
-
-    Positive and negative answers are cached separately, so that negative ones cannot evict positive ones. Renewals of
-    positive answers have their own lane.
-    """
+    """Callers with the same question share one review. Positive answers are cached separately, so that negative ones
+    cannot evict them."""
 
     def __init__(
         self,
@@ -30,7 +27,6 @@ class ReviewCache(Generic[Key, Answer]):
         clock: Callable[[], float],
         first_lane: Lane,
     ) -> None:
-        """`kept_seconds` is for positive and negative answers; `first_lane` for keys without a positive answer."""
         good_seconds, bad_seconds = kept_seconds
         self._is_good = is_good
         self._good: TTLCache[Key, Answer] = TTLCache(MOST_KEPT, good_seconds, clock)

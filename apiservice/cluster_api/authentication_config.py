@@ -1,8 +1,7 @@
 """Reads and watches the ConfigMap with the cluster's settings for authentication.
 
 The ConfigMap stays plain JSON, because importing the client's CoreV1Api takes 80 MB. The watch is our own, because the
-client's does not end when it is stopped.
-"""
+client's does not end when it is stopped."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -21,15 +20,12 @@ _ONE_NAME = ("fieldSelector", "metadata.name=extension-apiserver-authentication"
 
 
 class AuthenticationConfig:
-    """Implements `apiservice.auth.cluster_settings.AuthenticationSource`."""
-
     def __init__(self, client: Client) -> None:
         self._client = client
         self._watch: urllib3.BaseHTTPResponse | None = None
         self._is_interrupted = False
 
     def read_authentication(self) -> tuple[Data | None, str]:
-        """See `AuthenticationSource`."""
         response = self._send([_ONE_NAME], CALL_SECONDS)
         reply = json_object(calling(lambda: response.data))
         items = reply.get("items") or []
@@ -37,7 +33,6 @@ class AuthenticationConfig:
         return (_data(items[0]) if items else None), version
 
     def follow_authentication(self, version: str) -> Iterator[Data]:
-        """See `AuthenticationSource`."""
         query = [_ONE_NAME, ("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", str(WATCH_SECONDS))]
         self._watch = self._send(query, WATCH_SECONDS + 10)
         try:
@@ -52,7 +47,6 @@ class AuthenticationConfig:
             self._watch = None
 
     def interrupt(self) -> None:
-        """See `AuthenticationSource`."""
         self._is_interrupted = True  # set first, so that a watch that begins now sees it
         watch = self._watch
         if watch is not None:

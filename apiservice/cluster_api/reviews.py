@@ -28,8 +28,6 @@ _RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "su
 
 
 class ClusterReviews:
-    """Implements `apiservice.auth.callers.Reviews`."""
-
     def __init__(self, client: Client) -> None:
         # Threads start with the first review of their lane.
         self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
@@ -45,9 +43,7 @@ class ClusterReviews:
         return _caller_of(_given(answer.status))
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
-        """Returns whether the caller is allowed, and the authorizer's reason, which may be empty. Raises
-        ClusterUnreachable.
-        """
+        """Returns whether the caller is allowed, and the authorizer's reason, if any. Raises ClusterUnreachable."""
         review = V1SubjectAccessReview(
             api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=_wish(caller, attributes)
         )

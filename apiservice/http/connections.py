@@ -1,8 +1,7 @@
 """Limits a listener's connections.
 
 Every connection begins as a stranger's. One too many closes the oldest stranger's, so that a new caller is always
-served. Connections of authenticated callers are never closed for others.
-"""
+served. Connections of authenticated callers are never closed for others."""
 
 from typing import Protocol
 
@@ -15,8 +14,6 @@ class Connection(Protocol):
 
 
 class Connections:
-    """The open connections of one listener; not thread-safe."""
-
     def __init__(self, most_strangers: int, most_known: int) -> None:
         self._most_strangers = most_strangers
         self._most_known = most_known

@@ -1,7 +1,6 @@
 """`/livez`, `/readyz` and `/healthz`, without credentials.
 
-Readiness does not depend on Kafka: one slow broker must not remove the API group from the cluster.
-"""
+Readiness does not depend on Kafka: one slow broker must not remove the API group from the cluster."""
 
 from collections.abc import Callable, Mapping
 
@@ -31,7 +30,6 @@ class Readiness:
 
 
 def is_health_path(path: str) -> bool:
-    """Health endpoints need no authentication."""
     return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
 
 

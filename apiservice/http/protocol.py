@@ -52,10 +52,7 @@ class _RequestRefused(Exception):
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """Adds the peer's certificates to the scope, size limits and deadlines to uvicorn's protocol.
-
-    uvicorn's timer covers only the time between requests; `_deadline` runs while a request is incomplete.
-    """
+    """Adds certificates, size limits, and deadlines for incomplete requests, which uvicorn's timer does not cover."""
 
     arrival: asyncio.Task[None]
 

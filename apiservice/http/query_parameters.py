@@ -1,8 +1,7 @@
 """Parses the query of a request.
 
 The first of repeated parameters counts, as in kube-apiserver; but a repeated `labelSelector` is an error, because
-ignoring one would select more than was asked for. Unknown parameters are ignored.
-"""
+ignoring one would select more than was asked for. Unknown parameters are ignored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ _FALSE = frozenset({"false", "0"})
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """The `ListOptions` that a read uses."""
-
     label_selector: str
     is_watch: bool
 

@@ -1,7 +1,6 @@
 """Two listeners in one process: HTTPS for the API, plain HTTP for probes and metrics.
 
-Each request's scope has the peer's certificates in `scope["state"]["peer"]`.
-"""
+Each request's scope has the peer's certificates in `scope["state"]["peer"]`."""
 
 import asyncio
 import contextlib
@@ -24,7 +23,6 @@ from apiservice.http.protocol import Limits, PeerProtocol
 logger = logging.getLogger(__name__)
 
 Application = Callable[..., Awaitable[None]]
-"""An ASGI application."""
 
 GRACE_SECONDS = 3.0  # time to serve callers that do not know yet that we are stopping
 FINISH_SECONDS = 3  # for requests in progress after that
@@ -95,8 +93,7 @@ async def serve_until(
     """Serves until the event is set, then finishes requests in progress.
 
     `on_started` is called once all listeners accept, `on_stopping` at the event. `background` runs meanwhile and is
-    cancelled at the end.
-    """
+    cancelled at the end."""
     servers = [_Server(listener) for listener in listeners]
     async with asyncio.TaskGroup() as tasks:
         beside = [tasks.create_task(work()) for work in background]

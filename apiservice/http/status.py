@@ -6,8 +6,7 @@ AdapterError (adapter.errors, apiservice.auth.caller)
 ├── MethodNotAllowed    only GET is served: 405
 └── NotAcceptable       the client takes no form that is served: 406
 
-There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler.
-"""
+There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
 
 import json
 from collections.abc import Mapping
@@ -52,7 +51,6 @@ class Status:
     details: Mapping[str, Any] | None = None
 
     def body(self) -> bytes:
-        """Returns the JSON document in UTF-8; invalid characters become `?`."""
         document: dict[str, Any] = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
         document |= {"message": self.message, "reason": self.reason}
         if self.details is not None:

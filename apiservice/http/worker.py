@@ -17,9 +17,7 @@ class SharedWork(Generic[Made]):
         self._under_way: dict[Hashable, asyncio.Future[Made]] = {}
 
     async def result(self, key: Hashable, work: Callable[[], Made]) -> Made:
-        """Returns or raises the result of the work in progress for this key, or starts it. Cancellation only stops
-        waiting.
-        """
+        """Returns or raises the result for this key, shared with work in progress. Cancellation only stops waiting."""
         future = self._under_way.get(key)
         if future is None:
             future = asyncio.get_running_loop().run_in_executor(self._thread, work)

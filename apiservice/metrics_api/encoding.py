@@ -36,8 +36,7 @@ _ITEM = '{"metricName":%s,"metricLabels":{%s},"timestamp":"%%s","value":"%%s"}'
 def external_metric_values(metric: str, values: Iterable[MetricValue]) -> bytes:
     """Returns an `ExternalMetricValueList` without `window`, because offsets are read at one moment.
 
-    Items are encoded one by one: a single call of the JSON module would block all other threads.
-    """
+    Items are encoded one by one: a single call of the JSON module would block all other threads."""
     templates: dict[tuple[str, ...], str] = {}
     items: list[bytes] = []
     for labels, value, measured_at in values:
@@ -64,8 +63,7 @@ _UNPRINTABLE = re.compile(r"[^ -~]")
 def warning_header(warnings: Sequence[str]) -> str:
     """Returns one `Warning` header short enough for proxies; kubectl shows each warning on its own line.
 
-    Characters outside ASCII become `?`, because Go's client drops headers that it cannot read.
-    """
+    Characters outside ASCII become `?`, because Go's client drops headers that it cannot read."""
     texts: list[str] = []
     room = _MOST_CHARACTERS
     for warning in warnings:

@@ -1,7 +1,6 @@
 """The API group `external.metrics.k8s.io`: parses reads, queries the metrics, replies.
 
-Encoded replies are cached while they are current. Expensive ones are made in a separate thread.
-"""
+Encoded replies are cached while they are current. Expensive ones are made in a separate thread."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,7 @@
 """Label selectors as Kubernetes writes them: text in, requirements out, or the error text that its users know.
 
 Grammar: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/#api
-A value list may hold empty values anywhere, as in `x in (,a,,)`.
-"""
+A value list may hold empty values anywhere, as in `x in (,a,,)`."""
 
 import re
 from dataclasses import dataclass
@@ -70,10 +69,7 @@ _LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN}
 
 
 def parse(text: str) -> tuple[LabelRequirement, ...]:
-    """Returns the requirements sorted by key; empty text matches everything.
-
-    Raises SelectorInvalid with the wording of Kubernetes' own parser.
-    """
+    """Returns the requirements sorted by key, or raises SelectorInvalid with the wording of Kubernetes' own parser."""
     return tuple(sorted(_Parser(text).requirements(), key=lambda requirement: requirement.key))
 
 

@@ -1,8 +1,6 @@
 """Validates label keys and values.
 
-The wording is that of https://github.com/kubernetes/apimachinery (pkg/api/validate/content), so that a web search finds
-it.
-"""
+The wording is that of https://github.com/kubernetes/apimachinery (pkg/api/validate/content), for web searches."""
 
 import re
 

@@ -1,7 +1,6 @@
 """Describes the API in OpenAPI 2 and 3, for kube-apiserver and `kubectl explain`.
 
-All types are inline, so that no name collides with kube-apiserver's definitions.
-"""
+All types are inline, so that no name collides with kube-apiserver's definitions."""
 
 from typing import Any
 

@@ -1,7 +1,6 @@
 """The serving certificate and the CAs of client certificates, as a TLS context.
 
-New connections use the latest certificate and CAs, so renewals need no restart.
-"""
+New connections use the latest certificate and CAs, so renewals need no restart."""
 
 import asyncio
 import contextlib
@@ -73,8 +72,7 @@ class ServingTls:
         """Accepts only client certificates of these CAs in later handshakes. Callable from any thread.
 
         Raises AuthenticationInvalid and changes nothing if OpenSSL rejects them. Does not read the serving files, so
-        that CAs can rotate while those are missing.
-        """
+        that CAs can rotate while those are missing."""
         bundle = _der(f"{authentication.requestheader_ca}\n{authentication.client_ca}")
         with self._lock:
             self._serving = replace(self._serving, context=_context(self._serving.pair, bundle))
@@ -105,8 +103,6 @@ class ServingTls:
 
 
 class Reloading(Protocol):
-    """Implemented by `ServingTls`."""
-
     def reload_if_changed(self) -> None: ...
 
 
@@ -178,9 +174,7 @@ def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
 
 @contextlib.contextmanager
 def _file_of(content: bytes) -> Iterator[str]:
-    """Yields the path of a file with this content, in memory if possible: `ssl` loads from paths only, and the pair's
-    own files may change between two reads.
-    """
+    """Yields a path, because `ssl` loads from paths only; the pair's own files may change between two reads."""
     if not hasattr(os, "memfd_create"):
         with tempfile.NamedTemporaryFile() as file:
             file.write(content)

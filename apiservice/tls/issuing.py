@@ -1,7 +1,6 @@
 """Creates certificates: a self-signed pair, and the objects that `certificates` prints.
 
-Keys are ECDSA P-256; names are those that kube-apiserver checks: `<service>.<namespace>.svc`.
-"""
+Keys are ECDSA P-256; names are those that kube-apiserver checks: `<service>.<namespace>.svc`."""
 
 import base64
 import datetime
@@ -46,10 +45,8 @@ def self_signed(names: tuple[str, ...], now: datetime.datetime, days: int) -> Pa
 
 
 def serving_manifests(namespace: str, service: str, days: int, now: datetime.datetime) -> str:
-    """Returns the serving Secret and the APIService as YAML for `kubectl apply -f -`.
-
-    The CA is created for this one certificate, and its key is discarded.
-    """
+    """Returns the serving Secret and the APIService as YAML. Their CA is created for one certificate; its key is
+    discarded."""
     authority_key = ec.generate_private_key(ec.SECP256R1())
     authority = _authority(f"{service} serving CA", authority_key, now, days)
     key = ec.generate_private_key(ec.SECP256R1())
