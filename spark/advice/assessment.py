@@ -88,8 +88,8 @@ def called(group: Group, clusters: int) -> str:
 
 
 def drain_seconds(topic: Topic, advice: Advice) -> float | None:
-    """How long the largest lag takes with the members of the newest hour, beside the usual production; inf: it never
-    drains."""
+    """How long the largest lag takes with the members of the newest hour that is no planned pause, beside the usual
+    production; inf: it never drains."""
     load, largest = advice.load, topic.largest_lag
     if largest is None or largest == 0:
         return largest

@@ -79,15 +79,13 @@ def never_saturated(_: Group, load: Load) -> Finding | None:
 
 
 def rare_commits(group: Group, _: Load) -> Finding | None:
-    pace = group.pace
-    if pace.moving == 0 or pace.lagging < 20 or pace.moving >= 0.5 * pace.lagging:
+    if group.commit_seconds is None:
         return None
-    every = group.interval_seconds * pace.lagging / pace.moving
     return Finding(
         Verdict.RARE_COMMITS,
         Severity.NOTE,
         "Commits are rarer than samples",
-        f"Commits are rarer than samples: about one in {formatting.duration(every)}, sampled every "
+        f"Commits are rarer than samples: about one in {formatting.duration(group.commit_seconds)}, sampled every "
         f"{formatting.duration(group.interval_seconds)}. The lag includes what is processed but not committed, and "
         "moves in steps.",
     )

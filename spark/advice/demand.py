@@ -41,10 +41,11 @@ class Load:
     """At most the hours themselves: what a gap before one counts in it was not seen."""
     partitions: int
     most_members: int
-    """How many members can have a partition."""
+    """How many members can have a partition. Without a known assignment, no fewer than there were: in a share group,
+    several members read one partition."""
     members_max: int | None
     members_now: int | None
-    """In the newest hour in which they were counted."""
+    """In the newest hour in which they were counted, planned pauses left out."""
     capacity: Capacity | None
     at_least: float
     """What a member did in the hour in which it did most, without jumps of the commit: a capacity it has for sure."""
@@ -60,6 +61,8 @@ def load_of(group: Group) -> Load:
     read_for_sure = well_covered(replace(group.hours, consumed=np.maximum(group.hours.consumed - group.jumped, 0)))
     production = production_of(group.hours)
     at_least = _done_for_sure(read_for_sure)
+    members_max = _largest(group.hours.members_max)
+    most = most_members([topic.partitions for topic in group.topics], is_spread=bool(group.is_spread))
     return Load(
         production=production,
         off_peak=float(np.percentile(production, 10)),
@@ -70,12 +73,19 @@ def load_of(group: Group) -> Load:
         idle_share=float(np.mean(production == 0)),
         covered_seconds=float(np.nansum(np.minimum(group.hours.covered_seconds, 3600))),
         partitions=group.partitions,
-        most_members=most_members([topic.partitions for topic in group.topics], is_spread=bool(group.is_spread)),
-        members_max=_largest(group.hours.members_max),
-        members_now=_largest(group.hours.members_max[~np.isnan(group.hours.members_max)][-1:]),
+        most_members=max(most, members_max or 0) if group.is_spread is None else most,
+        members_max=members_max,
+        members_now=_members_now(group),
         capacity=_not_below(group.capacity, at_least),
         at_least=at_least,
     )
+
+
+def _members_now(group: Group) -> int | None:
+    """Members that a planned pause sent home come back when it ends."""
+    counted = ~np.isnan(group.hours.members_max)
+    at_work = counted & ~group.is_paused
+    return _largest(group.hours.members_max[at_work if at_work.any() else counted][-1:])
 
 
 def _not_below(capacity: Capacity | None, at_least: float) -> Capacity | None:

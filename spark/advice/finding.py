@@ -47,7 +47,7 @@ TO_DO = {
     "uncommitted": "See whether a member reads these partitions; a rule with offsetReset: latest does not count them.",
     "lag_without_members": "Start its consumers, or delete the group.",
     "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
-    "hot_partition": "Spread the keys over the partitions; more replicas do little.",
+    "hot_partition": "Spread the keys over the partitions; more replicas do not help.",
     "above_threshold": "Apply the recommended HPA.",
     "idle_members": "Ask for no more replicas than can have a partition.",
     "rewinds": "If nobody meant it, look for what sets its offsets.",

@@ -198,12 +198,16 @@ def falling_behind(group: Group, load: Load) -> Finding | None:
         f"messages of the last "
         f"{_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
         "above its threshold.",
-        _relief(load),
+        _relief(group, load),
         explains=explained_by([Verdict.FALLING_BEHIND]),
     )
 
 
-def _relief(load: Load) -> str:
+def _relief(group: Group, load: Load) -> str:
+    if hot_partition(group, load) is not None:
+        return "Spread the keys over the partitions first; more replicas do not help its hot partition."
+    if load.most_members > load.partitions:
+        return "Give it more replicas, or faster work."
     if load.members_max is not None and load.members_max >= load.most_members:
         return "It has a member for each partition that one can read: give it more partitions, or faster work."
     return f"Give it more replicas: up to {load.most_members} can have a partition."
@@ -293,9 +297,9 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
         f"{formatting.decimal(times)} times its fair share. Members carry whole partitions: "
         + (
             "in the busiest hour it got more than a member did while saturated (a mean, with those that had little to "
-            "do), so more replicas are unlikely to help."
+            "do), and more replicas do not help it."
             if beyond
-            else "replicas beyond what that partition needs do little."
+            else "more replicas do not help it."
         ),
         explains=explained_by([Verdict.HOT_PARTITION]) if beyond else frozenset(),
     )

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
-from spark.advice.finding import Finding
+from spark.advice.finding import Finding, Severity
 from spark.advice.replay import HPA_PERIOD_SECONDS, TOLERANCE, Expected, Loop, replayed
 from spark.figures import formatting
 from spark.figures.model import Capacity, Group
@@ -29,6 +29,12 @@ MARGIN = 1.2
 """The HPA tolerates 10 % above its target, and new pods take their time."""
 KEPT_ENOUGH = 0.95
 """Of the time; with less in the replay, the wait is not kept."""
+COMMITS_OF_TARGET = 0.5
+"""Of target / capacity: with a longer time between two commits, the lag's steps move the replicas by half and more."""
+CHANGES_A_DAY = 48
+"""One in half an hour. Each is a rebalance, in which members stop for ten seconds or so: half a per cent of the day."""
+CALMER_SECONDS = (900, 1800, 3600)
+"""Windows for scaling down that are tried; an HPA takes no longer one."""
 A_WEEK = 6.5 * DAY
 NO_HPA = "No HPA is recommended for it: see why below."
 TOO_LITTLE = "Less than a day was seen: the daily peak may not be in it."
@@ -84,17 +90,60 @@ def advice_for(group: Group, zone: ZoneInfo = UTC) -> Advice:
     load = load_of(group)
     findings = findings_of(group, load, zone)
     most = max_replicas(load, is_even=all(it.code != Verdict.HOT_PARTITION for it in findings))
+    target = _target(group, load, findings)
     hpa = Recommendation(
-        target=Target(None, ""),
+        target=target,
         min_replicas=min_replicas(load, most.value),
         max_replicas=most,
         up=scale_up(load, most.value),
         down=scale_down(load),
     )
-    target, expected = _target(group, load, findings, hpa)
-    if target.value is None:
-        findings = tuple(replace(it, asks=NO_HPA) if it.code == "above_threshold" else it for it in findings)
-    return Advice(load, replace(hpa, target=target), findings, expected)
+    if target.value is None or load.capacity is None:
+        return Advice(load, hpa, _without_hpa(findings))
+    promised = _promised_seconds(group, load)
+    hpa, expected = _calmest(hpa, load, load.capacity, group.interval_seconds, promised)
+    if expected.kept_share < KEPT_ENOUGH:
+        refused = Target(
+            None,
+            f"No HPA on lag keeps a wait of {_wait(group, promised)}: replayed over the day of the busiest hour, the "
+            f"best target keeps it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, or "
+            f"{_instead(load, load.capacity)}",
+        )
+        return Advice(load, replace(hpa, target=refused), _without_hpa(findings))
+    return Advice(load, hpa, (*findings, *_many_changes(expected, load, load.capacity)), expected)
+
+
+def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    return tuple(replace(it, asks=NO_HPA) if it.code == "above_threshold" else it for it in findings)
+
+
+def _calmest(
+    hpa: Recommendation, load: Load, capacity: Capacity, interval_seconds: float, promised: float
+) -> tuple[Recommendation, Expected]:
+    """With the shortest window for scaling down that changes the replicas seldom enough; if none does, the longest."""
+    expected = first = replayed(load.production, _loop(hpa, capacity, interval_seconds), promised)
+    for seconds in CALMER_SECONDS:
+        if expected.changes_a_day > CHANGES_A_DAY and seconds > hpa.down.window_seconds.value:
+            reason = (
+                f"With {hpa.down.window_seconds.value} s, the replay has "
+                f"{formatting.plural(round(first.changes_a_day), 'change')} of the replicas a day, and each is a "
+                f"rebalance; at most {CHANGES_A_DAY} a day are wanted."
+            )
+            calmer = replace(hpa, down=replace(hpa.down, window_seconds=Number(seconds, reason)))
+            expected = replayed(load.production, _loop(calmer, capacity, interval_seconds), promised)
+    return (hpa if expected is first else calmer), expected
+
+
+def _many_changes(expected: Expected, load: Load, capacity: Capacity) -> tuple[Finding, ...]:
+    """A finding, or none."""
+    if expected.changes_a_day <= CHANGES_A_DAY:
+        return ()
+    words = (
+        f"The recommended HPA would change the replicas {round(expected.changes_a_day)} times a day, although it waits "
+        f"{formatting.duration(CALMER_SECONDS[-1])} before it scales down, and each change is a rebalance."
+    )
+    asks = f"Allow a longer wait, or {_instead(load, capacity)}"
+    return (Finding("many_changes", Severity.NOTE, "The recommended HPA changes the replicas often", words, asks),)
 
 
 def loop_delay(interval_seconds: float) -> float:
@@ -102,25 +151,20 @@ def loop_delay(interval_seconds: float) -> float:
     return interval_seconds + HPA_PERIOD_SECONDS + START_SECONDS + JOIN_SECONDS
 
 
-def _target(
-    group: Group, load: Load, findings: tuple[Finding, ...], hpa: Recommendation
-) -> tuple[Target, Expected | None]:
-    """The target that keeps the agreed wait and the thresholds, and what it is expected to do."""
+def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
+    """The target that keeps the agreed wait and the thresholds."""
     refusal = _refusal(load, findings)
     if load.capacity is None or refusal:
-        return Target(None, refusal), None
+        return Target(None, refusal)
     promised = _promised_seconds(group, load)
-    seconds, delay = promised / MARGIN, loop_delay(group.interval_seconds)
+    seconds, delay, wait = promised / MARGIN, loop_delay(group.interval_seconds), _wait(group, promised)
     instead = _instead(load, load.capacity)
-    wait = formatting.duration(promised) + (
-        " (its threshold)" if promised < 0.99 * group.agreement.max_wait_seconds else ""
-    )
     if load.peak > load.most_members * load.capacity.p50:
         return Target(
             None,
-            f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than one "
-            f"member for each of {formatting.plural(load.most_members, 'partition')} can do.",
-        ), None
+            f"No HPA keeps a wait of {wait}: the busiest hour brought {formatting.rate(load.peak)}, more than the "
+            f"{formatting.plural(load.most_members, 'member')} that can have a partition do.",
+        )
     if seconds < SETTLES * delay:
         return Target(
             None,
@@ -128,22 +172,28 @@ def _target(
             f"{formatting.duration(delay)} later ({_delay_in_words(group)}), and with a target for less than "
             f"{formatting.duration(SETTLES * delay)} of work the replicas never settle. Allow a wait of "
             f"{formatting.duration(10 * math.ceil(MARGIN * SETTLES * delay / 10))}, sample more often, or {instead}",
-        ), None
-    value = rounded(load.capacity.p50 * seconds)
-    expected = replayed(load.production, _loop(value, hpa, load.capacity, group.interval_seconds), promised)
-    if expected.kept_share < KEPT_ENOUGH:
+        )
+    if group.commit_seconds is not None and group.commit_seconds > COMMITS_OF_TARGET * seconds:
         return Target(
             None,
-            f"No HPA on lag keeps a wait of {wait}: replayed over the day of the busiest hour, the best target keeps "
-            f"it {formatting.share(expected.kept_share)} of the time. Allow a longer wait, or {instead}",
-        ), None
+            f"No HPA on lag keeps a wait of {wait}: commits come about every "
+            f"{formatting.duration(group.commit_seconds)}. Until the next one the lag rises whatever the members do, "
+            f"and the replicas would follow the commits. Commit every "
+            f"{formatting.duration(COMMITS_OF_TARGET * seconds)}, allow a wait of "
+            f"{formatting.duration(MARGIN * group.commit_seconds / COMMITS_OF_TARGET)}, or {instead}",
+        )
     return Target(
-        value,
+        rounded(load.capacity.p50 * seconds),
         f"A member does {formatting.rate(load.capacity.p50)} while saturated (median of "
         f"{formatting.plural(load.capacity.windows, 'window')}). A wait of at most {wait}, less a sixth for the HPA's "
         f"tolerance of {TOLERANCE:.0%}, is {formatting.duration(seconds)} of its work; the replicas settle from "
         f"{formatting.duration(SETTLES * delay)} on ({_delay_in_words(group)}).",
-    ), expected
+    )
+
+
+def _wait(group: Group, promised: float) -> str:
+    is_threshold = promised < 0.99 * group.agreement.max_wait_seconds
+    return formatting.duration(promised) + (" (its threshold)" if is_threshold else "")
 
 
 def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
@@ -179,9 +229,9 @@ def _delay_in_words(group: Group) -> str:
     )
 
 
-def _loop(target: int, hpa: Recommendation, capacity: Capacity, interval_seconds: float) -> Loop:
+def _loop(hpa: Recommendation, capacity: Capacity, interval_seconds: float) -> Loop:
     return Loop(
-        target,
+        hpa.target.value or 1,
         hpa.min_replicas.value,
         hpa.max_replicas.value,
         hpa.up.pods.value,
@@ -216,7 +266,11 @@ def max_replicas(load: Load, *, is_even: bool) -> Number:
     """`is_even`: no partition is hot."""
     partitions = max(1, load.most_members)
     every = f"One for each of {formatting.plural(partitions, 'partition')}; another member would have nothing to read."
-    if load.most_members < load.partitions:
+    if load.most_members > load.partitions:
+        every = (
+            "As many as there were: which member reads what is not known, and those of a share group share partitions."
+        )
+    elif load.most_members < load.partitions:
         every += " Of several topics, the largest one counts: the RangeAssignor gives all of them to the same members."
     if load.capacity is None or not load.capacity.is_firm:
         return Number(partitions, f"{every} While a member's capacity is not known, fewer may not be enough.")

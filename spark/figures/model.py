@@ -19,6 +19,8 @@ Times = NDArray[np.datetime64]
 
 STALE_SECONDS = 3 * 3600.0
 """An hour is compacted within the next one; what is older says nothing about now."""
+ENOUGH_SAMPLES = 20
+"""Fewer do not show how often a group commits."""
 ENOUGH_WINDOWS = 10
 """Fewer give a capacity that one slow minute could have made."""
 
@@ -224,11 +226,17 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How the samples of a group with a lag above 0 went on: what tells rare commits from slow consumers."""
+    """How the samples went on in which a group had members and a lag: what tells rare commits from slow consumers."""
 
     lagging: int
     moving: int
     """Those in which something was consumed."""
+
+    @property
+    def samples_per_commit(self) -> float | None:
+        """None: commits come in half of the samples or more, or too few samples show it."""
+        is_rare = self.lagging >= ENOUGH_SAMPLES and 0 < self.moving < 0.5 * self.lagging
+        return self.lagging / self.moving if is_rare else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,8 +260,16 @@ class Group:
     agreement: Agreement = field(default_factory=Agreement)
 
     @property
+    def commit_seconds(self) -> float | None:
+        """Between two commits; None: not rarer than samples."""
+        samples = self.pace.samples_per_commit
+        return samples and samples * self.interval_seconds
+
+    @property
     def is_paused(self) -> Flags:
         """Whether each of `hours` lies in a planned pause."""
+        if not self.agreement.pauses:
+            return np.zeros(len(self.hours), np.bool_)
         starts = (datetime.fromtimestamp(at / 1e6, UTC) for at in self.hours.start.astype(np.int64).tolist())
         return np.array([self.agreement.has_pause(start) for start in starts], np.bool_)
 

@@ -29,8 +29,9 @@ class LagFigures:
         topic, lag, interval = samples.topic, samples["lag"], samples.interval
         self._add_ends(samples)
         self._samples += self._counts(topic)
-        self._lagging += self._counts(topic[lag > 0])
-        self._moving += self._counts(topic[(lag > 0) & (samples["consumed"] > 0)])
+        is_lagging = (lag > 0) & (samples["members"] != 0)
+        self._lagging += self._counts(topic[is_lagging])
+        self._moving += self._counts(topic[is_lagging & (samples["consumed"] > 0)])
         self._known_seconds += self._sums(topic, interval)
         self._seconds_above += self._sums(topic, np.where(lag > self._topics.thresholds[topic], interval, 0.0))
         self._lags.append((lag, np.cumsum(self._counts(topic))))

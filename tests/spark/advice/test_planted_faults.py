@@ -62,6 +62,9 @@ PLANTS = (
     Plant("never committed, from the end", (Partition("orders", 0, is_committed=False),), lambda _: 1),
     Plant("range", owned("orders", *MEMBERS[:12]) + owned("payments", *MEMBERS[:6]), lambda _: 14),
     Plant("uniform", owned("orders", *MEMBERS[:12]) + owned("payments", *MEMBERS[12:]), lambda _: 18),
+    Plant(
+        "share group", (*owned("orders", "m-0", "m-1"), *(Partition("orders", each) for each in (2, 3))), lambda _: 6
+    ),
     Plant("unknown assignment", (*partitions("orders", 12), *partitions("payments", 6)), lambda _: 14),
 )
 
@@ -149,12 +152,6 @@ def codes(made: Report, group: str) -> list[str]:
             "idle_members",
             "More members than partitions: of 14 members, 12 can have a partition (as many as the largest topic has); ",
         ),
-        (
-            "unknown assignment",
-            Severity.WATCH,
-            "idle_members",
-            "More members than partitions: of 14 members, 12 can have a partition (as many as the largest topic has); ",
-        ),
     ],
 )
 def test_a_fault_leads_to_its_own_sentence_and_to_no_other(
@@ -166,7 +163,9 @@ def test_a_fault_leads_to_its_own_sentence_and_to_no_other(
     assert (first.severity, codes(made, group)) == (severity, [code])
 
 
-@pytest.mark.parametrize("group", ["healthy", "uniform", "never committed, from the end"])
+@pytest.mark.parametrize(
+    "group", ["healthy", "uniform", "never committed, from the end", "unknown assignment", "share group"]
+)
 def test_where_nothing_is_wrong_nothing_is_to_be_done(made: Report, group: str) -> None:
     assert codes(made, group) == []
 
@@ -191,4 +190,4 @@ def test_an_hpa_may_ask_for_as_many_replicas_as_can_have_a_partition(made: Repor
         group: of(made, group).advice.hpa.max_replicas.value for group in ("range", "uniform", "unknown assignment")
     }
 
-    assert most == {"range": 12, "uniform": 18, "unknown assignment": 12}
+    assert most == {"range": 12, "uniform": 18, "unknown assignment": 14}
