@@ -6,6 +6,8 @@ import math
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from spark.figures.model import Periods
+
 UNKNOWN = "unknown"
 _THIN = "\u202f"  # a narrow space that does not break
 
@@ -78,6 +80,16 @@ def duration(seconds: float | None) -> str:
             rest = whole % large // small
             return f"{whole // large}{_THIN}{large_word}" + (f" {rest}{_THIN}{small_word}" if rest else "")
     return UNKNOWN
+
+
+def with_wait(hours: Periods, lag: float | None, unit: str = "") -> str:
+    """A lag, and how long a message waits behind it at the mean production."""
+    return count(lag) + unit + (f" ({waited})" if (waited := wait(hours.wait_seconds(lag), lag)) else "")
+
+
+def wait(seconds: float | None, lag: float | None) -> str:
+    """`wait 2 min`; empty beside a lag that is 0 or not known."""
+    return f"wait {duration(seconds)}" if lag and not math.isnan(lag) else ""
 
 
 def name(text: str) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from spark.advice.weekly_pattern import DAYS, Week, local_times
 from spark.figures import formatting
-from spark.figures.model import Above, Floats, Periods, Shares
+from spark.figures.model import Above, Floats, Periods, Share, Shares
 from spark.report.svg_parts import (
     LEFT,
     RIGHT,
@@ -77,9 +78,9 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     shown = float(np.nanmax(largest))
     top, step = nice_top(max(shown, min(above.threshold, 2 * shown), 1))
-    frame = _lag_frame(top, above.threshold, p50)
+    frame, said = _lag_frame(top, above.threshold, p50), partial(formatting.with_wait, hours)
     texts = [
-        f"{time}: lag p50 {formatting.count(a)}, p95 {formatting.count(b)}, max {formatting.count(c)} messages"
+        f"{time}: lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages"
         for time, a, b, c in zip(axis.times, p50, p95, largest, strict=True)
     ]
     threshold = ""
@@ -97,7 +98,7 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     return figure(
         "Lag",
         "messages, by hour" + (", logarithmic" if frame.least else ""),
-        f"at most {formatting.count(shown)} messages, threshold {formatting.count(above.threshold)}",
+        f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
         body,
         (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
     )
@@ -202,10 +203,6 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
     )
 
 
-def messages(value: float) -> str:
-    return f"{formatting.count(value)} messages"
-
-
 def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
     """What each partition got in the busiest hour, beside its fair share."""
     if shares is None or not shares.of or not sum(share.produced for share in shares.of):
@@ -222,7 +219,7 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         made = formatting.count(share.produced)
         text = f"partition {share.partition}: {formatting.share(part)}, {made} messages produced"
         text += f", {formatting.count(share.consumed)} consumed" + (
-            f", lag up to {formatting.count(share.lag)}" if share.lag is not None else ""
+            f", lag up to {formatting.count(share.lag)}{_waited(share)}" if share.lag is not None else ""
         )
         x, y = frame.x(index * wide + wide * 0.1), frame.y(part)
         parts.append(
@@ -246,6 +243,12 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         body,
         (("limit", f"fair share {axis_word(fair, 'share')}"),),
     )
+
+
+def _waited(share: Share) -> str:
+    """At the partition's production in that hour."""
+    seconds = share.lag * 3600 / share.produced if share.lag and share.produced else None
+    return f" ({waited})" if (waited := formatting.wait(seconds, share.lag)) else ""
 
 
 def _thinned(column: Floats, each: int, how: str) -> Floats:

@@ -6,7 +6,7 @@ First what needs attention, then a section for each group, worst first. All text
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from zoneinfo import ZoneInfo
 
@@ -17,8 +17,8 @@ from spark.advice.demand import production_of
 from spark.advice.finding import Severity
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
-from spark.figures.model import Periods, Topic
-from spark.report.charts import lag_chart, members_chart, messages, rates_chart, shares_chart, week_chart
+from spark.figures.model import Topic
+from spark.report.charts import lag_chart, members_chart, rates_chart, shares_chart, week_chart
 from spark.report.html_tables import (
     MOST_SECTIONS,
     advice_table,
@@ -124,11 +124,12 @@ def _section(standing: Standing, zone: ZoneInfo) -> str:
 
 
 def _topic(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
+    waiting = partial(formatting.with_wait, topic.hours, unit=" messages")
     charts = (
         lag_chart(topic.hours, topic.above, zone),
         rates_chart(topic.hours, zone),
         week_chart("Busy hours", week_of(topic.hours, zone), formatting.rate, "heat", zone),
-        week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), messages, "heat lags", zone),
+        week_chart("Lagging hours", week_of(topic.hours, zone, "lag_p95"), waiting, "heat lags", zone),
         shares_chart(topic.shares, zone),
         members_chart(topic.hours, standing.group.partitions, zone),
     )
@@ -142,16 +143,16 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     load, lag, above = standing.advice.load, topic.lag, topic.above
     rates = production_of(topic.hours)
     pairs: Iterable[tuple[str, str, str]] = (
-        ("Lag, usual (p50)", with_wait(topic.hours, lag.p50 if lag else None), _span(topic, zone)),
+        ("Lag, usual (p50)", formatting.with_wait(topic.hours, lag.p50 if lag else None), _span(topic, zone)),
         (
             "Lag, p95",
-            with_wait(topic.hours, lag.p95 if lag else None),
-            f"p99 {with_wait(topic.hours, lag.p99 if lag else None)}",
+            formatting.with_wait(topic.hours, lag.p95 if lag else None),
+            f"p99 {formatting.with_wait(topic.hours, lag.p99 if lag else None)}",
         ),
         (
             "Lag, largest",
-            with_wait(topic.hours, topic.largest_lag),
-            f"at the end {with_wait(topic.hours, lag.last if lag else None)}",
+            formatting.with_wait(topic.hours, topic.largest_lag),
+            f"at the end {formatting.with_wait(topic.hours, lag.last if lag else None)}",
         ),
         (
             f"Above the threshold of {formatting.count(above.threshold)}",
@@ -171,7 +172,8 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         (
             "Drain time",
             formatting.duration(drain_seconds(topic, standing.advice)),
-            f"of the largest lag, {formatting.known_plural(load.members_now, 'member')} now",
+            f"of the largest lag, {formatting.known_plural(load.members_now, 'member')} "
+            + ("after the planned pause" if standing.group.is_paused[-1] else "now"),
         ),
         (
             "One member does",
@@ -191,12 +193,6 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         for name, value, more in pairs
     )
     return f"<dl>{cells}</dl>"
-
-
-def with_wait(hours: Periods, lag: float | None) -> str:
-    """A lag, and how long a message waits behind it at the mean production."""
-    wait = hours.wait_seconds(lag)
-    return formatting.count(lag) + (f" (wait {formatting.duration(wait)})" if wait else "")
 
 
 def _span(topic: Topic, zone: ZoneInfo) -> str:

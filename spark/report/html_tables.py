@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -13,7 +14,7 @@ from spark.advice.hpa import Behavior, Recommendation, expected_in_words
 from spark.advice.local_days import local_days
 from spark.advice.weeks import weeks_of
 from spark.figures import formatting
-from spark.figures.model import Group, Topic
+from spark.figures.model import Group, Periods, Topic
 from spark.report.svg_parts import escaped
 
 MOST_SECTIONS = 100
@@ -70,8 +71,8 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
             f"{f' and {len(group.topics) - 3} more' if len(group.topics) > 3 else ''}</span>"
         ),
         why + to_do,
-        _with_wait(group, sum(lag.p95 for lag in lags) if lags else None),
-        _with_wait(group, group.largest_lag),
+        _with_wait(group.hours, sum(lag.p95 for lag in lags) if lags else None),
+        _with_wait(group.hours, group.largest_lag),
         escaped(formatting.duration(group.seconds_above)),
         formatting.rate(advice.load.peak),
         f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
@@ -152,9 +153,9 @@ def presets_table(standing: Standing) -> str:
     return f"<h3>Presets{chosen}</h3>" + table(heads, rows, {1, 2, 3}, {5})
 
 
-def _with_wait(group: Group, lag: float | None) -> str:
-    wait = group.hours.wait_seconds(lag)
-    return formatting.count(lag) + (f'<br/><span class="soft">wait {formatting.duration(wait)}</span>' if wait else "")
+def _with_wait(hours: Periods, lag: float | None) -> str:
+    wait = formatting.wait(hours.wait_seconds(lag), lag)
+    return formatting.count(lag) + (f'<br/><span class="soft">{wait}</span>' if wait else "")
 
 
 def weeks_table(topic: Topic) -> str:
@@ -162,14 +163,14 @@ def weeks_table(topic: Topic) -> str:
     weeks = weeks_of(topic.hours)
     if weeks is None:
         return ""
-    last, before = weeks
+    (last, before), lag = weeks, partial(_with_wait, topic.hours)
     rows = [
         (name, formatted(new), formatted(old), formatting.change(new, old))
         for name, formatted, new, old in (
             ("Production, mean", formatting.rate, last.production_rate, before.production_rate),
             ("Production, busiest hour", formatting.rate, last.busiest_rate, before.busiest_rate),
-            ("Lag p95, median hour", formatting.count, last.lag_p95, before.lag_p95),
-            ("Lag, largest", formatting.count, last.lag_max, before.lag_max),
+            ("Lag p95, median hour", lag, last.lag_p95, before.lag_p95),
+            ("Lag, largest", lag, last.lag_max, before.lag_max),
             ("Hours seen", formatting.count, last.hours, before.hours),
         )
     ]
@@ -181,7 +182,7 @@ def days_table(topic: Topic, group: Group, zone: ZoneInfo) -> str:
     rows = [
         (
             str(day.day),
-            *(formatting.count(number) for number in (day.lag_p50, day.lag_p95, day.lag_max)),
+            *(_with_wait(topic.hours, lag) for lag in (day.lag_p50, day.lag_p95, day.lag_max)),
             *(formatting.count(number) for number in (day.produced, day.consumed)),
             *(formatting.rate(_share(number, day.covered_seconds)) for number in (day.produced, day.consumed)),
             formatting.count(day.hours) + (f" of {day.hours + day.missing}" if day.missing else ""),

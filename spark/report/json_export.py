@@ -19,6 +19,8 @@ SCHEMA = "kafka-lag-report/1"
 MOST_HOURS = 31 * 24
 """Of each topic's hourly columns the newest; `daily` has the days of the whole range."""
 SPAN = ("since", "until")
+WAITS = ("p50", "p95", "p99", "first", "last")
+"""Lags that stand beside the wait behind them."""
 DIGITS = 12
 """Of a number that is told; those after them are what computing adds."""
 
@@ -97,8 +99,7 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
             "longest_from": _time(above.longest_from) if above.longest_from else None,
         },
         "wait_seconds": {
-            "p50": topic.hours.wait_seconds(topic.lag.p50 if topic.lag else None),
-            "p95": topic.hours.wait_seconds(topic.lag.p95 if topic.lag else None),
+            **{name: topic.hours.wait_seconds(getattr(topic.lag, name, None)) for name in WAITS},
             "max": topic.hours.wait_seconds(topic.largest_lag),
         },
         "weeks": {"last": asdict(weeks[0]), "before": asdict(weeks[1])} if weeks else None,

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,61 +19,81 @@ from spark.report.html_page import at_a_glance, range_in_words
 from spark.report.html_tables import MOST_SKIPPED, target_of
 from spark.report.json_export import known
 
-COLUMNS = (
-    "severity",
-    "cluster",
-    "group",
-    "topic",
-    "lag_p50",
-    "lag_p95",
-    "lag_p99",
-    "lag_max",
-    "lag_last",
-    "threshold",
-    "seconds_above",
-    "episodes",
-    "longest_seconds",
-    "produced",
-    "consumed",
-    "production_rate",
-    "consumption_rate",
-    "peak_production_rate",
-    "drain_seconds",
-    "capacity_p50",
-    "capacity_p95",
-    "capacity_windows",
-    "partitions",
-    "members_max",
-    "skew",
-    "samples",
-    "expected_samples",
-    "resets",
-    "rewinds",
-    "recreations",
-    "target",
-    "min_replicas",
-    "max_replicas",
-    "preset",
-    "findings",
-    "owner",
-    "max_wait_seconds",
-    "wait_p95_seconds",
-    "wait_max_seconds",
-    "production_rate_max",
-    "lag_first",
-    "late_samples",
-    "skips",
-    "covered_seconds",
-    "interval_seconds",
-    "members_now",
-    "capacity_at_least",
-    "expected_wait_p95_seconds",
-    "expected_changes_a_day",
-    "known_seconds",
-    "uncommitted_partitions",
-    "uncommitted_messages",
-    "stuck_partitions",
-)
+Column = Callable[[Standing, Topic], object]
+
+
+def _of_lag(name: str) -> Column:
+    return lambda _, topic: getattr(topic.lag, name, None)
+
+
+def _wait_of(name: str) -> Column:
+    return lambda _, topic: topic.hours.wait_seconds(getattr(topic.lag, name, None))
+
+
+def _of_capacity(name: str) -> Column:
+    return lambda of, _: getattr(of.advice.load.capacity, name, None)
+
+
+def _summed(name: str) -> Column:
+    return lambda _, topic: _sum(topic.hours, name)
+
+
+def _rate(name: str) -> Column:
+    def rate(_: Standing, topic: Topic) -> float | None:
+        messages, seconds = _sum(topic.hours, name), _sum(topic.hours, "covered_seconds")
+        return messages / seconds if messages is not None and seconds else None
+
+    return rate
+
+
+COLUMNS: Mapping[str, Column] = {
+    "severity": lambda of, _: of.severity.word,
+    "cluster": lambda of, _: of.group.cluster,
+    "group": lambda of, _: formatting.name(of.group.name),
+    "topic": lambda _, topic: topic.name,
+    **{f"lag_{name}": _of_lag(name) for name in ("p50", "p95", "p99")},
+    "lag_max": lambda _, topic: topic.largest_lag,
+    "lag_last": _of_lag("last"),
+    "threshold": lambda _, topic: topic.above.threshold,
+    "seconds_above": lambda _, topic: topic.above.seconds,
+    "episodes": lambda _, topic: topic.above.episodes,
+    "longest_seconds": lambda _, topic: topic.above.longest_seconds,
+    "produced": _summed("produced"),
+    "consumed": _summed("consumed"),
+    "production_rate": _rate("produced"),
+    "consumption_rate": _rate("consumed"),
+    "peak_production_rate": lambda _, topic: float(production_of(topic.hours).max()),
+    "drain_seconds": lambda of, topic: drain_seconds(topic, of.advice),
+    **{f"capacity_{name}": _of_capacity(name) for name in ("p50", "p95", "windows")},
+    "partitions": lambda _, topic: topic.partitions,
+    "members_max": lambda of, _: of.advice.load.members_max,
+    "skew": lambda _, topic: _median(topic.hours.skew[topic.hours.produced > 0]),
+    **{name: _summed(name) for name in ("samples", "expected_samples", "resets", "rewinds", "recreations")},
+    "target": lambda of, _: of.advice.hpa.target.value,
+    "min_replicas": lambda of, _: of.advice.hpa.min_replicas.value,
+    "max_replicas": lambda of, _: of.advice.hpa.max_replicas.value,
+    "preset": lambda of, _: of.fitting.name if of.fitting else None,
+    "findings": lambda of, _: " ".join(it.code for it in of.advice.findings if it.severity > Severity.FINE),
+    "owner": lambda of, _: of.group.agreement.owner or None,
+    "max_wait_seconds": lambda of, _: of.group.agreement.max_wait_seconds,
+    "wait_p95_seconds": _wait_of("p95"),
+    "wait_max_seconds": lambda _, topic: topic.hours.wait_seconds(topic.largest_lag),
+    "production_rate_max": lambda _, topic: float(np.fmax.reduce(topic.hours.production_rate_max)),
+    "lag_first": _of_lag("first"),
+    "late_samples": _summed("gaps"),
+    "skips": _summed("skips"),
+    "covered_seconds": _summed("covered_seconds"),
+    "interval_seconds": lambda of, _: of.group.interval_seconds,
+    "members_now": lambda of, _: of.advice.load.members_now,
+    "capacity_at_least": lambda of, _: of.advice.load.at_least,
+    "expected_wait_p95_seconds": lambda of, _: getattr(of.advice.expected, "wait_p95", None),
+    "expected_changes_a_day": lambda of, _: getattr(of.advice.expected, "changes_a_day", None),
+    "known_seconds": lambda _, topic: topic.above.known_seconds,
+    "uncommitted_partitions": lambda _, topic: topic.uncommitted,
+    "uncommitted_messages": lambda _, topic: topic.uncommitted_lag,
+    "stuck_partitions": lambda _, topic: getattr(topic.still, "number", None),
+    **{f"wait_{name}_seconds": _wait_of(name) for name in ("p50", "p99", "first", "last")},
+}
 """Of `groups.csv`, one row per group and topic; an empty cell: not known."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
 """What a text in a spreadsheet must not begin with."""
@@ -86,8 +105,7 @@ def csv_of(report: Report) -> str:
     writer.writeheader()
     for standing in report.standings:
         for topic in standing.group.topics:
-            row = {name: known(value) for name, value in _row(standing, topic).items()}
-            writer.writerow({name: _cell(value) for name, value in row.items()})
+            writer.writerow({name: _cell(known(value(standing, topic))) for name, value in COLUMNS.items()})
     return text.getvalue()
 
 
@@ -161,8 +179,8 @@ def _line(standing: Standing) -> str:
         standing.severity.word,
         markdown(standing.called),
         markdown(", ".join(topic.name for topic in group.topics)),
-        formatting.count(sum(lag.p95 for lag in lags) if lags else None),
-        formatting.count(group.largest_lag),
+        formatting.with_wait(group.hours, sum(lag.p95 for lag in lags) if lags else None),
+        formatting.with_wait(group.hours, group.largest_lag),
         formatting.duration(group.seconds_above),
         formatting.rate(advice.load.peak),
         f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
@@ -174,56 +192,6 @@ def _line(standing: Standing) -> str:
 def _target(standing: Standing) -> str:
     hpa = standing.advice.hpa
     return f"{target_of(hpa)}. {hpa.target.reason} {expected_in_words(standing.advice)}"
-
-
-def _row(standing: Standing, topic: Topic) -> dict[str, Any]:
-    load, hpa, hours, lag = standing.advice.load, standing.advice.hpa, topic.hours, topic.lag
-    produced, consumed, covered = (_sum(hours, name) for name in ("produced", "consumed", "covered_seconds"))
-    values = (
-        standing.severity.word,
-        standing.group.cluster,
-        formatting.name(standing.group.name),
-        topic.name,
-        *((lag.p50, lag.p95, lag.p99) if lag else (None,) * 3),
-        topic.largest_lag,
-        lag.last if lag else None,
-        topic.above.threshold,
-        topic.above.seconds,
-        topic.above.episodes,
-        topic.above.longest_seconds,
-        produced,
-        consumed,
-        produced / covered if produced is not None and covered else None,
-        consumed / covered if consumed is not None and covered else None,
-        float(production_of(hours).max()),
-        drain_seconds(topic, standing.advice),
-        *((load.capacity.p50, load.capacity.p95, load.capacity.windows) if load.capacity else (None,) * 3),
-        topic.partitions,
-        load.members_max,
-        _median(hours.skew[hours.produced > 0]),
-        *(_sum(hours, name) for name in ("samples", "expected_samples", "resets", "rewinds", "recreations")),
-        hpa.target.value,
-        hpa.min_replicas.value,
-        hpa.max_replicas.value,
-        standing.fitting.name if standing.fitting else None,
-        " ".join(it.code for it in standing.advice.findings if it.severity > Severity.FINE),
-        standing.group.agreement.owner or None,
-        standing.group.agreement.max_wait_seconds,
-        hours.wait_seconds(lag.p95 if lag else None),
-        hours.wait_seconds(topic.largest_lag),
-        float(np.fmax.reduce(hours.production_rate_max)),
-        lag.first if lag else None,
-        *(_sum(hours, name) for name in ("gaps", "skips", "covered_seconds")),
-        standing.group.interval_seconds,
-        load.members_now,
-        load.at_least,
-        *((expected.wait_p95, expected.changes_a_day) if (expected := standing.advice.expected) else (None,) * 2),
-        topic.above.known_seconds,
-        topic.uncommitted,
-        topic.uncommitted_lag,
-        topic.still.number if topic.still else None,
-    )
-    return dict(zip(COLUMNS, values, strict=True))
 
 
 def _median(column: Floats) -> float | None:

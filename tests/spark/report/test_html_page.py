@@ -1,3 +1,4 @@
+import csv
 import re
 from dataclasses import replace
 from xml.etree import ElementTree as ET
@@ -13,6 +14,7 @@ from spark.figures.model import Group, Skipped
 from spark.figures.periods import between
 from spark.report.html_page import page_of
 from spark.report.html_tables import MOST_SECTIONS
+from spark.report.text_exports import csv_of, markdown_of
 from tests.support.history.report_groups import findings, group, hours, saturated, together, topic
 
 ANYTHING = st.text(max_size=40) | st.sampled_from(
@@ -148,12 +150,20 @@ def test_the_table_on_top_says_why_and_what_to_do() -> None:
     assert "Look for a message that cannot be processed; more replicas do not help." in top
 
 
-def test_a_lag_says_how_long_a_message_waits_behind_it() -> None:
-    """36,000 messages an hour: 900 of them are a minute and a half."""
-    text = page(group("a", topic(of=hours(lag=lambda _: 900.0))))
+def test_a_wait_stands_beside_every_lag() -> None:
+    """900 messages wait in each hour of 16 days, at a production of 36,000 an hour: for a minute and a half."""
+    made = decided(findings(group("a", topic(of=hours(16 * 24, lag=lambda _: 900.0)))))
+    text, (row,) = page_of(made), csv.DictReader(csv_of(made).splitlines())
+    cells = re.findall(r'data-label="(?:Lag p|Lag max|p95, w|max)[^"]*">(.*?)</td>', text)
 
-    assert '900<br/><span class="soft">wait 1\u202fmin 30\u202fs</span>' in text
     assert "<dd>900 (wait 1\u202fmin 30\u202fs)<small>" in text
+    assert len(cells) == 2 + 3 * 17
+    assert all("wait" in cell for cell in cells)
+    assert "lag p50 900 (wait 1\u202fmin 30\u202fs), p95 1\u202f350 (wait 2\u202fmin 15\u202fs), max " in text
+    assert "1\u202f350 messages (wait 2\u202fmin 15\u202fs) over " in text
+    assert text.count('Lag p95, median hour</td><td class="n" data-label="Last 7 days">1\u202f350<br/>') == 1
+    assert "| 900 (wait 1\u202fmin 30\u202fs) | 1\u202f800 (wait 3\u202fmin) |" in markdown_of(made)
+    assert {float(row[f"wait_{name}_seconds"]) for name in ("p50", "first", "last")} == {90}
 
 
 def test_the_owner_and_the_age_of_the_data_are_shown() -> None:

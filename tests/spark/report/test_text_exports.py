@@ -66,7 +66,7 @@ def test_there_is_a_row_for_each_group_and_topic() -> None:
     found = rows(group("a", topic("x"), topic("y")), BILLING)
 
     assert sorted((row["group"], row["topic"]) for row in found) == [("a", "x"), ("a", "y"), ("billing", "orders")]
-    assert tuple(found[0]) == COLUMNS
+    assert tuple(found[0]) == tuple(COLUMNS)
 
 
 def test_what_is_not_known_is_null_or_an_empty_cell_and_never_zero() -> None:
