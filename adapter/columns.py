@@ -11,6 +11,7 @@ Offsets = NDArray[np.int64]
 Seconds = NDArray[np.float64]
 Codes = NDArray[np.int32]
 Flags = NDArray[np.bool_]
+Indexes = NDArray[np.intp]
 
 NO_COMMIT = -1
 """In `committed`: the group has no commit for the partition (Kafka's own value)."""

@@ -1,5 +1,7 @@
 """The adapter's own metrics about collecting and serving."""
 
+from functools import partial
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
@@ -14,55 +16,46 @@ class Telemetry:
         # Otherwise each counter has a second series that nothing reads.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library leaves this one out
         self.registry = CollectorRegistry()
-        self._cycles = Counter(
+        counter = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        self._cycles = counter(
             "kafka_lag_adapter_cycles",
             "Collection cycles by outcome: complete (every row read), partial (some), failed (none).",
             ["cluster", "outcome"],
-            registry=self.registry,
         )
-        self._duration = Histogram(
+        self._duration = histogram(
             "kafka_lag_adapter_cycle_duration_seconds",
             "How long a collection cycle took, waiting for brokers included.",
             ["cluster"],
             buckets=CYCLE_SECONDS,
-            registry=self.registry,
         )
-        self._gap = Histogram(
+        self._gap = histogram(
             "kafka_lag_adapter_commit_to_end_seconds",
             "From receiving the commits of some groups to requesting their log ends; pairs beyond 0.5 s are not used.",
             ["cluster"],
             buckets=GAP_SECONDS,
-            registry=self.registry,
         )
-        self.age = Gauge(
+        self.age = gauge(
             "kafka_lag_adapter_age_seconds",
             "Age of the oldest value that is still served or just refused; NaN while there is none.",
             ["cluster"],
-            registry=self.registry,
         )
-        self._rows = Gauge(
+        self._rows = gauge(
             "kafka_lag_adapter_partitions",
             "Rows of group and partition in the newest cycle, by state.",
             ["cluster", "state"],
-            registry=self.registry,
         )
-        self._errors = Counter(
-            "kafka_lag_adapter_broker_errors",
-            "Requests to brokers that failed, by cause.",
-            ["cluster", "cause"],
-            registry=self.registry,
+        self._errors = counter(
+            "kafka_lag_adapter_broker_errors", "Requests to brokers that failed, by cause.", ["cluster", "cause"]
         )
-        self._requests = Counter(
+        self._requests = counter(
             "kafka_lag_adapter_broker_requests",
             "Requests sent to brokers, by Kafka's name for them; the library's own are not counted.",
             ["cluster", "request"],
-            registry=self.registry,
         )
-        self._reads = Counter(
-            "kafka_lag_adapter_reads",
-            "Reads of external metrics, by metric and HTTP status.",
-            ["metric", "code"],
-            registry=self.registry,
+        self._reads = counter(
+            "kafka_lag_adapter_reads", "Reads of external metrics, by metric and HTTP status.", ["metric", "code"]
         )
 
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
@@ -93,28 +86,24 @@ class HistoryTelemetry:
     """Metrics about the history, which exist only if one is kept."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._files = Counter("kafka_lag_adapter_history_files", "Files of the history written.", registry=registry)
-        self._rows = Counter("kafka_lag_adapter_history_rows", "Rows of the history written.", registry=registry)
-        self._bytes = Counter("kafka_lag_adapter_history_bytes", "Bytes of the history written.", registry=registry)
-        self._dropped = Counter(
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge)
+        self._files = counter("kafka_lag_adapter_history_files", "Files of the history written.")
+        self._rows = counter("kafka_lag_adapter_history_rows", "Rows of the history written.")
+        self._bytes = counter("kafka_lag_adapter_history_bytes", "Bytes of the history written.")
+        self._dropped = counter(
             "kafka_lag_adapter_history_dropped_rows",
             "Rows of the history lost: no room was left for them while they waited to be written.",
-            registry=registry,
         )
-        self._failures = Counter(
+        self._failures = counter(
             "kafka_lag_adapter_history_failures",
             "Writes to the history's location that failed, by cause; what could not be written is tried again.",
             ["cause"],
-            registry=registry,
         )
-        self.age = Gauge(
+        self.age = gauge(
             "kafka_lag_adapter_history_flush_age_seconds",
             "Seconds since everything that was due had been written; before the first time, since the start.",
-            registry=registry,
         )
-        self.buffered = Gauge(
-            "kafka_lag_adapter_history_buffered_rows", "Rows of the history not written yet.", registry=registry
-        )
+        self.buffered = gauge("kafka_lag_adapter_history_buffered_rows", "Rows of the history not written yet.")
 
     def count_file(self, rows: int, size: int) -> None:
         self._files.inc()

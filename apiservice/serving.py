@@ -140,13 +140,11 @@ def _serving_files(flags: Flags, stack: contextlib.ExitStack) -> PairFiles:
         case Path() as certificate, Path() as key:
             return PairFiles(certificate, key)
         case None, None:
-            directory = flags.cert_dir or Path(stack.enter_context(_temporary_folder()))
+            if (directory := flags.cert_dir) is None:
+                temporary = tempfile.TemporaryDirectory(prefix="kafka-lag-adapter-", ignore_cleanup_errors=True)
+                directory = Path(stack.enter_context(temporary))
             return self_signed_files(directory, _own_names(), datetime.datetime.now(datetime.UTC))
     raise SettingsInvalid(("--tls-cert-file and --tls-private-key-file must be used together",))
-
-
-def _temporary_folder() -> "tempfile.TemporaryDirectory[str]":
-    return tempfile.TemporaryDirectory(prefix="kafka-lag-adapter-", ignore_cleanup_errors=True)
 
 
 def _own_names() -> tuple[str, ...]:
@@ -164,20 +162,11 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
     listening = threading.Event()
-    readiness = Readiness(
-        {
-            "listening": listening.is_set,
-            "authentication-settings": lambda: callers.knows_front_proxy,
-        }
-    )
+    checks = {"listening": listening.is_set, "authentication-settings": lambda: callers.knows_front_proxy}
+    readiness = Readiness(checks)
     metrics = Metrics(settings, store, time)
     api = create_app(
-        metrics,
-        callers,
-        readiness,
-        exposition=telemetry.exposition,
-        count_read=telemetry.count_read,
-        version=version,
+        metrics, callers, readiness, exposition=telemetry.exposition, count_read=telemetry.count_read, version=version
     )
     own = create_metrics_app(readiness, telemetry.exposition)
     watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))

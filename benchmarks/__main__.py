@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(names: Sequence[str], *, is_quick: bool) -> list[str]:
-    """The description of the machine and the tables, each printed as soon as it is there."""
+    """Yields the machine's description and the tables, each as soon as it is complete."""
     effort = QUICK if is_quick else FULL
     parts = [_printed(description())]
     if is_quick:
@@ -80,7 +80,7 @@ def _measured(names: Sequence[str], *, is_quick: bool) -> list[str]:
 
 
 def _tables(names: Sequence[str], effort: Effort) -> Iterator[tuple[str, Table]]:
-    """Each as soon as it is there; brokers and control plane are started only where a table wants them."""
+    """Yields each table as soon as it is complete; starts brokers and a control plane only if a table needs them."""
     for name in (name for name in names if name in ALONE):
         say(name)
         with scratch("benchmarks") as home:

@@ -1,10 +1,9 @@
 """The real `kafka-lag-adapter serve` as a process, with or without a place in the local control plane.
 
-`adapter` applies the shipped manifests and runs one process in the place of the Deployment's pods, with a token of the
-shipped ServiceAccount: what the manifests do not allow it, it cannot do here either. Only what a machine without pods
-and kube-proxy forces is changed: the Service is an ExternalName for localhost, the APIService has that process's port
-and authority, and the Deployment has no replicas.
-"""
+`adapter` applies the shipped manifests and runs one process in place of the Deployment's pods, with a token of the
+shipped ServiceAccount, so it has exactly the permissions of the manifests. Only what a machine without pods and
+kube-proxy requires is changed: the Service is an ExternalName for localhost, the APIService has that process's port
+and CA, and the Deployment has no replicas."""
 
 import base64
 import contextlib
@@ -38,12 +37,12 @@ IDENTITY_KINDS = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBind
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """What the process serves TLS with: made as `kafka-lag-adapter certificates` makes it."""
+    """The process's serving certificate, made as `kafka-lag-adapter certificates` makes it."""
 
     pair: Pair
     authority: Path
     ca_bundle: str
-    """The same authority, base64 of PEM, as an APIService wants it."""
+    """The same CA in base64 of PEM, as in an APIService."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,10 +58,9 @@ class Adapter:
     def get(
         self, path: str, *, shown: Pair | None = None, headers: Mapping[str, str] | None = None
     ) -> tuple[int, bytes]:
-        """Status and body of a request that goes past kube-apiserver, with a client certificate if one is given.
+        """Returns status and body of a request that bypasses kube-apiserver, with a client certificate if one is given.
 
-        Raises urllib3's HTTPError where there is no answer.
-        """
+        Raises urllib3's HTTPError if there is no answer."""
         context = ssl.create_default_context(cafile=str(self.serving.authority))
         if shown is not None:
             context.load_cert_chain(shown.certificate, shown.key)
@@ -74,7 +72,7 @@ class Adapter:
 
     @contextlib.contextmanager
     def sent(self, path: str, headers: Mapping[str, str]) -> Iterator[Callable[[], tuple[int, bytes]]]:
-        """Send a request as `get` does, but do not wait: a function that waits for its status and body."""
+        """Sends a request like `get` without waiting; returns a function that waits for status and body."""
         context = ssl.create_default_context(cafile=str(self.serving.authority))
         connection = urllib3.connection.HTTPSConnection(
             "127.0.0.1",
@@ -94,7 +92,7 @@ class Adapter:
             yield wait
 
     def get_plain(self, path: str) -> tuple[int, bytes]:
-        """Status and body at the port for probes and the adapter's own metrics."""
+        """Returns status and body from the port for probes and the adapter's own metrics."""
         with urllib3.HTTPConnectionPool("127.0.0.1", self.metrics_port) as pool:
             response = pool.request("GET", path, timeout=30.0, retries=False)
         return response.status, response.data
@@ -114,10 +112,9 @@ class Adapter:
 
 @contextlib.contextmanager
 def adapter(plane: ControlPlane, home: Path, settings: Mapping[str, Any]) -> Iterator[Adapter]:
-    """Run an adapter that kube-apiserver serves external metrics from; `settings` as in its settings file.
+    """Runs an adapter whose external metrics kube-apiserver serves; `settings` are as in the settings file.
 
-    Raises RigError where it does not become available.
-    """
+    Raises RigError if it does not become available."""
     serving = new_serving(home)
     port = free_port()
     *documents, api_service = shipped(port, serving.ca_bundle)
@@ -145,10 +142,9 @@ def process(
     port: int | None = None,
     program: Sequence[str] = (),
 ) -> Iterator[Adapter]:
-    """Run an adapter that no APIService names and wait until it is live; RigError where it ends instead.
+    """Runs an adapter without an APIService and waits until it is live; raises RigError if it ends.
 
-    `program`: a command that takes the same arguments, in the place of the installed one.
-    """
+    `program` is a command with the same arguments, in place of the installed one."""
     home.mkdir(parents=True, exist_ok=True)
     serving = serving or new_serving(home)
     port, metrics_port = port or free_port(), free_port()
@@ -172,18 +168,18 @@ def process(
 
 
 def installed() -> Path:
-    """The command as it is installed beside this interpreter."""
+    """Returns the command that is installed beside this interpreter."""
     return Path(sys.executable).with_name(NAME)
 
 
 def own_kubeconfig(plane: ControlPlane) -> Path:
-    """A kubeconfig with a token of the shipped ServiceAccount, after applying it and its shipped rights."""
+    """Returns a kubeconfig with a token of the shipped ServiceAccount, after applying it and its permissions."""
     plane.apply([document for document in load() if document["kind"] in IDENTITY_KINDS])
     return plane.kubeconfig_for_service_account(NAMESPACE, NAME)
 
 
 def shipped(port: int, ca_bundle: str) -> list[Manifest]:
-    """The shipped manifests for a process at that port of this machine; the APIService is the last."""
+    """Returns the shipped manifests for a process at this local port; the APIService is last."""
     documents: list[Manifest] = []
     for document in [*load(), read(MANIFESTS / "api-service-external.yaml")]:
         match document["kind"], document["metadata"]["name"]:
@@ -201,7 +197,7 @@ def shipped(port: int, ca_bundle: str) -> list[Manifest]:
 
 
 def new_serving(home: Path, *, namespace: str = NAMESPACE) -> Serving:
-    """Certificates for a Service in that namespace, in files of `home`; a second call renews the files."""
+    """Creates certificates for a Service in that namespace in files of `home`; a second call renews the files."""
     home.mkdir(parents=True, exist_ok=True)
     made = serving_manifests(namespace, NAME, days=1, now=datetime.datetime.now(datetime.UTC))
     secret, api_service = yaml.safe_load_all(made)
@@ -222,11 +218,11 @@ def is_available(plane: ControlPlane) -> bool:
 
 
 def items(body: bytes) -> list[dict[str, Any]]:
-    """The values in a reply of the metrics API."""
+    """Returns the values in a reply of the metrics API."""
     found: list[dict[str, Any]] = json.loads(body)["items"]
     return found
 
 
 def _external_name(port: int) -> Manifest:
-    """There is no kube-proxy: by this kind of Service the aggregator dials an address of its own machine."""
+    """Without kube-proxy, only this kind of Service makes the aggregator connect to a local address."""
     return {"type": "ExternalName", "externalName": "localhost", "ports": [{"name": "https", "port": port}]}

@@ -1,4 +1,4 @@
-"""A certificate authority in a folder, for a cluster that lives for hours: EC P-256 keys, PEM files."""
+"""A CA in a folder, for a cluster that lives for hours: EC P-256 keys, PEM files."""
 
 import datetime
 import ipaddress
@@ -38,10 +38,9 @@ class Authority:
         dns_names: Sequence[str] = (),
         addresses: Sequence[str] = (),
     ) -> Pair:
-        """A new key and a certificate for it, good for clients and, under the names given, for servers.
+        """Returns a new key and its certificate, valid for clients and, with these names, for servers.
 
-        A common name issued before gets a second pair, in files of their own.
-        """
+        A common name that was issued before gets a second pair in other files."""
         key = ec.generate_private_key(ec.SECP256R1())
         ca = x509.load_pem_x509_certificate(self.pair.certificate.read_bytes())
         ca_key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
@@ -62,7 +61,7 @@ class Authority:
 
 
 def new_authority(folder: Path, common_name: str) -> Authority:
-    """A certificate authority that signs itself; its files and those of its leaves go to `folder`."""
+    """Creates a self-signed CA; its files and those of its leaves are in `folder`."""
     folder.mkdir(parents=True)
     key = ec.generate_private_key(ec.SECP256R1())
     certificate = (
@@ -75,7 +74,7 @@ def new_authority(folder: Path, common_name: str) -> Authority:
 
 
 def new_key(file: Path) -> Path:
-    """A private key by itself, as service account tokens are signed with."""
+    """Creates a private key without a certificate, as for signing service account tokens."""
     return _write_key(file, ec.generate_private_key(ec.SECP256R1()))
 
 
@@ -99,7 +98,7 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePub
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """Python 3.13 and later refuse authorities whose certificate does not say that it signs."""
+    """Python 3.13 and later refuse CAs whose certificate does not declare that they sign."""
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,

@@ -1,9 +1,8 @@
-"""What the rig is made of, brought once into a cache folder: Kafka's jars, a control plane and an S3 server built from
-their source, and the definitions of the Spark operator's kinds.
+"""Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars, a control plane and an S3 server
+built from source, and the Spark operator's CustomResourceDefinitions.
 
-`python -m local.downloads` brings whatever is missing. Everything is written under a temporary name and renamed, under
-a lock, so that what has its final name is whole, and two at once do not do the work twice.
-"""
+`python -m local.downloads` gets what is missing. Everything is written under a temporary name and renamed, under a
+lock, so that what has its final name is complete, and two processes do not do the same work."""
 
 import contextlib
 import fcntl
@@ -57,39 +56,40 @@ IVY_MODULE = f"""<ivy-module version="2.0">
 
 
 def cache_folder() -> Path:
-    """Where downloads and builds are kept, outside the tree, for all checkouts."""
+    """Returns the folder for downloads and builds, which is outside the tree and shared by all checkouts."""
     if chosen := os.environ.get("KAFKA_LAG_ADAPTER_CACHE"):
         return Path(chosen)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-lag-adapter"
 
 
 def kafka_jars() -> Path:
-    """The folder of the jars of Kafka and its command line tools, for Java's class path. Raises RigError."""
+    """Returns the folder of the jars of Kafka and its command line tools, for Java's class path. Raises RigError."""
     return _bring(_kafka())
 
 
 def control_plane_binary() -> Path:
-    """The program that is etcd, kube-apiserver or kube-controller-manager by its first argument. Raises RigError."""
+    """Returns the program that is etcd, kube-apiserver or kube-controller-manager by its first argument. Raises
+    RigError."""
     return _bring(_control_plane())
 
 
 def object_store_binary() -> Path:
-    """versitygw, an S3 server for a folder. Raises RigError."""
+    """Returns versitygw, an S3 server for a folder. Raises RigError."""
     return _bring(_object_store())
 
 
 def spark_operator_definitions() -> tuple[Path, ...]:
-    """The files of the CustomResourceDefinitions of ScheduledSparkApplication and SparkApplication. Raises RigError."""
+    """Returns the definition files of ScheduledSparkApplication and SparkApplication. Raises RigError."""
     return tuple(sorted(_bring(_spark_operator()).glob("*.yaml")))
 
 
 def cached(name: str, needs_bytes: int, make: Callable[[Path], None]) -> Path:
-    """What `make` puts where it is told to, once for all checkouts. Raises RigError."""
+    """Returns what `make` wrote to the path that it was given, once for all checkouts. Raises RigError."""
     return _bring(_Part(name, needs_bytes, make))
 
 
 def main() -> int:
-    """Bring all that is missing; status 2 and one sentence first where that cannot be done."""
+    """Gets all that is missing; status 2 and one sentence if that is impossible."""
     try:
         with exit_on_sigterm():
             _require_java()
@@ -108,7 +108,7 @@ def main() -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One file or folder of the cache, and the function that makes it where it is told to."""
+    """A file or folder of the cache, and the function that creates it at a given path."""
 
     name: str
     needs_bytes: int
@@ -144,7 +144,7 @@ def _digest(*parts: bytes) -> str:
 
 
 def _bring(part: _Part) -> Path:
-    """The part's path, once it is there."""
+    """Returns the part's path once it exists."""
     if part.path.exists():
         return part.path
     part.path.parent.mkdir(parents=True, exist_ok=True)
@@ -165,7 +165,7 @@ def _bring(part: _Part) -> Path:
 
 @contextlib.contextmanager
 def _locked(file: Path) -> Iterator[None]:
-    """The kernel gives the lock back even where its holder is killed."""
+    """The kernel releases the lock even if its holder is killed."""
     with file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -185,7 +185,7 @@ def _download_kafka(target: Path) -> None:
 
 
 def _ivy() -> Path:
-    """The downloader of jars that PySpark ships."""
+    """Returns the downloader of jars that PySpark includes."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise RigError("PySpark is not installed in this environment; its downloader brings Kafka.")
@@ -205,7 +205,7 @@ def _require_java() -> None:
 
 
 def _java_says(java: str) -> str:
-    """Java's version in words: from the file beside it, as starting a virtual machine takes a while."""
+    """Returns Java's version as text, from the file beside it, because starting a virtual machine takes a while."""
     release = Path(java).resolve().parent.parent / "release"
     if release.is_file():
         return release.read_text()
@@ -256,7 +256,8 @@ def _build(what: str, source: Path, package: str, target: Path, stamps: Sequence
 
 
 def _download_spark_operator(target: Path) -> None:
-    """One module, none of those that it needs: without arguments Go downloads what go.mod names, and checks go.sum."""
+    """Downloads one module without its dependencies: without arguments Go downloads what go.mod names, and checks
+    go.sum."""
     modules = target.with_name("modules")
     _run(
         f"downloading the Spark operator {SPARK_OPERATOR} (1 MB; a second or two)",
@@ -272,12 +273,12 @@ def _download_spark_operator(target: Path) -> None:
 
 
 def _go_environment(modules: Path) -> dict[str, str]:
-    """Go as it comes, whatever this machine has set; modules below that folder."""
+    """Returns Go's defaults, whatever this machine has configured, with modules below that folder."""
     return {"GOMODCACHE": str(modules), "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 def _go() -> Path:
-    """A Go toolchain: the one on PATH if it is new enough, else the pinned one."""
+    """Returns a Go toolchain: the one on PATH if it is new enough, otherwise the pinned one."""
     on_path = shutil.which("go")
     if on_path is not None:
         answer = subprocess.run(
@@ -306,7 +307,7 @@ def _run(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> None:
-    """Run a command to its end while telling that it goes on. Raises RigError with the end of its output."""
+    """Runs a command with a progress display. Raises RigError with the end of its output."""
     with _telling(what), start(command[0], command, log=log, env=env, cwd=cwd) as process:
         if process.wait() != 0:
             raise RigError(f"{what} did not work:\n{process.log_tail()}")
@@ -314,7 +315,7 @@ def _run(
 
 @contextlib.contextmanager
 def _telling(what: str) -> Iterator[None]:
-    """A spinner on a terminal; elsewhere a line now and every 20 s, so that no one takes it for dead."""
+    """Shows a spinner on a terminal; elsewhere prints a line now and every 20 s, so that it does not seem to hang."""
     if sys.stderr.isatty():
         # Here, as loading it takes longer than all the rest does where nothing is missing.
         from rich.console import Console  # noqa: PLC0415

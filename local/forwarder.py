@@ -1,4 +1,4 @@
-"""A TCP forwarder to a server of this machine, which can hold back what it passes on, or delay the answers."""
+"""A TCP forwarder to a local server, which can hold traffic back or delay the answers."""
 
 import contextlib
 import socket
@@ -9,14 +9,14 @@ from queue import SimpleQueue
 
 
 class Forwarder:
-    """Passes bytes both ways between whoever connects to `port` and the target; made by `forwarder`."""
+    """Forwards bytes both ways between clients of `port` and the target; made by `forwarder`."""
 
     def __init__(self, listener: socket.socket, target: int) -> None:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
         self._target = target
         self.delay = 0.0
-        """How many seconds later answers arrive; of several that are on their way each is as late."""
+        """Seconds by which answers are delayed, each by the same time."""
         self._is_flowing = threading.Event()
         self._closed = threading.Event()
         self._open: list[socket.socket] = []
@@ -26,15 +26,15 @@ class Forwarder:
 
     @property
     def is_holding_something(self) -> bool:
-        """Whether somebody has sent something since the last `hold` and waits for it to arrive."""
+        """Whether a client has sent something since the last `hold` that has not been forwarded."""
         return self._held.is_set()
 
     def lead_to(self, target: int) -> None:
-        """Whoever connects from now on gets to that port."""
+        """Forwards later connections to that port."""
         self._target = target
 
     def hold(self) -> None:
-        """Take connections and bytes, and pass nothing on."""
+        """Accepts connections and bytes, but forwards nothing."""
         self._held.clear()
         self._is_flowing.clear()
 
@@ -43,7 +43,7 @@ class Forwarder:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Shut meanwhile, and open afterwards."""
+        """Holds traffic back inside this context, and forwards it afterwards."""
         self.hold()
         try:
             yield
@@ -89,7 +89,7 @@ class Forwarder:
             self._spawn(self._deliver, answers, client)
 
     def _receive(self, server: socket.socket, answers: SimpleQueue[tuple[float, bytes]]) -> None:
-        """Until the empty bytes at the end."""
+        """Yields bytes until the end of the connection."""
         content = b"-"
         while content:
             try:
@@ -119,7 +119,7 @@ class Forwarder:
 
 @contextlib.contextmanager
 def forwarder(target: int, *, port: int = 0) -> Iterator[Forwarder]:
-    """Forward from that port of 127.0.0.1 (0: any); it begins shut, until `release`."""
+    """Forwards from that port of 127.0.0.1 (0: any), but holds everything back until `release`."""
     with socket.create_server(("127.0.0.1", port)) as listener:
         door = Forwarder(listener, target)
         try:

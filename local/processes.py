@@ -1,15 +1,13 @@
-"""Processes that cannot outlive whoever started them, and what goes with them: waiting, ports, scratch folders.
+"""Processes that cannot outlive the process that started them; also waiting, ports and scratch folders.
 
-Each process leads a session of its own and is ended with its whole group. It ends with its owner, however that ends:
-
-- an exit or an exception: `stop` in the caller's context managers; what they forgot is stopped by `atexit`;
+Each process leads a separate session and is ended with its whole group. It ends with its owner in any case:
+- an exit or an exception: `stop` in the caller's context managers; `atexit` stops what they forgot;
 - SIGTERM: the same, inside `exit_on_sigterm()`;
-- SIGKILL: a watchdog process sees the owner's end of a pipe close and kills every group it was told of. On Linux the
-  kernel kills the process as well, even before the watchdog knew of it.
+- SIGKILL: a watchdog process sees the owner's end of a pipe close and kills every group that it knows. On Linux the
+  kernel kills the process as well, even before the watchdog knows it.
 
-The kernel's part (PR_SET_PDEATHSIG) has a trap: it fires when the *thread* that started the process ends. So all starts
-go through one thread of this module, which lives as long as the interpreter.
-"""
+The kernel's part (PR_SET_PDEATHSIG) has a trap: it fires when the *thread* that started the process ends. So one
+thread of this module, which lives as long as the interpreter, starts all processes."""
 
 import atexit
 import contextlib
@@ -64,11 +62,11 @@ for group in groups:
 
 
 class RigError(Exception):
-    """Part of the rig could not be had, did not start, or ended. The message is for the person at the screen."""
+    """A part of the rig could not be obtained, did not start, or ended. The message is for the user."""
 
 
 class Process:
-    """One started command and its process group; made by `start`. As a context manager it is stopped at the end."""
+    """A started command and its process group; made by `start`. As a context manager it is stopped at the end."""
 
     def __init__(self, name: str, log: Path, popen: "subprocess.Popen[bytes]") -> None:
         self.name = name
@@ -86,7 +84,7 @@ class Process:
 
     @property
     def status(self) -> int | None:
-        """Exit status, -N where signal N ended it, None while it runs."""
+        """Returns the exit status, -N if signal N ended it, None while it runs."""
         status = self._popen.poll()
         if status is not None:
             self._end_group()
@@ -96,13 +94,13 @@ class Process:
         return self.status is None
 
     def send(self, signal_number: int) -> None:
-        """Signal the whole group; nothing happens where the process has ended."""
+        """Signals the whole group; does nothing if the process has ended."""
         if self.is_running():
             with contextlib.suppress(ProcessLookupError):  # it ended just now
                 os.killpg(self.pid, signal_number)
 
     def stop(self, grace_seconds: float = 5.0) -> None:
-        """End the whole group: SIGTERM, and after the grace SIGKILL. A frozen process is thawed so that it can obey."""
+        """Ends the whole group: SIGTERM, then SIGKILL after the grace period. A frozen process is continued first."""
         self.send(signal.SIGTERM)
         self.send(signal.SIGCONT)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -112,7 +110,7 @@ class Process:
         self._end_group()
 
     def wait(self, timeout_seconds: float | None = None) -> int:
-        """Wait for it to end by itself and give its status; raise RigError after the timeout."""
+        """Waits for it to end and returns its status; raises RigError after the timeout."""
         try:
             self._popen.wait(timeout_seconds)
         except subprocess.TimeoutExpired as error:
@@ -125,7 +123,7 @@ class Process:
         return "\n".join(lines[-LOG_TAIL_LINES:])
 
     def _end_group(self) -> None:
-        """Kill what the ended process left behind in its group: at once, before its number can belong to another."""
+        """Kills what the ended process left in its group, at once, before its number can belong to another."""
         with self._ending:
             if self._is_group_gone:
                 return
@@ -143,10 +141,9 @@ def start(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
 ) -> Process:
-    """Start `command` with its output appended to `log`. `env` is added to the environment of this process.
+    """Starts `command` with its output appended to `log`. `env` is added to the environment of this process.
 
-    Raises RigError where the command is not found. Whether it then does its work is for `wait_until` to see.
-    """
+    Raises RigError if the command is not found. Use `wait_until` to see whether it then works."""
     environment = {**os.environ, **(env or {})}
     program = shutil.which(command[0], path=environment.get("PATH"))
     if program is None:
@@ -158,10 +155,9 @@ def start(
 def wait_until(
     condition: Callable[[], bool], what: str, timeout_seconds: float, *, alive: Sequence[Process] = ()
 ) -> None:
-    """Ask `condition` again and again until it holds; `what` says what is waited for, as in "the broker to answer".
+    """Checks `condition` repeatedly until it holds; `what` says what is awaited, as in "the broker to answer".
 
-    Raises RigError after the timeout, and as soon as a process of `alive` has ended, with the end of its log.
-    """
+    Raises RigError with the end of its log after the timeout, and as soon as a process of `alive` has ended."""
     deadline = time.monotonic() + timeout_seconds
     while not condition():
         for process in alive:
@@ -177,10 +173,9 @@ def wait_until(
 
 
 def free_port() -> int:
-    """Returns a port of 127.0.0.1 that nobody listens on and that no call of any process has returned before.
+    """Returns a port of 127.0.0.1 on which nothing listens and which no call in any process has returned before.
 
-    A UDP socket on the same number, kept open until this process ends, is what other processes see.
-    """
+    A UDP socket on the same number, kept open until this process ends, shows this to other processes."""
     for port in random.sample(PORTS, len(PORTS)):
         if _is_free(port) and _reserve(port):
             return port
@@ -188,13 +183,13 @@ def free_port() -> int:
 
 
 def stop_all() -> None:
-    """End whatever `start` of this interpreter started and nobody stopped, the last started first."""
+    """Ends everything that `start` of this interpreter started and that still runs, in reverse order."""
     _owner.stop_all()
 
 
 @contextlib.contextmanager
 def scratch(prefix: str) -> Iterator[Path]:
-    """A temporary folder, removed at the end. Those of owners that were killed are removed by the next call."""
+    """Yields a temporary folder that is removed at the end. The next call removes those of owners that were killed."""
     _remove_scratch_of_the_dead()
     owner = f"{os.getpid()}-{_started_at(os.getpid())}"
     folder = Path(tempfile.mkdtemp(prefix=f"{SCRATCH_MARK}-{prefix}-{owner}-"))
@@ -206,7 +201,8 @@ def scratch(prefix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def exit_on_sigterm() -> Iterator[None]:
-    """Inside, SIGTERM and SIGHUP raise SystemExit in the main thread, so that context managers do their stopping."""
+    """SIGTERM and SIGHUP raise SystemExit in the main thread inside this context, so that context managers can clean
+    up."""
 
     def leave(number: int, _: FrameType | None) -> None:
         sys.exit(128 + number)
@@ -258,7 +254,7 @@ class _Owner:
                 self._tell(f"-{process.pid}\n")
 
     def stop_all(self) -> None:
-        """The last started first, as they may need those before them to end well."""
+        """Ends processes in reverse order, because they may need earlier ones to end well."""
         for process in reversed(self._running.copy()):
             process.stop()
         watchdog, self._watchdog = self._watchdog, None
@@ -331,7 +327,7 @@ def _remove_scratch_of_the_dead() -> None:
 
 
 def _started_at(pid: int) -> str:
-    """When a process was started, in letters and digits: tells it from a later one of the same number. Dead: empty."""
+    """Returns when a process was started, which distinguishes it from a later one with the same number. Dead: empty."""
     if sys.platform == "linux":
         try:
             stat = Path(f"/proc/{pid}/stat").read_text()

@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import NO_LEADER, Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
-from adapter.collector.row_mapping import Indexes
-from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Offsets, Seconds, is_offset
+from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.layout import Layout
+from adapter.lag.layout import Layout, same_places
 from adapter.lag.snapshot import Cause, Causes, State
 from adapter.protocol.codes import NO_ERROR
 from adapter.protocol.offset_responses import Columns
@@ -109,7 +108,7 @@ class Ends:
         left = {level: wanted.copy() for level, wanted in needed.items()}
         for one in chain.from_iterable(self._rounds):
             if one.level in left:
-                here, there = _same_places(layout, one.plan.layout)
+                here, there = same_places(layout, one.plan.layout)
                 left[one.level][here] &= ~one.plan.wanted[there]
         return {level: wanted for level, wanted in left.items() if wanted.any()}
 
@@ -238,25 +237,10 @@ def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
     if before is layout:
         return table
     moved = _empty_table(np.zeros(layout.table_size, dtype=bool))
-    here, there = _same_places(layout, before)
+    here, there = same_places(layout, before)
     for name in (field.name for field in fields(EndTable)):
         getattr(moved, name)[here] = getattr(table, name)[there]
     return moved
-
-
-def _same_places(layout: Layout, before: Layout) -> tuple[Indexes, Indexes]:
-    """Returns the indexes of partitions that both layouts have; a topic that was created again is a different one."""
-    if before is layout:
-        every = np.arange(layout.table_size, dtype=np.intp)
-        return every, every
-    here, there = [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
-    for topic, base in layout.bases.items():
-        old = before.bases.get(topic)
-        if old is not None and before.generations[topic] == layout.generations[topic]:
-            count = min(old.stop - old.start, base.stop - base.start)
-            here.append(np.arange(base.start, base.start + count, dtype=np.intp))
-            there.append(np.arange(old.start, old.start + count, dtype=np.intp))
-    return np.concatenate(here), np.concatenate(there)
 
 
 def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
@@ -267,7 +251,7 @@ def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
     starts = _Starts(layout, leaders, np.full(size, NOT_KNOWN), np.full(size, NEVER), np.full(size, FIRST_PATIENCE))
     if before is None:
         return starts
-    here, there = _same_places(layout, before.layout)
+    here, there = same_places(layout, before.layout)
     starts.known[here] = before.known[there]
     # A new leader may know a start that the previous one did not.
     is_same = leaders[here] == before.leaders[there]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adapter.cluster.topics import NO_LEADER, Topology
-from adapter.collector.row_mapping import Indexes, Wiring, wired_offsets
-from adapter.columns import Codes, Flags
+from adapter.collector.row_mapping import Wiring, wired_offsets
+from adapter.columns import Codes, Flags, Indexes
 from adapter.lag.layout import Layout
 from adapter.protocol.offset_responses import Shape
 from adapter.protocol.prepared_requests import OffsetQuestion

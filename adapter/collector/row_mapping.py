@@ -4,13 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from adapter.columns import Flags
+from adapter.columns import Codes, Flags, Indexes
 from adapter.lag.layout import Layout
 from adapter.protocol.offset_responses import Shape
 
-Indexes = NDArray[np.intp]
 NOWHERE = -1
 
 
@@ -55,7 +53,7 @@ def _wired(shape: Shape, spans: list[slice | None]) -> Wiring:
     return Wiring(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.intp))
 
 
-def codes_in(shape: Shape, codes: Mapping[str, int]) -> NDArray[np.int32]:
+def codes_in(shape: Shape, codes: Mapping[str, int]) -> Codes:
     """Maps the response's groups to codes; NOWHERE for unknown groups and all but the last of duplicates."""
     found = [codes.get(group, NOWHERE) for group in shape.groups]
     if len(set(shape.groups)) < len(found):

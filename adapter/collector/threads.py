@@ -118,12 +118,7 @@ class Collectors:
     """The loops of all clusters; `keep` receives each cycle's sample in the cluster's thread."""
 
     def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        telemetry: Telemetry,
-        clock: Clock,
-        keep: Keep | None = None,
+        self, settings: Settings, store: Store, telemetry: Telemetry, clock: Clock, keep: Keep | None = None
     ) -> None:
         self._collectors = [
             Collector(settings, cluster, store, telemetry, clock, keep) for cluster in settings.clusters

@@ -47,8 +47,5 @@ def _gcs(_bucket: Bucket, _attempts: int, seconds: float) -> fs.FileSystem:
 def _azure(bucket: Bucket, _attempts: int, _seconds: float) -> fs.FileSystem:
     account, _, domain = bucket.host.partition(".dfs.")
     return fs.AzureFileSystem(
-        account,
-        **azure_keys(),
-        blob_storage_authority=f".blob.{domain}",
-        dfs_storage_authority=f".dfs.{domain}",
+        account, **azure_keys(), blob_storage_authority=f".blob.{domain}", dfs_storage_authority=f".dfs.{domain}"
     )

@@ -3,12 +3,15 @@
 An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
 from adapter.history.sample import Sample
+
+SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
+"""How much memory waiting samples, and waiting encoded files, may use."""
 
 
 class Weighed(Protocol):
@@ -56,13 +59,12 @@ class Buffer(Generic[Item]):
             return taken
 
     def _shed(self) -> int:
-        return sum(item.rows for item in self._oldest_beyond_the_limit())
-
-    def _oldest_beyond_the_limit(self) -> Iterator[Item]:
+        dropped = 0
         while self.size > self._limit:
             item = self._items.popleft()
             self._count(item, -1)
-            yield item
+            dropped += item.rows
+        return dropped
 
     def _count(self, item: Item, sign: int) -> None:
         self.size += sign * item.size

@@ -35,12 +35,7 @@ def encoded(rows: Rows) -> pa.Buffer:
     sink = pa.BufferOutputStream()
     # Without Arrow's own schema beside that of Parquet, so that all readers use the same one.
     with parquet.ParquetWriter(
-        sink,
-        SCHEMA,
-        compression="zstd",
-        use_dictionary=REPEATING,
-        column_encoding=ENCODINGS,
-        store_schema=False,
+        sink, SCHEMA, compression="zstd", use_dictionary=REPEATING, column_encoding=ENCODINGS, store_schema=False
     ) as writer:
         for begin in range(0, len(rows), ROW_GROUP):
             writer.write_table(table_of(rows.chosen(slice(begin, begin + ROW_GROUP))))

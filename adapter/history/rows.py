@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.columns import Indexes
 from adapter.history.contract import SAMPLES, Type
 from adapter.history.sample import Owners, Sample
 from adapter.lag.layout import Layout
@@ -24,7 +25,6 @@ MICROSECONDS = 1e6
 HOUR = 3_600_000_000
 
 Numbers = NDArray[Any]
-Order = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ def _of_cluster(samples: list[Sample]) -> Rows:
     return rows.chosen(by_series(rows))
 
 
-def by_series(rows: Rows) -> Order:
+def by_series(rows: Rows) -> Indexes:
     """Returns the order by series and time; `names` must be sorted."""
     keys = ("sampled_at", "partition", "topic", "group", "cluster")
     return np.lexsort([rows.columns[key] for key in keys])

@@ -16,7 +16,7 @@ from threading import Event, Thread
 import pyarrow as pa
 
 from adapter.clock import Clock
-from adapter.history.buffer import Buffer, Waiting, weighed
+from adapter.history.buffer import FILE_BYTES, SAMPLE_BYTES, Buffer, Waiting, weighed
 from adapter.history.clock_runs import ClockRuns
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.files import Files
@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 SAMPLES = "samples"
 TABLES_THAT_AGE = (SAMPLES, "hours")
 """Tables with a row per sample, or per partition and hour. Samples are deleted first: the others derive from them."""
-SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
-"""How much memory waiting samples, and waiting encoded files, may use."""
 EARLY_BYTES = SAMPLE_BYTES // 2
 """When samples use this much memory, they are written before the flush interval is over."""
 RETRY_SECONDS = 30.0
@@ -169,9 +167,8 @@ class History:
             while unwritten:
                 self._write_one(unwritten[0])
                 self._under_way -= unwritten.popleft().rows
-                self._log_change(
-                    "written", f"written to {self._settings.location} as {self._names.writer}", is_good=True
-                )
+                text = f"written to {self._settings.location} as {self._names.writer}"
+                self._log_change("written", text, is_good=True)
         except HistoryUnwritable as error:
             self._telemetry.count_failure(error.cause)
             self._log_change("written", f"cannot be written, and waits in memory: {error}")
@@ -198,9 +195,7 @@ class History:
         troubles = list(self._troubles_of_tidying())
         for trouble in troubles:
             self._telemetry.count_failure(trouble.cause)
-        self._log_change(
-            "tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "", is_good=not troubles
-        )
+        self._log_change("tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "")
 
     def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
         """A day that cannot be deleted does not stop the others; `close` and a failed listing do."""

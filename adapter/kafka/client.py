@@ -245,14 +245,8 @@ class Brokers:
     def _ask(
         self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
     ) -> dict[int, Answer[Answered] | Failure]:
-        answers = self._ask_each(kind, [(node, request, decode) for node, request in requests.items()])
-        return dict(zip(requests, answers, strict=True))
-
-    def _ask_each(
-        self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]
-    ) -> list[Answer[Answered] | Failure]:
-        """Sends all (node, request, decoder) at once and waits for the last, or for the deadline."""
-        return self.finish(self._start(kind, asked))
+        calls = self._start(kind, [(node, request, decode) for node, request in requests.items()])
+        return dict(zip(requests, self.finish(calls), strict=True))
 
     def _start(self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
         """Sends all (node, request, decoder) at once."""

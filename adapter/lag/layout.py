@@ -1,13 +1,12 @@
 """The rows of a cluster: one per group, topic and partition that may count."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from adapter.cluster.topics import Topology
-from adapter.columns import Codes
+from adapter.columns import Codes, Indexes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,7 +26,7 @@ class Layout:
     """Group -> its rows; empty for a group without any."""
     bases: Mapping[str, slice]
     """Topic -> its slice of the table of partitions, which has each partition once, however many groups read it."""
-    place: NDArray[np.intp]
+    place: Indexes
     """Row -> its partition's index in that table."""
 
     codes: Mapping[str, int]
@@ -85,13 +84,26 @@ def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layo
 NO_LAYOUT = layout_of({}, Topology())
 
 
-def same_rows(layout: Layout, old: Layout) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def same_rows(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
     """Returns the rows that both layouts have, as indexes into each."""
-    both = [
-        (rows.start, before.start, min(rows.stop - rows.start, before.stop - before.start))
-        for pair, rows in layout.pairs.items()
-        if (before := old.pairs.get(pair)) is not None and old.generations[pair[1]] == layout.generations[pair[1]]
-    ]
+    both = (pair for pair in layout.pairs if pair in old.pairs)
+    kept = [pair for pair in both if old.generations[pair[1]] == layout.generations[pair[1]]]
+    return _both([(layout.pairs[pair], old.pairs[pair]) for pair in kept])
+
+
+def same_places(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
+    """Returns the partitions that both layouts have, as indexes into each table; a topic created again is another."""
+    if layout is old:
+        every = np.arange(layout.table_size, dtype=np.intp)
+        return every, every
+    both = (topic for topic in layout.bases if topic in old.bases)
+    kept = [topic for topic in both if old.generations[topic] == layout.generations[topic]]
+    return _both([(layout.bases[topic], old.bases[topic]) for topic in kept])
+
+
+def _both(slices: Sequence[tuple[slice, slice]]) -> tuple[Indexes, Indexes]:
+    """Returns the indexes of each two slices, as far as both go."""
+    both = [(new.start, old.start, min(new.stop - new.start, old.stop - old.start)) for new, old in slices]
     starts, olds, counts = np.array(both, dtype=np.intp).reshape(-1, 3).T
     number = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
     return np.repeat(starts, counts) + number, np.repeat(olds, counts) + number

@@ -5,7 +5,7 @@ Offsets are messages; times are seconds of the monotonic clock."""
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,21 +80,9 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
         return snapshot
     here, there = same_rows(layout, snapshot.layout)
     moved = empty_snapshot(layout)
-    for new, known in zip(_columns(moved), _columns(snapshot), strict=True):
-        new[here] = known[there]
+    for column in ("committed", "log_end", "log_start", "received", "state", "cause", "beyond"):
+        getattr(moved, column)[here] = getattr(snapshot, column)[there]
     return replace(moved, causes=snapshot.causes)
-
-
-def _columns(snapshot: Snapshot) -> tuple[NDArray[Any], ...]:
-    return (
-        snapshot.committed,
-        snapshot.log_end,
-        snapshot.log_start,
-        snapshot.received,
-        snapshot.state,
-        snapshot.cause,
-        snapshot.beyond,
-    )
 
 
 @dataclass(slots=True)

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import NEVER, Offsets
+from adapter.columns import NEVER, Indexes, Offsets
 from adapter.lag.snapshot import Snapshot
 from adapter.lag.values import Treatment, Values
-
-Rows = NDArray[np.intp]
 
 NO_LEAD = -1
 """No partition has a commit."""
@@ -46,7 +44,7 @@ class Totals:
         return len(self.group)
 
 
-def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Rows) -> Totals:
+def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Indexes) -> Totals:
     """Returns totals over `rows`, which are sorted like the layout."""
     layout = snapshot.layout
     group, topic = layout.group[rows], layout.topic[rows]
@@ -78,13 +76,13 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Ro
     )
 
 
-def _sums(lag: Offsets, starts: Rows) -> Offsets:
+def _sums(lag: Offsets, starts: Indexes) -> Offsets:
     """Saturates instead of overflowing."""
     is_too_large = np.add.reduceat(lag.astype(np.float64), starts) > _LARGEST_SUM
     return np.where(is_too_large, _LARGEST_SUM, np.add.reduceat(lag, starts))
 
 
-def _first_equal(values: NDArray[np.float64], of_span: NDArray[np.float64], starts: Rows) -> Rows:
+def _first_equal(values: NDArray[np.float64], of_span: NDArray[np.float64], starts: Indexes) -> Indexes:
     """Returns the first index of each span whose value equals the span's own."""
     sizes = np.diff(starts, append=len(values))
     places = np.flatnonzero(values == np.repeat(of_span, sizes))

@@ -150,10 +150,8 @@ class Metrics:
         for group in chosen.groups:
             gone = _asked_for(chosen.view.missing.get(group, ()), served, asked)
             if gone:
-                raise NothingChosen(
-                    f"topic {gone[0]} of group {group} does not exist in cluster {chosen.view.cluster}"
-                    f"{hint(gone[0], chosen.view.topics, 'its topics are')}"
-                )
+                place = f"in cluster {chosen.view.cluster}{hint(gone[0], chosen.view.topics, 'its topics are')}"
+                raise NothingChosen(f"topic {gone[0]} of group {group} does not exist {place}")
 
     def _refuse_unseen_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
         for group in chosen.groups if chosen.view.unseen else ():
@@ -177,10 +175,8 @@ class Metrics:
         for requirement in asked:
             known = values.get(requirement.key)
             if known is not None and requirement.only and not requirement.only & set(known):
-                name = min(requirement.only)
-                return (
-                    f"no {requirement.key} {name[:249]!r} is known{hint(name, known, f'known {requirement.key}s are')}"
-                )
+                key, name = requirement.key, min(requirement.only)
+                return f"no {key} {name[:249]!r} is known{hint(name, known, f'known {key}s are')}"
         if not values["group"]:
             return "no consumer group is known"
         groups = [r for r in asked if r.key == "group" and r.only]
@@ -215,23 +211,15 @@ class Metrics:
         group, topic = view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
         seconds = self._clock.time() - self._clock.monotonic() + view.in_doubt[group]
         since = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        return self._not_known(
-            served,
-            view,
-            group,
-            f"the group has not been described as Stable since {since}, and did not read topic {topic} then; "
-            "whether it reads the topic now is not known",
-        )
+        reason = f"the group has not been described as Stable since {since}, and did not read topic {topic} then"
+        return self._not_known(served, view, group, f"{reason}; whether it reads the topic now is not known")
 
     def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
         if chosen.entries:
             worst = min(chosen.entries, key=oldest_of(served.kind, chosen.totals).__getitem__)
-            if self._is_bad(served.kind, chosen.totals, worst, now):
+            # NEVER, and so too old, if a part is unknown or contradictory.
+            if now - oldest_of(served.kind, chosen.totals)[worst] > self._max_age:
                 raise ValueUnavailable(self._why(served, chosen.view, worst_of(served.kind, chosen.totals)[worst], now))
-
-    def _is_bad(self, kind: MetricKind, totals: Totals, entry: int, now: float) -> bool:
-        """Whether a part is unknown, contradictory or too old."""
-        return now - oldest_of(kind, totals)[entry] > self._max_age
 
     def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
         snapshot = view.snapshot
@@ -242,10 +230,8 @@ class Metrics:
         reason = snapshot.cause_of(row).text or "no cycle has ended since"
         if not view.values.is_known[row]:
             return self._not_known(served, view, group, f"{partition}: {reason}")
-        age = now - float(snapshot.received[row])
-        return (
-            f"{self._whose(served, view, group)} is {age:.0f} s old, limit {self._max_age:g} s: {partition}: {reason}"
-        )
+        age = f"{now - float(snapshot.received[row]):.0f} s old, limit {self._max_age:g} s"
+        return f"{self._whose(served, view, group)} is {age}: {partition}: {reason}"
 
     def _not_known(self, served: Served, view: ClusterView, group: str, reason: str) -> str:
         return f"{self._whose(served, view, group)} is not known: {reason}"

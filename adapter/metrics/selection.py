@@ -10,7 +10,8 @@ from typing import Protocol
 
 import numpy as np
 
-from adapter.lag.totals import Rows, Totals, totals_of
+from adapter.columns import Indexes
+from adapter.lag.totals import Totals, totals_of
 from adapter.metrics.store import ClusterView
 
 
@@ -92,7 +93,8 @@ def _entries_to_look_at(view: ClusterView, asked: Sequence[Requirement]) -> int:
     effort = len(groups)
     for group in groups:
         effort += len(totals.spans.get(view.codes[group], ()))
-    return effort + (sum(_size(layout.spans[group]) for group in groups) // 10 if "partition" in keys else 0)
+    spans = [layout.spans[group] for group in groups] if "partition" in keys else []
+    return effort + int(sum(span.stop - span.start for span in spans)) // 10
 
 
 def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
@@ -130,16 +132,12 @@ def named_groups(asked: Sequence[Requirement]) -> frozenset[str] | None:
     return frozenset.intersection(*named) if named else None
 
 
-def _size(rows: slice) -> int:
-    return int(rows.stop - rows.start)
-
-
-def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Rows:
+def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Indexes:
     spans = [view.layout.spans[group] for group in groups]
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
     numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
     is_wanted = np.array([fits("partition", str(number), asked) for number in numbers], dtype=bool)
-    fitting: Rows = rows[is_wanted[where]]
+    fitting: Indexes = rows[is_wanted[where]]
     return fitting
 
 

@@ -6,9 +6,8 @@ from threading import Lock
 
 import numpy as np
 
-from adapter.cluster.topics import Topology
 from adapter.cluster.unlisted_groups import NO_SILENCE, Silence, nothing_heard
-from adapter.lag.layout import Layout, layout_of
+from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot, empty_snapshot
 from adapter.lag.totals import Totals, totals_of
 from adapter.lag.values import Treatment, Values, values_of
@@ -50,7 +49,7 @@ class ClusterView:
 
 
 def silent_view(cluster: str, silence: str) -> ClusterView:
-    snapshot = empty_snapshot(layout_of({}, Topology()))
+    snapshot = empty_snapshot()
     flags = snapshot.received > 0
     treatment = Treatment(flags, flags, flags, flags)
     return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), nothing_heard(silence))

@@ -53,7 +53,10 @@ class ClusterCallers:
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
         self._reviews = reviews
         self._trust: Trust | None = None
-        self._tokens = _tokens(clock)
+        seconds = (TOKEN_KEPT_SECONDS, BAD_TOKEN_KEPT_SECONDS)
+        self._tokens: ReviewCache[bytes, Caller | None] = ReviewCache(
+            lambda caller: caller is not None, seconds, clock, Lane.STRANGERS
+        )
         self._accesses = _accesses(clock, Lane.KNOWN_CALLERS)
         self._accesses_of_strangers = _accesses(clock, Lane.STRANGERS)
 
@@ -146,11 +149,6 @@ class _Token:
 
 _Access = tuple[bool, str]
 """Whether it is allowed, and the authorizer's reason."""
-
-
-def _tokens(clock: Callable[[], float]) -> ReviewCache[bytes, Caller | None]:
-    seconds = (TOKEN_KEPT_SECONDS, BAD_TOKEN_KEPT_SECONDS)
-    return ReviewCache(lambda caller: caller is not None, seconds, clock, Lane.STRANGERS)
 
 
 def _accesses(clock: Callable[[], float], first_lane: Lane) -> ReviewCache[_Wish, _Access]:

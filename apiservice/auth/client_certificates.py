@@ -58,15 +58,12 @@ class Peers:
     def _proven(self, certificates: list[x509.Certificate]) -> Verdict:
         leaf, intermediates = certificates[0], certificates[1:]
         proof = _prove(self._front_proxies, leaf, intermediates)
-        if proof is not None and self._is_allowed(leaf):
+        if proof is not None and (not self._allowed_names or _common_name(leaf) in self._allowed_names):
             return Verdict(is_front_proxy=True, client=None, valid_until=_end(proof))
         proof = _prove(self._clients, leaf, intermediates)
         if proof is not None and _common_name(leaf):
             return Verdict(is_front_proxy=False, client=(_common_name(leaf), _groups(leaf)), valid_until=_end(proof))
         return _NOBODY
-
-    def _is_allowed(self, leaf: x509.Certificate) -> bool:
-        return not self._allowed_names or _common_name(leaf) in self._allowed_names
 
 
 # Only "not yet valid" can change by itself, so a negative verdict is not cached.

@@ -194,9 +194,7 @@ class _Server(uvicorn.Server):
     async def _welcome(self, peer: socket.socket, protocol: "PeerProtocol") -> None:
         """Accepts the connection and its TLS handshake; failures are the peer's."""
         limits, tls = self._listener.limits, self._listener.tls
-        timeouts = (
-            {} if tls is None else {"ssl_handshake_timeout": limits.handshake, "ssl_shutdown_timeout": limits.closing}
-        )
+        timeouts = {"ssl_handshake_timeout": limits.handshake, "ssl_shutdown_timeout": limits.closing} if tls else {}
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: protocol, peer, ssl=tls, **timeouts)

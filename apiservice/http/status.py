@@ -8,13 +8,13 @@ AdapterError (adapter.errors, apiservice.auth.caller)
 
 There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from adapter.errors import AdapterError, MetricUnknown, NothingChosen, ValueUnavailable
 from apiservice.auth.caller import Forbidden, ReviewUnavailable, Unauthorized
+from apiservice.http.replies import encoded
 
 
 class BadRequest(AdapterError):
@@ -55,8 +55,7 @@ class Status:
         document |= {"message": self.message, "reason": self.reason}
         if self.details is not None:
             document["details"] = self.details
-        document["code"] = self.code
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return encoded({**document, "code": self.code})
 
 
 _LONGEST_MESSAGE = 4096
@@ -79,7 +78,9 @@ def status_of(error: Exception) -> Status:
     """Returns the Status for an error. Unexpected ones show only their class: their text may hold a secret."""
     for kind, code, reason in _CODES:
         if isinstance(error, kind):
-            return Status(code, reason, _message_of(error), _details_of(error))
+            # The reason is only logged: clients that guess tokens learn nothing.
+            message = "Unauthorized" if kind is Unauthorized else _cut(str(error))
+            return Status(code, reason, message, _details_of(error))
     cause = type(error).__name__
     message = f"Internal error occurred: {cause}; the adapter's log has the details"
     return Status(500, "InternalError", message, {"causes": [{"message": cause}]})
@@ -96,11 +97,6 @@ def status_of_code(code: int) -> Status:
             return Status(code, "BadRequest", "the server rejected the request")
         case _:
             return Status(500, "InternalError", "Internal error occurred", {"causes": [{"message": f"HTTP {code}"}]})
-
-
-def _message_of(error: Exception) -> str:
-    # The reason is only logged: clients that guess tokens learn nothing.
-    return "Unauthorized" if isinstance(error, Unauthorized) else _cut(str(error))
 
 
 def _cut(message: str) -> str:

@@ -88,12 +88,7 @@ def _resource_list(names: Iterable[str]) -> dict[str, Any]:
     resources = [
         {"name": name, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS} for name in names
     ]
-    return {
-        "kind": "APIResourceList",
-        "apiVersion": "v1",
-        "groupVersion": f"{GROUP}/{VERSION}",
-        "resources": resources,
-    }
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}", "resources": resources}
 
 
 def _aggregated(names: Iterable[str]) -> dict[str, Any]:

@@ -142,17 +142,13 @@ def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
     context.verify_mode = ssl.CERT_OPTIONAL
     # Go accepts any certificate of a bundle as a root, even one signed by another CA.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    if authorities:
-        _load_authorities(context, authorities)
-    _load_pair(context, pair)
-    return context
-
-
-def _load_authorities(context: ssl.SSLContext, authorities: bytes) -> None:
     try:
-        context.load_verify_locations(cadata=authorities)
+        if authorities:
+            context.load_verify_locations(cadata=authorities)
     except ssl.SSLError as error:
         raise AuthenticationInvalid(f"the cluster's CA certificates cannot be used: {error.reason or error}") from error
+    _load_pair(context, pair)
+    return context
 
 
 def _der(bundle: str) -> bytes:

@@ -1,1 +1,1 @@
-"""What reaches the brokers, and what a late or frozen one changes."""
+"""Requests to the brokers, and the effects of a late or frozen broker."""

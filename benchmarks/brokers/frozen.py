@@ -1,4 +1,4 @@
-"""Table: reads while one of three real brokers is frozen: everything is answered, and nothing too old is served."""
+"""Table: reads while one of three real brokers is frozen. Every read is answered, and no value is too old."""
 
 import contextlib
 import time
@@ -28,7 +28,7 @@ MOST_MILLISECONDS = 50
 TIMEOUT_SECONDS = 90.0
 RECOVERY_SECONDS = 15.0
 LEAST_MAX_AGE_SECONDS = 12.0
-"""Another broker takes over the frozen one's groups after 6 s: until then their last good values must hold."""
+"""Another broker takes over the frozen one's groups after 6 s; their last good values must last until then."""
 HOW = (
     f"{BROKERS} real brokers, a topic of {PARTITIONS} partitions on each of them alone, {GROUPS_PER_TOPIC} groups for "
     "each topic; the groups' commits have three replicas. One broker is stopped (SIGSTOP) while one caller reads the "
@@ -40,7 +40,7 @@ HOW = (
 
 @dataclass(frozen=True, slots=True)
 class _Freeze:
-    """When, on the monotonic clock, and what it touches."""
+    """The beginning and end on the monotonic clock, and what the freeze affects."""
 
     begin: float
     end: float

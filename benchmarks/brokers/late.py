@@ -1,4 +1,4 @@
-"""Table: how far lag is overstated while one of three real brokers is late or frozen that the group does not need."""
+"""Table: by how much lag is overstated while a broker that the group does not need is late or frozen."""
 
 import contextlib
 import time

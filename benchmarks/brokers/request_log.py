@@ -1,8 +1,7 @@
-"""What really reaches the brokers: Kafka's own request log, read from the brokers' files.
+"""The requests that reach the brokers, from Kafka's own request log in the brokers' files.
 
-`kafka.request.logger` writes a line of JSON for each completed request at level DEBUG, with the client's id, the kind
-and the content. So the client library's own requests are counted as well, whatever the adapter knows of them.
-"""
+At level DEBUG, `kafka.request.logger` writes a line of JSON for each completed request, with the client's id, the
+kind and the content. So the client library's own requests are counted as well."""
 
 import contextlib
 import json
@@ -22,19 +21,19 @@ CLIENT_ID = "kafka-lag-adapter"
 EARLIEST = -2
 LOG_STARTS = "LIST_OFFSETS (log starts)"
 OFFSET_KINDS = ("OFFSET_FETCH", "LIST_OFFSETS")
-"""The kinds that every cycle needs: commits, and log ends."""
+"""The kinds that every cycle needs: commits and log ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment: how long each broker's log file was."""
+    """The length of each broker's log file at one moment."""
 
     sizes: tuple[int, ...]
 
 
 @contextlib.contextmanager
 def recording(cluster: Kafka) -> Iterator[None]:
-    """Inside, the brokers log every request."""
+    """The brokers log every request inside this context."""
     _set_level(cluster, "DEBUG")
     try:
         yield
@@ -47,7 +46,7 @@ def mark(cluster: Kafka) -> Mark:
 
 
 def requests_between(cluster: Kafka, begin: Mark, end: Mark) -> Counter[str]:
-    """The adapter's requests by kind, at all brokers together."""
+    """Returns the adapter's requests by kind, at all brokers together."""
     found: Counter[str] = Counter()
     for broker, first, last in zip(cluster.brokers, begin.sizes, end.sizes, strict=True):
         with broker.process.log.open("rb") as log:
@@ -57,7 +56,7 @@ def requests_between(cluster: Kafka, begin: Mark, end: Mark) -> Counter[str]:
 
 
 def kinds_in(lines: Iterable[str]) -> Counter[str]:
-    """Requests of the adapter by kind in lines of a broker's log; reading log starts is a kind of its own."""
+    """Returns the adapter's requests by kind in lines of a broker's log; reading log starts is a separate kind."""
     marked = (line.partition(MARK)[2] for line in lines)
     logged = [json.loads(text) for text in marked if text]
     return Counter(_kind(each) for each in logged if each["requestHeader"].get("clientId") == CLIENT_ID)

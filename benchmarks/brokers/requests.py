@@ -1,4 +1,4 @@
-"""Table: what reaches the brokers while nothing but collecting goes on, for 1, 100 and 1,000 groups."""
+"""Table: the requests that reach the brokers while the adapter only collects, for 1, 100 and 1,000 groups."""
 
 from benchmarks.brokers.request_log import recording
 from benchmarks.measuring.effort import Effort

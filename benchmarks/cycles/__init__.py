@@ -1,1 +1,1 @@
-"""What one collection cycle costs."""
+"""The cost of a collection cycle."""

@@ -1,4 +1,4 @@
-"""Table: what a cycle costs at 1,000, 10,000 and 100,000 partitions, beside kafka-python's admin calls."""
+"""Table: the cost of a cycle at 1,000, 10,000 and 100,000 partitions, compared with kafka-python's admin calls."""
 
 import statistics
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ NODES = (3, 12)
 LARGEST = 100_000
 MOST_MILLISECONDS = {3: 120, 12: 200}
 WARM_UP = 7
-"""Cycles that are not counted: among them one of each kind, so that the fake brokers know every request by then."""
+"""Cycles that are not counted. They include one of each kind, so that the fake brokers have seen every request."""
 HOW = (
     "N group-partitions and as many topic-partitions (groups of 100 partitions in 5 topics of "
     f"{PARTITIONS_PER_TOPIC}), read from fake brokers on loopback that answer stored responses with offsets that move. "
@@ -44,7 +44,7 @@ def measure(home: Path, effort: Effort) -> Table:
 
 
 def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list[Row], float]:
-    """And the median CPU time, in seconds."""
+    """Returns the rows, and the median CPU time in seconds."""
     who = f"{partitions:,} partitions, {nodes} brokers"
     most = MOST_MILLISECONDS[nodes] if partitions == LARGEST else None
     with stored_brokers(home / "brokers", groups_of(partitions), nodes) as brokers:
@@ -60,7 +60,7 @@ def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list
 
 
 def cost_rows(who: str, cycles: Sequence[Cost], calls: Sequence[Cost], most_milliseconds: float | None) -> list[Row]:
-    """Cycles of both kinds, the admin calls beside them, and the one as a part of the other."""
+    """Returns rows for both kinds of cycles, the admin calls, and the ratio."""
     ratio = median_cpu(plain(cycles)) / median_cpu(calls)
     return [
         *cycle_rows(who, cycles, most_milliseconds),
@@ -70,7 +70,8 @@ def cost_rows(who: str, cycles: Sequence[Cost], calls: Sequence[Cost], most_mill
 
 
 def cycle_rows(who: str, cycles: Sequence[Cost], most_milliseconds: float | None = None) -> list[Row]:
-    """Those that read offsets alone; those that look around as well; wall time of the first."""
+    """Returns rows for cycles that read only offsets, for those that also read Metadata, and the wall time of the
+    first."""
     wall = 1000 * statistics.median(cost.wall for cost in plain(cycles))
     mean = 1000 * statistics.mean(cost.cpu for cost in cycles)
     looking = [cost for cost in cycles if cost.is_looking]
@@ -83,12 +84,12 @@ def cycle_rows(who: str, cycles: Sequence[Cost], most_milliseconds: float | None
 
 
 def plain(cycles: Sequence[Cost]) -> list[Cost]:
-    """Most of them: they read offsets and nothing else."""
+    """Returns the cycles that read only offsets, which most do."""
     return [cost for cost in cycles if not cost.is_looking]
 
 
 def cpu_row(what: str, costs: Sequence[Cost], most_milliseconds: float | None = None) -> Row:
-    """The median is what has the goal; the worst stands beside it."""
+    """The goal applies to the median; the worst value is added in brackets."""
     taken = [1000 * cost.cpu for cost in costs]
     measured = row(what, statistics.median(taken), most_milliseconds, " ms", ".0f")
     return Row(measured.what, f"{measured.figure} (worst {max(taken):.0f} ms)", measured.goal, measured.verdict)
@@ -99,7 +100,7 @@ def median_cpu(costs: Sequence[Cost]) -> float:
 
 
 def _growth(partitions: Sequence[int], medians: Sequence[float], nodes: int) -> list[Row]:
-    """From each size to the next one."""
+    """Returns the ratio between each size and the next."""
     steps = zip(pairwise(partitions), pairwise(medians), strict=True)
     return [
         row(

@@ -1,4 +1,4 @@
-"""Table: what a cycle costs on three real brokers, a thousand groups of 40 partitions, beside admin calls."""
+"""Table: the cost of a cycle on three real brokers with a thousand groups of 40 partitions, and of admin calls."""
 
 import contextlib
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def measure(home: Path, effort: Effort) -> Table:
 
 @contextlib.contextmanager
 def thousand_groups(home: Path, groups: int) -> Iterator[Kafka]:
-    """Brokers whose groups have committed offset 0 everywhere in one topic each."""
+    """Runs brokers with groups that have each committed offset 0 in every partition of one topic."""
     say(f"  starting {BROKERS} brokers and making {groups:,} groups")
     with kafka(home, brokers=BROKERS, heap_megabytes=512) as cluster:
         topics = [f"topic-{number:02}" for number in range(TOPICS)]

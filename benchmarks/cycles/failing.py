@@ -1,4 +1,4 @@
-"""Table: what a cycle costs when thousands of groups or topics are refused, each with an error of its own."""
+"""Table: the cost of a cycle when thousands of groups or topics are refused, each with a separate error."""
 
 from pathlib import Path
 

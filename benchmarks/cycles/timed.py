@@ -1,9 +1,8 @@
-"""Cycles one right after another in a process of its own, and what each cost; beside them kafka-python's admin calls.
+"""Runs cycles one after another in a separate process and measures each, and kafka-python's admin calls after them.
 
-`python -m benchmarks.cycles.timed PLAN RESULT`, both JSON files. The collector is the adapter's own, with a store, and
-nothing is served. Between two cycles the process's clock is set forward to the next tick, so that all that is due by
-time (Metadata, ListGroups, log starts, descriptions) comes in as many of the cycles as it does in a day.
-"""
+`python -m benchmarks.cycles.timed PLAN RESULT`, both JSON files. The collector is the adapter's own, with a store,
+and nothing is served. Between two cycles the process's clock is set forward to the next tick, so that periodic
+requests (Metadata, ListGroups, log starts, descriptions) occur in the same share of cycles as in a normal day."""
 
 import dataclasses
 import gc
@@ -38,20 +37,20 @@ class CyclePlan:
     warm_up: int
     cycles: int
     rows: int
-    """Of group and partition: a cycle that has another number of them is none that should be measured."""
+    """Rows of group and partition. A cycle with a different number is an error."""
     admin_rounds: int = 0
     history: str = ""
-    """Where a history is kept; empty: nowhere."""
+    """The history's location; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one cycle or one round of calls: CPU time of the whole process, and wall time, in seconds."""
+    """The cost of one cycle or one round of calls: CPU time of the whole process, and wall time, in seconds."""
 
     cpu: float
     wall: float
     is_looking: bool = False
-    """Whether the cycle read Metadata, too, to see what topics and brokers there are."""
+    """Whether the cycle also read Metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +59,11 @@ class Costs:
     outcomes: list[str]
     admin: list[Cost]
     lag: int
-    """The sum over everything, in the last view."""
+    """The sum over all groups in the last view."""
 
 
 def run(plan: CyclePlan, folder: Path) -> Costs:
-    """Run the plan in a process of its own; its files go to `folder`. RigError where a cycle did not come about."""
+    """Runs the plan in a separate process, with its files in `folder`; raises RigError if a cycle fails."""
     folder.mkdir(parents=True, exist_ok=True)
     plan_file, result_file, log = (folder / name for name in ("plan.json", "result.json", "cycles.log"))
     plan_file.write_text(json.dumps(dataclasses.asdict(plan)))
@@ -81,7 +80,7 @@ def run(plan: CyclePlan, folder: Path) -> Costs:
 
 
 class _Clock:
-    """The machine's, ahead of it by the pauses that are left out."""
+    """The machine's clock, plus the pauses that were skipped."""
 
     def __init__(self) -> None:
         self.ahead = 0.0
@@ -91,7 +90,7 @@ class _Clock:
 
 
 class _Stopwatch(Telemetry):
-    """Notes each cycle's cost when the collector counts it, and sets the clock forward to the next."""
+    """Records each cycle's cost when the collector counts it, and sets the clock forward to the next cycle."""
 
     def __init__(self, plan: CyclePlan, clock: _Clock, interval: float) -> None:
         super().__init__()
@@ -151,7 +150,7 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
 
 
 def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
-    """It writes when the cycles are over: its thread waits by the machine's own clock."""
+    """The history writes after the cycles, because its thread waits on the machine's own clock."""
     if not plan.history:
         return None
     settings = HistorySettings.model_validate({"location": plan.history})
@@ -159,7 +158,7 @@ def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
 
 
 def _admin_rounds(plan: CyclePlan, groups: Sequence[str], partitions: Sequence[TopicPartition]) -> list[Cost]:
-    """The public calls that read the same: all groups' commits, then the ends of all partitions."""
+    """Runs the public calls that read the same: all groups' commits, then the ends of all partitions."""
     taken = []
     with admin(plan.bootstrap_servers, request_timeout_ms=60_000) as client:
         for _ in range(plan.admin_rounds + 1):

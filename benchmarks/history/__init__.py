@@ -1,1 +1,1 @@
-"""What writing, compacting and reporting the history costs."""
+"""The cost of writing, compacting and reporting the history."""

@@ -1,4 +1,4 @@
-"""The two commands as whole processes, and what they cost."""
+"""Runs the two commands as whole processes and measures them."""
 
 import sys
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Table: compaction of an hour and of whole days with their reports, as whole processes, beside DuckDB and Polars."""
+"""Table: compaction of an hour and of whole days, and their reports, as whole processes; also DuckDB and Polars."""
 
 import json
 import shutil
@@ -20,13 +20,13 @@ MOST_SECONDS_OF_AN_HOUR = 10
 MOST_MEGABYTES_OF_AN_HOUR = 1_000
 MOST_TIMES_DUCKDB = 0.6
 SHUFFLED_AT_MOST = (6, 0.8)
-"""Bytes per row, and times DuckDB's."""
+"""Bytes per row, and the wall time as a multiple of DuckDB's."""
 MOST_MEGABYTES_OF_A_DAY = 2_000
 MOST_GROWTH = 10
 REPORTS_AT_MOST = {(10_000, False): (30, None), (10_000, True): (60, 2_000)}
-"""Partitions, and whether they are shuffled -> seconds and megabytes."""
+"""Partitions and whether they are shuffled -> seconds and megabytes."""
 POLARS_AT_MOST = 1_000
-"""Partitions: more of them would take more memory than a small machine has, for Polars sorts the day within it."""
+"""Partitions. With more, Polars would need more memory than a small machine has, because it sorts the whole day."""
 ROUNDS = 3
 HOW = (
     "Days of samples every 15 s as the adapter writes them, a file every five minutes. Each line of a process is "
@@ -130,7 +130,7 @@ def _environment(cluster: SparkCluster) -> dict[str, str]:
 
 
 def _of_copies(home: Path, day: Day) -> Spent:
-    """The median; the first run is not counted: it may be the one that writes the archive of classes."""
+    """Returns the median without the first run, which may write the archive of classes."""
     taken = []
     for number in range(ROUNDS + 1):
         say(f"    an hour, run {number}")

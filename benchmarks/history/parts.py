@@ -1,5 +1,5 @@
-"""`python -m benchmarks.history.parts LOCATION BEGAN`: compacts one hour, and prints the seconds of each part of it as
-JSON. BEGAN: when this process was started, in seconds since the epoch."""
+"""`python -m benchmarks.history.parts LOCATION BEGAN`: compacts one hour and prints the seconds of each part as JSON.
+BEGAN is the start of this process in seconds since the epoch."""
 
 import json
 import sys

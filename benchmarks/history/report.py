@@ -1,4 +1,4 @@
-"""Table: a report of a day, of two weeks and of a year, as a whole process, and in a JVM that has made one before."""
+"""Table: reports of a day, two weeks and a year as whole processes, and in a JVM that has already made one."""
 
 import shutil
 import statistics
@@ -75,7 +75,7 @@ def _of_year(home: Path) -> list[Row]:
 
 
 def _write_earlier(source: Path, location: Path, day: datetime, by: timedelta) -> None:
-    """A day's tables, so much earlier."""
+    """Writes a day's tables with earlier dates."""
     names = ["hourly/date={}/hourly.parquet", "daily/{}.parquet"]
     if source == location:
         names += [
@@ -96,7 +96,7 @@ def _write_earlier(source: Path, location: Path, day: datetime, by: timedelta) -
 def _cold(
     who: str, home: Path, location: Path, most: float | None = None, rounds: int = ROUNDS, options: Sequence[str] = ()
 ) -> Row:
-    """The first run is not counted where there are several: it may be the one that writes the archive of classes."""
+    """Of several runs, the first is not counted, because it may write the archive of classes."""
     runs: list[Spent] = []
     for number in range(rounds + (rounds > 1)):
         say(f"    report {number}")

@@ -1,4 +1,4 @@
-"""Table: what writing the history costs, by itself and within a cycle."""
+"""Table: the cost of writing the history, alone and within a cycle."""
 
 import statistics
 import time

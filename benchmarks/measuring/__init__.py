@@ -1,1 +1,1 @@
-"""How things are measured, and how the figures are shown."""
+"""How benchmarks measure, and how they show figures."""

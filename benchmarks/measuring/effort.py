@@ -1,4 +1,4 @@
-"""How long and how often things are measured: the whole of it, or only enough to see that it works."""
+"""How long and how often each benchmark measures: in full, or just enough to show that it works."""
 
 from dataclasses import dataclass
 
@@ -6,33 +6,33 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Effort:
     settle_cycles: int
-    """Cycles between an adapter's first good one and the window: what it does once at its start is no steady state."""
+    """Cycles between an adapter's first good one and the window, which excludes what it does once at its start."""
     cycles: int
-    """Cycles in which requests are counted. A multiple of 6: some requests are sent every third or sixth."""
+    """Cycles in which requests are counted. A multiple of 6: some requests are sent every third or sixth cycle."""
     long_cycles: int
-    """The same where CPU is measured."""
+    """Cycles in which CPU is measured."""
     rounds: int
     slice_seconds: float
     warm_up_seconds: float
     first_read_rounds: int
     partitions: tuple[int, ...]
-    """How many the fake brokers have, from one step to the next."""
+    """The partitions of the fake brokers, step by step."""
     failing_groups: int
     timed_cycles: int
-    """Cycles whose CPU is taken one by one. A multiple of 6, as above."""
+    """Cycles whose CPU is measured one by one. A multiple of 6, as above."""
     admin_rounds: int
     busy_partitions: tuple[int, ...]
-    """As `partitions`, where they are read while somebody reads."""
+    """Like `partitions`, for cycles during reads."""
     busy_seconds: float
     memory_cycles: int
     single_reads: int
-    """Of each kind."""
+    """Runs of each kind."""
     freeze_seconds: float
     late_seconds: float
     rude_seconds: float
     groups_on_brokers: int
     history_partitions: tuple[int, ...]
-    """Of the days that are compacted."""
+    """Partitions of the days that are compacted."""
     history_flushes: int
 
 

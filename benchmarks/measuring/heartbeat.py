@@ -1,4 +1,4 @@
-"""A server of the adapter's whose event loop is watched from inside, and the stretches in which it was blocked."""
+"""A server of the adapter whose event loop is watched from inside, and the times in which the loop was blocked."""
 
 import contextlib
 import sys
@@ -16,19 +16,20 @@ READY_TIMEOUT_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The running server and the file that its late beats go to."""
+    """The running server, and the file with its late beats."""
 
     adapter: Adapter
     heartbeats: Path
 
     def late_beats(self) -> list[tuple[float, float]]:
-        """(When it was due, how late it came), seconds of the monotonic clock; the last half second may be missing."""
+        """Returns when each late beat was due and how late it was, in monotonic seconds; the last half second may be
+        missing."""
         return beats_in(self.heartbeats.read_text().splitlines())
 
 
 @contextlib.contextmanager
 def watched(rig: Rig, home: Path, settings: Mapping[str, Any], *, without_pause: bool = False) -> Iterator[Watched]:
-    """Run an adapter that whoever the control plane lets may ask directly; ended with the block."""
+    """Runs an adapter that can be asked directly by callers that the control plane allows; ends with the block."""
     home.mkdir(parents=True, exist_ok=True)
     heartbeats = home / "heartbeats"
     options = ["--without-pause"] if without_pause else []
@@ -39,11 +40,11 @@ def watched(rig: Rig, home: Path, settings: Mapping[str, Any], *, without_pause:
 
 
 def beats_in(lines: Iterable[str]) -> list[tuple[float, float]]:
-    """The last line may be written in part."""
+    """The last line may be incomplete."""
     fields = (line.split() for line in lines)
     return [(float(parts[0]), float(parts[1])) for parts in fields if len(parts) == 2]
 
 
 def longest_stretch(beats: Iterable[tuple[float, float]], begin: float, end: float) -> float:
-    """The most that a beat was late between two moments; 0 where none was."""
+    """Returns the longest delay of a beat between two moments; 0 if there was none."""
     return max((late for due, late in beats if due + late >= begin and due <= end), default=0.0)

@@ -1,4 +1,4 @@
-"""What the figures were measured on: without it they say nothing."""
+"""Describes the machine, without which the figures mean nothing."""
 
 import importlib.metadata
 import os
@@ -12,7 +12,7 @@ LIBRARIES = ("fastapi", "uvicorn", "uvloop", "httptools", "kafka-python", "numpy
 
 
 def description() -> str:
-    """Markdown: processor, memory, system, and the versions of everything that takes part."""
+    """Returns Markdown with the processor, memory, system, and all versions."""
     cores = len(os.sched_getaffinity(0))
     libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
     return "\n".join(
@@ -29,7 +29,7 @@ def description() -> str:
 
 
 def processor(cpuinfo: str) -> str:
-    """The model's name out of /proc/cpuinfo; not every architecture has one there."""
+    """Returns the model's name from /proc/cpuinfo, which some architectures lack."""
     names = (line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name"))
     return next(names, platform.machine())
 

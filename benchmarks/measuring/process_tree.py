@@ -1,4 +1,4 @@
-"""What a command costs together with all processes that it starts: wall time, CPU, and the most memory at one time."""
+"""The cost of a command with all processes that it starts: wall time, CPU, and peak memory."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Seconds and bytes. CPU is what the last look saw of each process, at most LOOK_SECONDS before its end."""
+    """Seconds and bytes. CPU is what was last seen of each process, at most LOOK_SECONDS before its end."""
 
     wall: float
     cpu: float
@@ -25,7 +25,7 @@ class Spent:
 
 
 def spent_by(command: Sequence[str], log: Path, timeout: float, env: Mapping[str, str] | None = None) -> Spent:
-    """RigError where it fails or takes longer. `env`: in addition to this process's own."""
+    """Raises RigError if the command fails or takes longer. `env` is added to this process's environment."""
     began = time.monotonic()
     ticks: dict[int, int] = {}
     peak = 0
@@ -48,7 +48,7 @@ def spent_by(command: Sequence[str], log: Path, timeout: float, env: Mapping[str
 
 
 def _look(root: int, ticks: dict[int, int]) -> int:
-    """Notes each process's CPU; gives the resident memory of all."""
+    """Records each process's CPU; returns the resident memory of all."""
     resident = 0
     for pid in _tree(root):
         try:

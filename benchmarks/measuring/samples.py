@@ -1,7 +1,6 @@
-"""Pure arithmetic on samples, and what Linux tells of a process: CPU, memory, connections.
+"""Arithmetic on samples, and what Linux reports about a process: CPU, memory, connections.
 
-Times are seconds, memory is bytes.
-"""
+Times are seconds, memory is bytes."""
 
 import os
 import statistics
@@ -15,56 +14,56 @@ KIBIBYTE = 1024
 
 
 def percentile(samples: Sequence[float], percent: float) -> float:
-    """Interpolated between the two nearest samples; ValueError without any."""
+    """Interpolates between the two nearest samples; raises ValueError if there are none."""
     if not samples:
         raise ValueError("no samples")
     return float(np.percentile(samples, percent))
 
 
 def median_ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
-    """The median of the ratios round by round: what slows a whole round slows both sides of its ratio."""
+    """Returns the median of the rounds' ratios: a disturbance of a whole round affects both sides of its ratio."""
     return statistics.median(top / bottom for top, bottom in zip(numerators, denominators, strict=True))
 
 
 def in_turn(names: Iterable[str], round_number: int) -> list[str]:
-    """The names in the order of one round: each round starts with another one."""
+    """Returns the names in the order of one round; each round starts with a different one."""
     ordered = list(names)
     first = round_number % len(ordered)
     return ordered[first:] + ordered[:first]
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time of all threads since the process began."""
+    """Returns the user and system time of all threads since the process began."""
     user, system = cpu_ticks(Path(f"/proc/{pid}/stat").read_text())
     return (user + system) / os.sysconf("SC_CLK_TCK")
 
 
 def cpu_ticks(stat: str) -> tuple[int, int]:
-    """User and system ticks out of /proc/PID/stat; the name before them may hold spaces and brackets."""
+    """Reads user and system ticks from /proc/PID/stat; the name before them may contain spaces and brackets."""
     fields = stat.rpartition(")")[2].split()
     return int(fields[11]), int(fields[12])
 
 
 def memory(pid: int) -> tuple[int, int]:
-    """Resident memory now, and its peak."""
+    """Returns the resident memory and its peak."""
     status = Path(f"/proc/{pid}/status").read_text()
     return status_bytes(status, "VmRSS"), status_bytes(status, "VmHWM")
 
 
 def status_bytes(status: str, key: str) -> int:
-    """One size out of /proc/PID/status."""
+    """Reads one size from /proc/PID/status."""
     (line,) = (line for line in status.splitlines() if line.startswith(f"{key}:"))
     return int(line.split()[1]) * KIBIBYTE
 
 
 def connections(pid: int, ports: Collection[int]) -> int:
-    """How many established TCP connections the process has to these ports of this machine."""
+    """Returns the number of the process's established TCP connections to these local ports."""
     tables = "".join(Path(f"/proc/{pid}/net/{name}").read_text() for name in ("tcp", "tcp6"))
     return len(established_to(tables.splitlines(), ports) & _socket_inodes(pid))
 
 
 def established_to(lines: Iterable[str], ports: Collection[int]) -> set[str]:
-    """Inodes of the established sockets in lines of /proc/net/tcp whose other end has one of these ports."""
+    """Returns the inodes of established sockets to these ports, from lines of /proc/net/tcp."""
     rows = (line.split() for line in lines)
     return {
         row[9] for row in rows if len(row) > 9 and row[3] == ESTABLISHED and int(row[2].rpartition(":")[2], 16) in ports
@@ -72,7 +71,7 @@ def established_to(lines: Iterable[str], ports: Collection[int]) -> set[str]:
 
 
 def run_on(pid: int, cores: Collection[int]) -> None:
-    """Keep every thread that the process has now on these cores."""
+    """Restricts all of the process's current threads to these cores."""
     for task in Path(f"/proc/{pid}/task").iterdir():
         os.sched_setaffinity(int(task.name), cores)
 

@@ -1,4 +1,4 @@
-"""A benchmark's result as a value, and as Markdown: figures beside their goals, misses as visible as the rest."""
+"""A benchmark's result as a value and as Markdown: figures with their goals, and misses as visible as the rest."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line: what was measured, the figure with its unit, what it should be at most, and whether it is."""
+    """One line: what was measured, the figure with its unit, its upper limit, and whether it was met."""
 
     what: str
     figure: str
@@ -27,12 +27,12 @@ class Row:
 class Table:
     title: str
     how: str
-    """How it was measured, in a sentence or two."""
+    """How it was measured, in a few sentences."""
     rows: tuple[Row, ...]
 
 
 def row(what: str, figure: float, most: float | None = None, unit: str = "", form: str = ".2f") -> Row:
-    """A row whose goal, if it has one, is an upper limit in the same unit."""
+    """Returns a row; its goal, if any, is an upper limit in the same unit."""
     shown = f"{figure:{form}}{unit}"
     if most is None:
         return Row(what, shown)
@@ -44,7 +44,7 @@ def markdown(table: Table) -> str:
 
 
 def with_figures(page: str, figures: str) -> str:
-    """The page with these figures in place of those between its two marks; ValueError where it has no marks."""
+    """Replaces the figures between the page's two marks; raises ValueError if a mark is missing."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

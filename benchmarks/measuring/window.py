@@ -1,4 +1,4 @@
-"""A whole number of collection cycles of a running adapter, and what it asked, used and held open meanwhile."""
+"""What a running adapter requested, used and held open during a whole number of cycles."""
 
 import time
 from collections import Counter
@@ -19,12 +19,12 @@ class Window:
     cycles: int
     seconds: float
     requests: Counter[str]
-    """At the brokers, by kind."""
+    """Requests at the brokers, by kind."""
     connections: int
-    """To the brokers: the most seen."""
+    """Connections to the brokers: the most seen."""
     cpu_seconds: float
     reads: int
-    """External reads answered with 200."""
+    """External reads that returned 200."""
 
     @property
     def offset_requests_per_cycle(self) -> float:
@@ -43,10 +43,9 @@ class Window:
 
 
 def watch(rig: Rig, running: Adapter, count: int) -> Window:
-    """From between two cycles to `count` intervals later. Raises RigError where a cycle was not complete.
+    """Watches from between two cycles to `count` intervals later. Raises RigError if a cycle was incomplete.
 
-    The adapter is asked for its own metrics before and after only, as each time costs CPU.
-    """
+    The adapter's own metrics are read only before and after, because reading them costs CPU."""
     pid = running.process.pid
     wait_for_cycles(running, 1)
     time.sleep(PAUSE_SECONDS)

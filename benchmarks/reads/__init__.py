@@ -1,1 +1,1 @@
-"""What one read costs, from a known caller, among strangers, and through kube-apiserver."""
+"""The cost of a read: by a known caller, among strangers, and through kube-apiserver."""

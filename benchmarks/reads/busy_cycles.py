@@ -1,4 +1,4 @@
-"""Table: reads while cycles run one right after another, and the memory of a hundred of them."""
+"""Table: reads while cycles run one after another, and the memory of a hundred cycles."""
 
 import time
 
@@ -19,7 +19,7 @@ READ_EVERY_SECONDS = 0.005
 MOST_READ_MILLISECONDS = {10_000: 5.0, 100_000: 15.0}
 MOST_MEGABYTES, MOST_GROWTH_MEGABYTES = 200, 5
 FIRST_CYCLES = 20
-"""After which memory should stand still."""
+"""Cycles after which memory should no longer grow."""
 START_TIMEOUT_SECONDS = 120.0
 HOW = (
     "The real server over the fake brokers of the table above, 3 of them, with a collector that makes no pause between "
@@ -80,7 +80,7 @@ def _read_rows(effort: Effort, server: Watched, reader: Reader, partitions: int,
 
 
 def refuse_bad(reads: list[Read]) -> None:
-    """RigError where a read was not answered with 200."""
+    """Raises RigError if a read did not return 200."""
     for read in reads:
         if read.status != 200:
             raise RigError(f"{read.path} was answered with {read.status}: {read.body[:500]!r}")

@@ -1,4 +1,4 @@
-"""Table: one external read past kube-apiserver, with TLS, TokenReview and SubjectAccessReview, beside a bare route."""
+"""Table: an external read without kube-apiserver, with TLS, TokenReview and SubjectAccessReview, and a bare route."""
 
 import os
 import statistics
@@ -46,7 +46,7 @@ def _reply(running: Adapter, token: str) -> bytes:
 
 
 def _apart(running: Adapter, bare: BareRoute) -> int | None:
-    """Put both servers on one core; gives the load generator's, None where there is only one."""
+    """Puts both servers on one core; returns the load generator's core, None if there is only one."""
     first, *others = sorted(os.sched_getaffinity(0))
     if not others:
         return None
@@ -84,7 +84,7 @@ def _figure(slices: list[Slice]) -> str:
 
 
 def _first_reads(running: Adapter, bare: BareRoute, token: str, effort: Effort, home: Path) -> list[Row]:
-    """Each round begins just after a cycle and is over long before the next one."""
+    """Each round begins just after a cycle and ends long before the next."""
     say(f"  first reads after a cycle: {effort.first_read_rounds} rounds")
     other_metric = read_path(groups(1)[0], "kafka_consumergroup_records_lag_max")
     asked = tuple(read_path(group) for group in groups(WATCHED))

@@ -53,14 +53,14 @@ def measure(rig: Rig, effort: Effort) -> Table:
 
 
 def _cost_rows(rig: Rig, effort: Effort, watched: int, running: Adapter) -> list[Row]:
-    """In a window of their own: brokers that log every request take the cores that the adapter shares with them."""
+    """Measured in a separate window, because brokers that log every request use the cores that the adapter shares."""
     say(f"  CPU and memory with {watched} groups: {effort.long_cycles} cycles")
     window = watch(rig, running, effort.long_cycles)
     return [_cpu_row(watched, window), _memory_row(watched, running)]
 
 
 def _scaled(group: str) -> list[Manifest]:
-    """A Deployment, whose one pod nobody runs, and its HPA, which has nowhere to scale it to."""
+    """Returns a Deployment whose pod nothing runs, and its HPA, which can scale no further."""
     labels = {"app": group}
     metadata = {"name": group, "namespace": NAMESPACE}
     container = {"name": "worker", "image": "none"}

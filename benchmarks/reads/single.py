@@ -1,4 +1,4 @@
-"""Table: one read of a small, a large and a huge group, and one of all groups; and how long each holds up the loop."""
+"""Table: reads of a small, a large and a huge group, and of all groups, and how long each blocks the event loop."""
 
 import statistics
 import time
@@ -83,7 +83,7 @@ def _rows(rig: Rig, effort: Effort, server: Watched) -> tuple[Row, ...]:
 
 
 def _reads(reader: Reader, path: str, count: int) -> _Span:
-    """So many answers made anew: a parameter that means nothing makes each another question."""
+    """Returns new replies: a parameter without meaning makes each query different."""
     say(f"  {path[path.rindex('/') + 1 :]}")
     begin, reads = time.monotonic(), []
     for number in range(count):

@@ -1,4 +1,4 @@
-"""Table: the same read as the HPA does it, through kube-apiserver, beside a Namespace read and a bare route there."""
+"""Table: the HPA's read through kube-apiserver, compared with a Namespace read and a bare route."""
 
 import statistics
 

@@ -1,1 +1,1 @@
-"""What is measured: brokers, servers and the loads on them."""
+"""What is measured: brokers, servers and their load."""

@@ -1,8 +1,7 @@
-"""The floor: a FastAPI route that returns a constant, on uvicorn as the adapter configures it, and nothing else.
+"""The floor: a FastAPI route that returns a constant, on uvicorn as the adapter configures it.
 
-`python -m benchmarks.rig.bare_route --port P --certificate F --key F --body F`. It can have an APIService of its own,
-so that kube-apiserver forwards to it as it does to the adapter.
-"""
+`python -m benchmarks.rig.bare_route --port P --certificate F --key F --body F`. It can have its own APIService, so
+that kube-apiserver forwards to it as it does to the adapter."""
 
 import argparse
 import ssl
@@ -21,7 +20,7 @@ PATH = f"/apis/{GROUP}/{VERSION}/namespaces/default/{RESOURCE}"
 
 
 def bare_app(body: bytes) -> FastAPI:
-    """One route that returns these bytes, and what kube-apiserver needs to find its API group available."""
+    """Returns an app with one route for these bytes, and what kube-apiserver needs to find its API group available."""
     app = FastAPI(openapi_url=None)
     constant = Response(body, media_type="application/json")
     resource = {"name": RESOURCE, "singularName": "", "namespaced": True, "kind": "Constant", "verbs": ["get", "list"]}

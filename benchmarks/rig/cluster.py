@@ -1,7 +1,7 @@
-"""What all tables are measured on: three brokers with a thousand groups, a control plane, and adapters beside them.
+"""What all tables are measured on: three brokers with a thousand groups, a control plane, and adapters.
 
-Groups have 12 partitions each. Their names begin with a letter, so that a pattern chooses the first 1, 100, 500 or all.
-"""
+Groups have 12 partitions each. Their names begin with a letter, so that a pattern selects the first 1, 100, 500 or
+all."""
 
 import contextlib
 import sys
@@ -28,10 +28,10 @@ BROKERS = 3
 TOPICS = 100
 PARTITIONS = 12
 MESSAGES = 5
-"""In each partition; every group has read the first of them."""
+"""Messages in each partition; every group has read the first of them."""
 LAG = (MESSAGES - 1) * PARTITIONS
 PATTERNS = {1: "a-.*", 100: "[ab]-.*", 500: "[abc]-.*", 1000: "[abcd]-.*"}
-"""How many groups are watched -> the pattern that chooses them."""
+"""Number of watched groups -> the pattern that selects them."""
 GROUPS = max(PATTERNS)
 COMMITTERS = 4
 METRIC = "kafka_consumergroup_lag"
@@ -47,27 +47,27 @@ class Rig:
     kafka: Kafka
     plane: ControlPlane
     token: str
-    """Of a ServiceAccount that may read external metrics and Namespaces."""
+    """The token of a ServiceAccount that may read external metrics and Namespaces."""
 
     @property
     def ports(self) -> frozenset[int]:
-        """Where clients reach the brokers."""
+        """The ports at which clients reach the brokers."""
         return frozenset(broker.port for broker in self.kafka.brokers)
 
     def settings(self, groups: int) -> dict[str, Any]:
-        """An adapter's settings: everything by default, but for so many groups."""
+        """Returns an adapter's settings: defaults, but for this number of groups."""
         cluster = {"name": "main", "bootstrapServers": self.kafka.bootstrap_servers.split(",")}
         return {"clusters": [cluster], "collection": {"groups": {"include": [PATTERNS[groups]]}}}
 
 
 def say(line: str) -> None:
-    """Progress, beside the tables on standard output."""
+    """Shows progress on stderr; the tables go to stdout."""
     print(line, file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
 def rig() -> Iterator[Rig]:
-    """Start everything but an adapter, with topics, messages and commits in place; end it with the block."""
+    """Starts everything but an adapter, with topics, messages and commits; ends it with the block."""
     with contextlib.ExitStack() as stack:
         home = stack.enter_context(scratch("benchmarks"))
         say(f"starting {BROKERS} brokers and a control plane")
@@ -79,40 +79,40 @@ def rig() -> Iterator[Rig]:
 
 
 def groups(count: int) -> list[str]:
-    """The names of the first so many groups."""
+    """Returns the names of the first groups."""
     letters = ["a"] + ["b"] * 99 + ["c"] * 400 + ["d"] * 500
     return [f"{letter}-group-{number:03}" for number, letter in enumerate(letters[:count])]
 
 
 def topic_of(group: str) -> str:
-    """The one topic that a group reads; ten groups share one."""
+    """Returns the one topic that a group reads; ten groups share one."""
     return f"topic-{int(group[-3:]) % TOPICS:02}"
 
 
 def selector_of(group: str) -> dict[str, str]:
-    """The labels that one group's HPA asks for."""
+    """Returns the labels that one group's HPA selects."""
     return {"cluster": "main", "group": group, "topic": topic_of(group)}
 
 
 def read_path(group: str, metric: str = METRIC) -> str:
-    """What the HPA controller asks for: its selector is sorted and escaped."""
+    """Returns the path that the HPA controller requests: its selector is sorted and escaped."""
     return path_with(selector_of(group), metric)
 
 
 def group_path(group: str) -> str:
-    """All topics of a group."""
+    """Returns the path for all topics of a group."""
     return path_with({"cluster": "main", "group": group})
 
 
 def path_with(labels: Mapping[str, str], metric: str = METRIC) -> str:
-    """What is asked for by these labels; all there is where there are none."""
+    """Returns the path for these labels; without labels, for all groups."""
     text = ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
     query = f"?{urlencode({'labelSelector': text})}" if labels else ""
     return f"{EXTERNAL_METRICS}/namespaces/{NAMESPACE}/{metric}{query}"
 
 
 def own_metric(running: Adapter, name: str, **labels: str) -> float:
-    """The sum over all samples of one of the adapter's own metrics that have these labels."""
+    """Returns the sum over all samples of one of the adapter's own metrics with these labels."""
     status, body = running.get_plain("/metrics")
     assert status == 200, body
     samples = (sample for family in text_string_to_metric_families(body.decode()) for sample in family.samples)
@@ -120,12 +120,12 @@ def own_metric(running: Adapter, name: str, **labels: str) -> float:
 
 
 def cycles(running: Adapter, outcome: str = "complete") -> int:
-    """How many collection cycles of that outcome the adapter has had."""
+    """Returns the number of collection cycles with that outcome."""
     return int(own_metric(running, "kafka_lag_adapter_cycles_total", outcome=outcome))
 
 
 def wait_for_cycles(running: Adapter, count: int) -> None:
-    """Return just after a cycle has ended, `count` complete ones from now."""
+    """Returns just after a cycle has ended, `count` complete ones from now."""
     wanted = cycles(running) + count
     wait_until(
         lambda: cycles(running) >= wanted, f"{count} cycles", 15.0 * count + TIMEOUT_SECONDS, alive=[running.process]
@@ -133,7 +133,7 @@ def wait_for_cycles(running: Adapter, count: int) -> None:
 
 
 def wait_until_read(running: Adapter, watched: int) -> None:
-    """Wait until every partition of so many groups has a good value."""
+    """Waits until every partition of this number of groups has a good value."""
     rows = watched * PARTITIONS
     wait_until(
         lambda: own_metric(running, "kafka_lag_adapter_partitions", state="ok") == rows,
@@ -157,7 +157,7 @@ def _fill(cluster: Kafka) -> None:
 
 
 def commit_all(cluster: Kafka, positions: Mapping[str, Mapping[tuple[str, int], int]]) -> None:
-    """Group -> topic and partition -> offset, for very many groups."""
+    """Commits group -> topic and partition -> offset, for very many groups."""
     first, *others = positions
     # The first commit makes the offsets topic, which takes its time.
     commit(cluster, first, positions[first])

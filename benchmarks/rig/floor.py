@@ -1,4 +1,4 @@
-"""A bare FastAPI route as a process, and its place in the control plane: the least that a Python server could do."""
+"""A bare FastAPI route as a process and in the control plane: the least that a Python server can cost."""
 
 import contextlib
 import sys
@@ -31,7 +31,7 @@ class BareRoute:
 
 @contextlib.contextmanager
 def bare_route(home: Path, body: bytes) -> Iterator[BareRoute]:
-    """Run a server whose only route returns these bytes."""
+    """Runs a server whose only route returns these bytes."""
     serving, port = new_serving(home, namespace=NAMESPACE), free_port()
     constant = home / "constant.json"
     constant.write_bytes(body)
@@ -50,13 +50,13 @@ def bare_route(home: Path, body: bytes) -> Iterator[BareRoute]:
 
 
 def register(plane: ControlPlane, route: BareRoute) -> None:
-    """Have kube-apiserver forward the route's API group to it, and wait until it does."""
+    """Makes kube-apiserver forward the route's API group, and waits until it does."""
     plane.apply(_manifests(route))
     wait_until(lambda: plane.raw(PATH)[0] == 200, "kube-apiserver to find the bare route", TIMEOUT_SECONDS)
 
 
 def unregister(plane: ControlPlane, route: BareRoute) -> None:
-    """Its API group would be unavailable once it has ended, and hold up whoever asks for all groups."""
+    """After the process ends, its API group would be unavailable and delay callers that request all groups."""
     plane.delete(_manifests(route))
 
 

@@ -1,8 +1,7 @@
-"""A load generator in a process of its own: HTTP/1.1 over TLS on kept connections, each with one request at a time.
+"""A load generator in a separate process: HTTP/1.1 over TLS on kept connections, one request at a time on each.
 
-`python -m benchmarks.rig.load PLAN RESULT`, both JSON files. Little is done per request, so that the server is what is
-measured. Anything but 200 ends the run.
-"""
+`python -m benchmarks.rig.load PLAN RESULT`, both JSON files. It does little per request, so that the server is what
+is measured. Any status but 200 ends the run."""
 
 import asyncio
 import dataclasses
@@ -30,7 +29,7 @@ SPARE_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server on this machine and what to ask it, in turn."""
+    """A local server and its paths, which are requested in turn."""
 
     port: int
     server_name: str
@@ -43,7 +42,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Slices of load: in each round one per target, in turn; connections stay open from the warm-up to the end."""
+    """Slices of load: one per target in each round, in turn; connections stay open from the warm-up to the end."""
 
     targets: dict[str, Target]
     connections: int
@@ -51,14 +50,14 @@ class Plan:
     slice_seconds: float
     warm_up_seconds: float
     slice_requests: int = 200_000
-    """A slice ends at its time or at this number, whatever comes first."""
+    """A slice ends at its time or at this number of requests, whichever comes first."""
     core: int | None = None
-    """Where the load generator runs; None: anywhere."""
+    """The core of the load generator; None for any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """What one target gave in one round; times in seconds."""
+    """The result of one target in one round; times in seconds."""
 
     requests: int
     seconds: float
@@ -72,7 +71,7 @@ class Slice:
 
 
 def run(plan: Plan, folder: Path) -> dict[str, list[Slice]]:
-    """Run the plan in a process of its own; its files go to `folder`. Raises RigError where anything was refused."""
+    """Runs the plan in a separate process, with its files in `folder`; raises RigError if a request was refused."""
     plan_file, result_file, log = (folder / name for name in ("plan.json", "result.json", "load.log"))
     plan_file.write_text(json.dumps(dataclasses.asdict(plan)))
     result_file.unlink(missing_ok=True)
@@ -89,13 +88,13 @@ def run(plan: Plan, folder: Path) -> dict[str, list[Slice]]:
 
 
 def plan_of(document: dict[str, Any]) -> Plan:
-    """A plan as `dataclasses.asdict` wrote it."""
+    """Returns a plan from the JSON of `dataclasses.asdict`."""
     targets = {name: Target(**{**each, "paths": tuple(each["paths"])}) for name, each in document["targets"].items()}
     return Plan(**{**document, "targets": targets})
 
 
 def is_whole(answer: bytes | bytearray) -> bool:
-    """Whether an HTTP/1.1 answer with a length, or in chunks, has arrived to its end."""
+    """Whether an HTTP/1.1 response with a length, or in chunks, has arrived completely."""
     head_end = answer.find(HEAD_END)
     if head_end < 0:
         return False
@@ -107,7 +106,7 @@ def is_whole(answer: bytes | bytearray) -> bool:
 
 
 def request(target: Target, path: str) -> bytes:
-    """A whole request, as client-go's headers have it."""
+    """Returns a whole request with client-go's headers."""
     lines = [
         f"GET {path} HTTP/1.1",
         f"Host: {target.server_name}:{target.port}",
@@ -119,7 +118,7 @@ def request(target: Target, path: str) -> bytes:
 
 
 class _Connection(asyncio.Protocol):
-    """Sends a request when the answer to the one before has arrived."""
+    """Sends a request when the previous answer has arrived."""
 
     def __init__(self) -> None:
         self._transport: asyncio.Transport | None = None
@@ -135,7 +134,7 @@ class _Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     async def ask(self, requests: Iterator[bytes], end: float, latencies: list[float]) -> None:
-        """Ask until there is nothing more to ask or the time (perf_counter) has come."""
+        """Sends requests until there are no more, or until this time (perf_counter)."""
         self._done = asyncio.get_running_loop().create_future()
         self._requests, self._end, self._latencies = requests, end, latencies
         self._send_next()
@@ -204,7 +203,7 @@ class _Client:
             connection.close()
 
     async def _ask(self, requests: Iterator[bytes], seconds: float) -> list[float]:
-        """One iterator for all connections, so that each request is sent once."""
+        """All connections share one iterator, so that each request is sent once."""
         latencies: list[float] = []
         end = time.perf_counter() + seconds
         await asyncio.gather(*(connection.ask(requests, end, latencies) for connection in self._connections))

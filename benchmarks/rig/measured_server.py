@@ -1,9 +1,8 @@
-"""The real server with a heartbeat in its event loop and, if wanted, cycles without a pause between them.
+"""The real server with a heartbeat in its event loop and, if requested, cycles without pauses.
 
-`python -m benchmarks.rig.measured_server [--without-pause] HEARTBEATS serve ...`: what comes after is the installed
-command's own. HEARTBEATS is a file that gets a line for each beat that came late: when it was due, in seconds of the
-machine's monotonic clock, and how late it was.
-"""
+`python -m benchmarks.rig.measured_server [--without-pause] HEARTBEATS serve ...`: the rest are the installed
+command's arguments. HEARTBEATS is a file that gets a line for each late beat: when it was due, in seconds of the
+machine's monotonic clock, and how late it was."""
 
 import argparse
 import asyncio
@@ -27,7 +26,7 @@ NO_PAUSE_SECONDS = 0.001
 
 
 async def _beat(file: TextIO) -> None:
-    """What holds up the loop holds up this task: the beat after it comes late by as long as that took."""
+    """Whatever blocks the loop also blocks this task, so the next beat is late by that time."""
     written = time.monotonic()
     while True:
         due = time.monotonic() + BEAT_SECONDS
@@ -51,7 +50,7 @@ def _serve_with_heartbeat(
 
 
 def _without_pause(path: Path) -> Settings:
-    """The settings in a file, but for an interval that no file may have."""
+    """Returns the file's settings with an interval that a file may not have."""
     settings = load(path)
     collection = settings.collection.model_copy(update={"interval": NO_PAUSE_SECONDS})
     return settings.model_copy(update={"collection": collection})

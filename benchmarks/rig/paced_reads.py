@@ -1,8 +1,7 @@
-"""Reads over TLS on one kept connection at a steady pace, whatever the answers are.
+"""Reads over TLS on one kept connection at a steady pace.
 
-A read that has to wait for the one before it counts from when it was due, so that a server that stands still for a
-while is late for every read of that while, not for one.
-"""
+A read that waits for the previous one counts from when it was due, so that a server that stops for a while is late
+for every read of that time."""
 
 import datetime
 import http.client
@@ -33,13 +32,13 @@ class Read:
 
     @property
     def age(self) -> float:
-        """How old the oldest item was when it arrived, in seconds; timestamps are whole seconds, rounded down."""
+        """Returns the age of the oldest item on arrival, in seconds; timestamps are whole seconds, rounded down."""
         stamps = [item["timestamp"] for item in json.loads(self.body)["items"]]
         return self.answered_at - min(datetime.datetime.fromisoformat(stamp).timestamp() for stamp in stamps)
 
 
 class Reader:
-    """One caller with a token and its connection."""
+    """One caller with a token and a connection."""
 
     def __init__(self, running: Adapter, token: str) -> None:
         context = ssl.create_default_context(cafile=str(running.serving.authority))
@@ -53,7 +52,7 @@ class Reader:
         self._connection.close()
 
     def read(self, path: str, due: float | None = None) -> Read:
-        """Ask and wait for the answer's last byte."""
+        """Sends the request and waits for the last byte of the answer."""
         begin = time.monotonic() if due is None else due
         self._connection.request("GET", path, headers=self._headers)
         response = self._connection.getresponse()
@@ -67,7 +66,8 @@ class Reader:
         seconds: float,
         while_reading: Callable[[float], None] = lambda _: None,
     ) -> list[Read]:
-        """The paths in turn, one each `every` seconds; `while_reading` is told the time since the start before each."""
+        """Reads the paths in turn, one per `every` seconds; `while_reading` receives the time since the start before
+        each."""
         began = time.monotonic()
         taken: list[Read] = []
         for number, path in enumerate(itertools.cycle(paths)):
@@ -84,7 +84,7 @@ class Reader:
 
 
 class _Connection(http.client.HTTPSConnection):
-    """To 127.0.0.1, whatever name the certificate has."""
+    """Connects to 127.0.0.1, whatever the name in the certificate."""
 
     def __init__(self, port: int, context: ssl.SSLContext) -> None:
         super().__init__("127.0.0.1", port, timeout=TIMEOUT_SECONDS, context=context)

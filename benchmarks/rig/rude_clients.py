@@ -1,9 +1,8 @@
-"""Clients without credentials that cost a server as much as they can, in a process of their own.
+"""Clients without credentials that cost a server as much as they can, in a separate process.
 
-`python -m benchmarks.rig.rude_clients PORT READY SECONDS`: three connections send expensive requests one after another,
-20 send the head of a request byte by byte, and 1,500 send nothing. READY is a file that is made once all of them have
-connected. The process prints the number of answers to the expensive requests.
-"""
+`python -m benchmarks.rig.rude_clients PORT READY SECONDS`: three connections send expensive requests one after
+another, 20 send the head of a request byte by byte, and 1,500 send nothing. The file READY is created once all have
+connected. The process prints the number of answers to the expensive requests."""
 
 import asyncio
 import contextlib
@@ -27,7 +26,7 @@ METRIC = b"/apis/external.metrics.k8s.io/v1beta1/namespaces/a/kafka_consumergrou
 
 
 def dear_requests() -> Iterator[bytes]:
-    """Requests of 60 KB whose parsing is expensive, each different from all before it, without end."""
+    """Yields, without end, different requests of 60 KB that are expensive to parse."""
     for number in itertools.count():
         yield _request(METRIC + b"?%d" % number + b"&a" * (LENGTH // 2))
         yield _request(METRIC + b"?%d=" % number + b"%61" * (LENGTH // 3))

@@ -1,8 +1,7 @@
-"""A fake broker's answers: encoded once by kafka-python's own classes, then patched; request frames in, frames out.
+"""A fake broker's responses: encoded once by kafka-python's own classes, then patched; request frames in, frames out.
 
-On first sight a request is decoded, and its response made for what it asks. After that the same bytes give the stored
-response, in which only the correlation id and the offsets are written anew.
-"""
+A new request is decoded and its response encoded. After that the same bytes return the stored response with the new
+correlation id and offsets."""
 
 import time
 from collections import OrderedDict
@@ -38,7 +37,7 @@ NOT_LEADER, NOT_COORDINATOR, UNSUPPORTED_VERSION = 6, 16, 35
 TOPIC_NOT_AUTHORIZED, GROUP_NOT_AUTHORIZED = 29, 30
 MOST_KEPT = 200
 PATCHED = b"\x5b\xa1\x9c\x3d\xe7\x42\xf0\x86"
-"""Stands where an offset is to be written; nothing else in a response looks like it."""
+"""Placeholder for an offset; nothing else in a response looks like it."""
 _PATCHED_NUMBER = int.from_bytes(PATCHED, "big", signed=True)
 _HEAD, _INT32 = Struct(">hhi"), Struct(">i")
 
@@ -55,13 +54,13 @@ VERSIONS: dict[type[Any], tuple[int, int]] = {
 
 @dataclass(slots=True)
 class Stored:
-    """A response as a whole frame, and where its offsets stand."""
+    """A response as a whole frame, and the positions of its offsets."""
 
     frame: bytearray
     places: NDArray[np.intp]
     """Eight bytes for each offset: shape (offsets, 8)."""
     offsets: NDArray[np.int64]
-    """As they were when all logs began."""
+    """The offsets when all logs began."""
     answers: int = 0
 
     def at(self, correlation_id: int, milliseconds: int) -> bytes:
@@ -74,7 +73,7 @@ class Stored:
 
 
 class StoredAnswers:
-    """One node's answers. `all_topics`: a Metadata response as `metadata_frame` makes it."""
+    """One node's responses. `all_topics` is a Metadata response from `metadata_frame`."""
 
     def __init__(self, cluster: StoredCluster, node: int, all_topics: bytes) -> None:
         self._cluster = cluster
@@ -92,7 +91,7 @@ class StoredAnswers:
         }
 
     def answer(self, request: bytes) -> bytes:
-        """The response to a request, both whole frames; KeyError for a kind that no fake broker knows."""
+        """Returns the response to a request, both as whole frames; raises KeyError for an unknown kind."""
         api_key, version, correlation_id = _HEAD.unpack_from(request, 4)
         key = request[4:8] + request[12:]
         stored = self._kept.get(key)
@@ -103,7 +102,7 @@ class StoredAnswers:
         return stored.at(correlation_id, int((time.monotonic() - self._cluster.began) * 1000))
 
     def _is_to_be_refused(self, api_key: int, stored: Stored) -> bool:
-        """Once: what is made then is refused for good."""
+        """True once: the response made then is refused from then on."""
         refused = {Refusal.GROUPS: OffsetFetchRequest, Refusal.TOPICS: ListOffsetsRequest}
         refusal = self._cluster.refusal
         return refusal is not None and api_key == refused[refusal].API_KEY and stored.answers == REFUSED_AFTER
@@ -177,7 +176,7 @@ class StoredAnswers:
         )  # fmt: skip
 
     def _refused(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
-        """Not a single offset: each group, or each partition, is answered with the error of a missing permission."""
+        """Returns a response without offsets: each group or partition has the error of a missing permission."""
         if isinstance(asked, OffsetFetchRequest):
             group = OffsetFetchResponse.OffsetFetchResponseGroup
             refused = [group(group_id=one.group_id, topics=[], error_code=GROUP_NOT_AUTHORIZED) for one in asked.groups]
@@ -249,7 +248,7 @@ def _refused_partition(asked: Any) -> Any:  # noqa: ANN401
 
 
 def stored(response: Any, version: int, offsets: list[int] | None = None) -> Stored:  # noqa: ANN401
-    """Encode a response in which PATCHED stands for each of the offsets, in this order."""
+    """Encodes a response in which PATCHED marks each of the offsets, in this order."""
     response.API_VERSION = version
     response.with_header(0)
     frame = bytes(response.encode(header=True, framed=True))

@@ -1,8 +1,7 @@
-"""Fake brokers on loopback, a process for each node, that answer stored responses.
+"""Fake brokers on loopback, one process per node, that send stored responses.
 
-`python -m benchmarks.rig.stored_brokers --cluster FILE --node N --all-topics FILE`. They cost little CPU themselves, so
-that a client of 100,000 partitions can be measured beside them on the same machine.
-"""
+`python -m benchmarks.rig.stored_brokers --cluster FILE --node N --all-topics FILE`. They use little CPU, so that a
+client of 100,000 partitions can be measured on the same machine."""
 
 import argparse
 import asyncio
@@ -30,13 +29,13 @@ _INT32 = Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class StoredBrokers:
-    """The running nodes; those of a cluster with node ids from 1 on."""
+    """The running nodes, with node ids from 1."""
 
     cluster: StoredCluster
     processes: tuple[Process, ...]
 
     def freeze(self, node: int) -> None:
-        """Connections stay open and new ones are accepted, nothing is answered."""
+        """Connections stay open and new ones are accepted, but nothing is answered."""
         self.processes[node - 1].send(signal.SIGSTOP)
 
     def thaw(self, node: int) -> None:
@@ -47,7 +46,7 @@ class StoredBrokers:
 def stored_brokers(
     home: Path, groups: tuple[StoredGroup, ...], nodes: int, refusal: Refusal | None = None
 ) -> Iterator[StoredBrokers]:
-    """Run so many nodes that share these groups and their topics; end them with the block."""
+    """Runs this number of nodes, which share these groups and topics; ends them with the block."""
     home.mkdir(parents=True, exist_ok=True)
     cluster = StoredCluster(groups, tuple(free_port() for _ in range(nodes)), time.monotonic(), refusal)
     cluster_file, all_topics = home / "cluster.json", home / "all-topics"
@@ -72,7 +71,7 @@ def _is_listening(port: int) -> bool:
 
 
 class _Connection(asyncio.Protocol):
-    """Frames in, frames out, in order."""
+    """Receives frames and sends frames, in order."""
 
     def __init__(self, answers: StoredAnswers) -> None:
         self._answers = answers

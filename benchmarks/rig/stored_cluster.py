@@ -1,7 +1,6 @@
-"""What the fake brokers have: groups, each with topics of its own, spread over nodes; and who knows what of it.
+"""The content of the fake brokers: groups with their topics, distributed over nodes, and which node knows what.
 
-Nodes are numbered from 1. Every partition's log grows by one message each millisecond, and its group keeps up.
-"""
+Nodes are numbered from 1. Every partition's log grows by one message per millisecond, and its group keeps up."""
 
 import dataclasses
 import json
@@ -18,7 +17,7 @@ REFUSED_AFTER = 4
 
 
 class Refusal(StrEnum):
-    """What the client is no longer authorized to describe."""
+    """What the client may no longer describe."""
 
     GROUPS = "groups"
     TOPICS = "topics"
@@ -29,7 +28,7 @@ class StoredGroup:
     name: str
     topics: int
     partitions: int
-    """Of each topic."""
+    """The partitions of each topic."""
 
     @property
     def topic_names(self) -> list[str]:
@@ -40,11 +39,11 @@ class StoredGroup:
 class StoredCluster:
     groups: tuple[StoredGroup, ...]
     ports: tuple[int, ...]
-    """Of node 1, 2, and so on, on 127.0.0.1."""
+    """The ports of node 1, 2 and so on, on 127.0.0.1."""
     began: float
-    """When all logs ended at FIRST_OFFSET, in seconds of the machine's monotonic clock."""
+    """When all logs ended at FIRST_OFFSET, in monotonic seconds."""
     refusal: Refusal | None = None
-    """What the client may not describe, once each of its requests was answered `REFUSED_AFTER` times."""
+    """What the client may not describe after `REFUSED_AFTER` answers to each request."""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -52,7 +51,7 @@ class StoredCluster:
 
     @property
     def partitions(self) -> int:
-        """As many of topics as of groups."""
+        """The number of partitions, of topics as of groups."""
         return sum(group.topics * group.partitions for group in self.groups)
 
     @cached_property
@@ -65,7 +64,7 @@ class StoredCluster:
 
     @cached_property
     def topics(self) -> dict[str, tuple[int, int]]:
-        """Topic -> its number, and how many partitions it has."""
+        """Topic -> its number, and the number of its partitions."""
         sizes = ((topic, group.partitions) for group in self.groups for topic in group.topic_names)
         return {topic: (number, size) for number, (topic, size) in enumerate(sizes)}
 
@@ -80,12 +79,12 @@ class StoredCluster:
 
 
 def lag_of(partition: int) -> int:
-    """Between a commit and a log end of the same moment."""
+    """The difference between a commit and a log end at the same moment."""
     return 1 + partition % 10
 
 
 def cluster_of(document: dict[str, Any]) -> StoredCluster:
-    """A cluster as `to_json` wrote it."""
+    """Returns a cluster from the JSON of `to_json`."""
     groups = tuple(StoredGroup(**group) for group in document["groups"])
     refusal = Refusal(document["refusal"]) if document["refusal"] else None
     return StoredCluster(groups, tuple(document["ports"]), document["began"], refusal)
@@ -96,7 +95,7 @@ def cluster_in(file: Path) -> StoredCluster:
 
 
 def groups_of(partitions: int) -> tuple[StoredGroup, ...]:
-    """Groups of 100 partitions each, 5 topics of 20, that make so many together."""
+    """Returns groups of 100 partitions (5 topics of 20) with this number of partitions in total."""
     count, rest = divmod(partitions, 5 * PARTITIONS_PER_TOPIC)
     assert not rest, partitions
     return tuple(StoredGroup(f"group-{number:04}", 5, PARTITIONS_PER_TOPIC) for number in range(count))

@@ -1,4 +1,4 @@
-"""The fake brokers' answer to Metadata: brokers, topics, and who leads which partition."""
+"""The fake brokers' response to Metadata: brokers, topics and leaders."""
 
 import uuid
 from typing import Any
@@ -13,7 +13,7 @@ NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION = 0, 3
 
 
 def metadata_frame(cluster: StoredCluster) -> bytes:
-    """The same for every node, and long to encode: so it is made once for all of them."""
+    """The response is the same for all nodes and slow to encode, so it is encoded once."""
     response = metadata_response(cluster, list(cluster.topics))
     response.API_VERSION = METADATA_VERSION
     response.with_header(0)

@@ -1,4 +1,4 @@
-"""`make report-demo`: a week of plausible history, and the report that Spark makes of it. Needs Java; no Kafka."""
+"""`make report-demo`: a week of plausible history, and the report that Spark makes of it. Needs Java, but no Kafka."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from local.processes import exit_on_sigterm
 TREE = Path(__file__).resolve().parents[2]
 FOLDER = TREE / "report-demo"
 ZONE = "Europe/Berlin"
-"""One with summer time: the pages' hours and weekdays are local ones."""
+"""A time zone with daylight saving: the page's hours and weekdays are local."""
 MAX_WAIT = "2m"
-"""The week has a sample a minute: an HPA on lag that is this old keeps no shorter wait."""
+"""The week has one sample per minute, so an HPA on this lag cannot react faster."""
 GROUPS = Path(__file__).with_name("groups.yaml")
 INTERRUPTED = 130
 
@@ -27,7 +27,7 @@ Run = Callable[[Sequence[str]], int]
 
 
 def commands(history: Path, output: Path, written: Written) -> list[tuple[str, list[str]]]:
-    """What is done, and how."""
+    """Returns the steps with their command lines."""
     spark = [sys.executable, "-m", "spark"]
     until = f"{written.until.astimezone(datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
     report = [*spark, "report", "--history", str(history), "--output", str(output)]
@@ -38,7 +38,7 @@ def commands(history: Path, output: Path, written: Written) -> list[tuple[str, l
 
 
 def show(folder: Path, run: Run) -> int:
-    """0, or the status of the command that failed. `folder` is made anew."""
+    """Returns 0, or the status of the command that failed; recreates `folder`."""
     history, output = folder / "history", folder / "report"
     shutil.rmtree(folder, ignore_errors=True)
     written = write_week(history)
@@ -54,7 +54,7 @@ def show(folder: Path, run: Run) -> int:
 
 
 def _run(command: Sequence[str]) -> int:
-    """Ctrl-C reaches the command by itself, and we wait for its own end; whatever else ends us ends it as well."""
+    """Ctrl-C also reaches the command, so we wait for it to end; any other end of this process ends it."""
     with subprocess.Popen(command, cwd=TREE) as process:
         while True:
             try:

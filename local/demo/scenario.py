@@ -1,9 +1,8 @@
-"""What the demo shows, step by step: a Deployment of slow consumers that the real HPA puts to sleep and wakes.
+"""What the demo shows, step by step: the real HPA scales a Deployment of slow consumers to zero and back.
 
-    one replica, no lag -> 0    messages arrive -> 3    all are read -> 0    a single late message -> 1 or more
+one replica, no lag -> 0    messages arrive -> 3    all are read -> 0    a single late message -> 1 or more
 
-Apart from `demo`, which is about the screen. Each step ends when what it waits for is there, or with StepFailed.
-"""
+Separate from `screen`, which handles the terminal. Each step ends when its condition is met, or raises StepFailed."""
 
 import sys
 import time
@@ -36,7 +35,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 class StepFailed(RigError):
-    """The replicas did not go where they should have gone; the message says what was seen instead."""
+    """The replicas did not change as expected; the message says what was seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +49,22 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What there was to be seen at one moment; replicas are the pods there are, `ready` those whose process runs."""
+    """What was seen at one moment; `replicas` counts pods, `ready` those whose process runs."""
 
     targets: str
-    """As `kubectl get hpa` has it."""
+    """As `kubectl get hpa` shows it."""
     replicas: int
     ready: int
     pods: int
-    """Those that are about to end as well, which are no replicas any more."""
+    """Includes pods that are about to end, which no longer count as replicas."""
     lag: int | None
-    """None: no number was served, and `trouble` says what instead."""
+    """None if no number was served; `trouble` has the reason."""
     trouble: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where it all happens. `show` is told every sight, also those that are like the one before."""
+    """The parts on which the scenario runs. `show` receives every sight, including unchanged ones."""
 
     kafka: Kafka
     plane: ControlPlane
@@ -74,7 +73,7 @@ class Stage:
 
 
 def settings(kafka: Kafka, names: Names) -> dict[str, Any]:
-    """For an adapter that watches this group: with the rule that makes it countable while nothing of it runs."""
+    """Returns settings for an adapter that watches this group, with the rule that gives it a value at zero replicas."""
     return {
         "clusters": [{"name": "main", "bootstrapServers": kafka.bootstrap_servers.split(",")}],
         "collection": {"interval": "2s", "maxAge": "20s"},
@@ -83,7 +82,7 @@ def settings(kafka: Kafka, names: Names) -> dict[str, Any]:
 
 
 def fall_asleep(stage: Stage) -> None:
-    """Apply the objects; the only pod starts, finds nothing to read, and goes."""
+    """Applies the objects; the only pod starts, finds nothing to read, and ends."""
     stage.plane.apply(manifests(stage.kafka, stage.names))
     unshown = replace(stage, show=lambda _: None)
     _until(unshown, lambda sight: sight.ready == 1 and sight.lag == 0, "a first pod without lag", STEP_SECONDS)
@@ -91,7 +90,7 @@ def fall_asleep(stage: Stage) -> None:
 
 
 def scale_out(stage: Stage, messages: int) -> float:
-    """Write messages until all replicas are ready; the seconds from the first message to the first ready pod."""
+    """Writes messages until all replicas are ready; returns the seconds from the first one to the first ready pod."""
     seconds = wake(stage, messages)
     _until(stage, lambda sight: sight.ready == MOST_REPLICAS, f"{MOST_REPLICAS} ready replicas", STEP_SECONDS)
     return seconds
@@ -103,7 +102,7 @@ def drain(stage: Stage) -> None:
 
 
 def wake(stage: Stage, messages: int = 1) -> float:
-    """Write messages; the seconds from the first one to the first ready pod."""
+    """Writes messages; returns the seconds from the first one to the first ready pod."""
     began = time.monotonic()
     produce(stage.kafka, stage.names.topic, messages)
     _until(stage, lambda sight: sight.ready > 0, f"a ready pod for {messages} messages", STEP_SECONDS)
@@ -111,12 +110,12 @@ def wake(stage: Stage, messages: int = 1) -> float:
 
 
 def _is_asleep(sight: Sight) -> bool:
-    """Without the last pod too: while it ends, it may still read what comes meanwhile."""
+    """The last pod must have ended, because it could still read new messages while it ends."""
     return sight.replicas == 0 and sight.pods == 0
 
 
 def look(plane: ControlPlane, names: Names) -> Sight:
-    """Ask kube-apiserver. Raises RigError where the objects are not there."""
+    """Asks kube-apiserver; raises RigError if the objects do not exist."""
     deployment = plane.get(f"/apis/apps/v1/namespaces/{names.namespace}/deployments/{names.group}")["status"]
     pods = plane.get(f"/api/v1/namespaces/{names.namespace}/pods?labelSelector=app%3D{names.group}")["items"]
     hpa = plane.get(f"/apis/autoscaling/v2/namespaces/{names.namespace}/horizontalpodautoscalers/{names.group}")
@@ -133,13 +132,13 @@ def look(plane: ControlPlane, names: Names) -> Sight:
 
 
 def metric_path(names: Names) -> str:
-    """Where kube-apiserver serves the group's lag."""
+    """Returns the path at which kube-apiserver serves the group's lag."""
     selector = quote(f"group={names.group},topic={names.topic}", safe="")
     return f"{EXTERNAL_METRICS}/namespaces/{names.namespace}/{METRIC}?labelSelector={selector}"
 
 
 def manifests(kafka: Kafka, names: Names) -> list[Manifest]:
-    """Namespace, Deployment and HPA, in this order."""
+    """Returns Namespace, Deployment and HPA, in this order."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace}}
     return [namespace, _deployment(kafka, names), _hpa(names)]
 
@@ -201,7 +200,7 @@ def _until(stage: Stage, is_there: Callable[[Sight], bool], what: str, timeout_s
 
 
 def _sights(stage: Stage, timeout_seconds: float) -> Iterator[Sight]:
-    """One now and then one after another until the time is over."""
+    """Yields a sight now and then one after another until the time is over."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         sight = look(stage.plane, stage.names)
@@ -213,7 +212,7 @@ def _sights(stage: Stage, timeout_seconds: float) -> Iterator[Sight]:
 
 
 def _targets(hpa: Any) -> str:  # noqa: ANN401 - JSON
-    """kubectl's column of that name."""
+    """Returns the content of kubectl's column of that name."""
     target = hpa["spec"]["metrics"][0]["external"]["target"]["averageValue"]
     metrics = hpa["status"].get("currentMetrics") or []
     averages = [metric["external"]["current"].get("averageValue") for metric in metrics if "external" in metric]

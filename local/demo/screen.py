@@ -1,4 +1,4 @@
-"""The demo's screen: starts the rig, goes through the scenario, prints what changes, and says how to look round."""
+"""The demo's screen: starts the rig, runs the scenario, prints changes, and says how to explore further."""
 
 import argparse
 import contextlib
@@ -37,7 +37,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def main() -> int:
-    """Exit status of the demo; problems are told on stderr, a sentence each."""
+    """Returns the demo's exit status; prints each problem on stderr as one sentence."""
     try:
         with _ended_once():
             arguments = _arguments()
@@ -55,7 +55,7 @@ def main() -> int:
 
 @dataclass(slots=True)
 class _Screen:
-    """Plain lines, and on a terminal a last one that says what is waited for."""
+    """Prints plain lines and, on a terminal, a last one that says what the demo is waiting for."""
 
     console: Console
     last: tuple[int, int | None] | None = None
@@ -68,7 +68,7 @@ class _Screen:
         self.console.print(line)
 
     def step(self, what: str) -> None:
-        """A line of its own, and below it something that moves."""
+        """Prints a line, and a progress display below it."""
         self.say(f"{_now()}  {what}")
         self.status.update(what)
 
@@ -77,7 +77,7 @@ class _Screen:
         self.say(COLUMNS.format("TIME", "NAME", "REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "LAG"))
 
     def sight(self, sight: Sight) -> None:
-        """A line whenever the replicas or the lag are others than before."""
+        """Prints a line whenever the replicas or the lag have changed."""
         if (sight.replicas, sight.lag) == self.last:
             return
         self.last = (sight.replicas, sight.lag)
@@ -137,7 +137,7 @@ def _play(screen: _Screen, stage: Stage, messages: int) -> None:
 
 
 def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[str]:
-    """Commands for a shell of this machine, each as it can be run."""
+    """Returns commands for a shell on this machine, ready to run."""
     kubectl = ["kubectl", "--kubeconfig", str(plane.admin_kubeconfig)]
     pair = plane.issue("visitor", ["system:masters"])
     curl = ["curl", "--silent", "--show-error", "--cacert", str(plane.cluster_ca)]
@@ -154,7 +154,7 @@ def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[st
 
 
 def _wait_for_the_reader(screen: _Screen, commands: list[str]) -> None:
-    """Until Ctrl-C or the end of standard input, which comes at once where nobody sits there."""
+    """Waits for Ctrl-C or the end of standard input, which comes at once without a terminal."""
     screen.say()
     screen.say("To look round (the last two need no kubectl):")
     for command in commands:
@@ -179,7 +179,7 @@ def _require_room(home: Path) -> None:
 
 @contextlib.contextmanager
 def _ended_once() -> Iterator[None]:
-    """Ctrl-C raises KeyboardInterrupt, SIGTERM and SIGHUP SystemExit; whatever comes after does not disturb the end."""
+    """Ctrl-C raises KeyboardInterrupt, SIGTERM and SIGHUP raise SystemExit; later signals do not disturb the end."""
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def end(number: int, _frame: FrameType | None) -> None:

@@ -1,1 +1,1 @@
-"""Offset histories that are made up, in the adapter's own format."""
+"""Generated offset histories in the adapter's own format."""

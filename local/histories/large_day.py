@@ -1,4 +1,4 @@
-"""Days of many partitions, for benchmarks: flush by flush, so that no day has to fit into memory."""
+"""Days of many partitions for benchmarks, one flush at a time, so that no day has to fit into memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PARTITIONS_OF_A_TOPIC = 10
 TOPICS_OF_A_GROUP = 5
 FLUSH_SECONDS = 300
 IDLE_SHARE = 0.3
-"""Of the partitions, so many get nothing at all."""
+"""The share of partitions without any messages."""
 MEMBERS = 4
 
 
@@ -28,7 +28,7 @@ class _Offsets:
 
 
 def flushes(partitions: int, interval: int, days: int, seed: int) -> Iterator[Rows]:
-    """The rows of every five minutes, sorted by series; `interval`: seconds, a divisor of 300."""
+    """Yields the rows of every five minutes, sorted by series; `interval` is in seconds, a divisor of 300."""
     if FLUSH_SECONDS % interval or partitions < 1:
         raise ValueError(f"{interval} s is no divisor of {FLUSH_SECONDS} s, or {partitions} partitions are none")
     random = np.random.default_rng(seed)
@@ -43,14 +43,14 @@ def flushes(partitions: int, interval: int, days: int, seed: int) -> Iterator[Ro
 
 
 def _tide(second: int) -> float:
-    """A day's low is a quarter of its high."""
+    """A day's minimum is a quarter of its maximum."""
     return float(0.625 - 0.375 * np.cos(2 * np.pi * second / 86_400))
 
 
 def _flush(
     before: _Offsets, rates: Rates, interval: int, random: np.random.Generator
 ) -> tuple[dict[str, Numbers], _Offsets]:
-    """What is produced, and committed up to half a minute later; sometimes a partition's reader pauses."""
+    """Returns what is produced, and committed up to half a minute later; sometimes a partition's reader pauses."""
     count = FLUSH_SECONDS // interval
     log_end = before.log_end[:, np.newaxis] + random.poisson(
         rates[:, np.newaxis] * interval, (len(rates), count)
@@ -72,7 +72,7 @@ def _times(begin: int, interval: int, partitions: int) -> dict[str, Numbers]:
 
 
 def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
-    """What is the same in every flush."""
+    """Returns the columns that are the same in every flush."""
     number = np.repeat(np.arange(partitions, dtype=np.int32), count)
     topic = number // PARTITIONS_OF_A_TOPIC
     zeros = np.zeros(len(number), dtype=np.int32)
@@ -93,8 +93,8 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
 
 
 def shuffled_flushes(partitions: int, interval: int, days: int, seed: int) -> Iterator[Rows]:
-    """The same for a less kind history: every group has one topic, names are in no order within a file, every partition
-    is busy, and increments are random."""
+    """Yields a harder history: every group has one topic, names are unsorted within a file, every partition is busy,
+    and increments are random."""
     random = np.random.default_rng(seed)
     rates = random.lognormal(3.0, 1.0, partitions)
     base = random.integers(10**4, 10**8, partitions)

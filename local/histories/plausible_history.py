@@ -1,10 +1,9 @@
-"""A history that nobody had to wait for, written by the adapter's own code.
+"""A generated history, written by the adapter's own code.
 
-    python -m local.histories.plausible_history LOCATION                      a week of `plausible_world`, 67 series
-    python -m local.histories.plausible_history LOCATION --partitions 10000   a large day, for benchmarks
+python -m local.histories.plausible_history LOCATION                      a week of `plausible_world`, 67 series
+python -m local.histories.plausible_history LOCATION --partitions 10000   a large day, for benchmarks
 
-The same seed gives the same files. The week has gaps, two writers for an hour, and a broker that was away.
-"""
+The same seed creates the same files. The week has gaps, two writers for an hour, and a broker that was unavailable."""
 
 from __future__ import annotations
 
@@ -41,7 +40,7 @@ AWAY, AWAY_PARTITIONS = range(at(6, 20), at(6, 20, 10)), 3
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What lies there now."""
+    """What was written."""
 
     files: int
     rows: int
@@ -51,7 +50,7 @@ class Written:
 
 
 def write_week(location: Path, seed: int = SEED) -> Written:
-    """The week, a file for each hour and writer."""
+    """Writes the week, a file for each hour and writer."""
     reads = week(seed)
     first, second = (FileNames(writer) for writer in WRITERS)
     hours = [range(begin, begin + HOUR) for begin in range(0, MINUTES, HOUR)]
@@ -64,8 +63,8 @@ def write_week(location: Path, seed: int = SEED) -> Written:
 def write_large_day(
     location: Path, partitions: int, interval: int, days: int, seed: int = SEED, *, is_shuffled: bool = False
 ) -> Written:
-    """Rows as many as partitions x 86,400 / interval a day, in the files of a flush every five minutes. `is_shuffled`:
-    by `large_day.shuffled_flushes`."""
+    """Writes partitions x 86,400 / interval rows per day, in files of five minutes each. `is_shuffled` uses
+    `large_day.shuffled_flushes`."""
     names = FileNames(WRITERS[0])
     flushes = large_day.shuffled_flushes if is_shuffled else large_day.flushes
     written = [_write(location, names, rows) for rows in flushes(partitions, interval, days, seed)]
@@ -83,7 +82,7 @@ def _summed(written: list[tuple[int, int]], until: datetime) -> Written:
 
 
 def _rows(reads: list[Read], minutes: range, delay: float) -> Rows:
-    """The rows of some minutes, sorted by series."""
+    """Returns the rows of some minutes, sorted by series."""
     parts = [_of_read(read, minutes, delay) for read in reads]
     groups = sorted({read.reader.group for read in reads})
     topics = sorted({read.reader.topic for read in reads})
@@ -109,7 +108,7 @@ def _rows(reads: list[Read], minutes: range, delay: float) -> Rows:
 
 
 def _topic_id(text: str) -> str:
-    """22 letters, as Kafka's own ids have."""
+    """Returns 22 letters, as in Kafka's own ids."""
     return (text.replace("-", "") + "A" * 22)[:20] + text[-1] + "A"
 
 
@@ -149,7 +148,7 @@ def _of_read(read: Read, minutes: range, delay: float) -> dict[str, Numbers]:
 
 
 def _owner(partitions: int, members: NDArray[np.int32]) -> Numbers:
-    """As the RangeAssignor divides the partitions of one topic; there are members in every minute or NULL."""
+    """Assigns the partitions of a topic like the RangeAssignor; there are members in every minute, or NULL."""
     number = np.maximum(members, 1)
     least, more = partitions // number, partitions % number
     partition = np.arange(partitions)[:, np.newaxis]
@@ -166,7 +165,7 @@ def _is_away(partitions: int, minutes: range) -> Numbers:
 
 
 def _later(column: Numbers, minutes: range, share: float) -> Numbers:
-    """The columns of these minutes, or that share of the way to the next minute's."""
+    """Returns the columns of these minutes, or those at this fraction of the way to the next minute."""
     now = column[:, minutes.start : minutes.stop]
     if not share:
         return now

@@ -1,7 +1,6 @@
-"""A week that could have been: topics and the groups that read them, minute by minute, as columns. No IO.
+"""A plausible week: topics and the groups that read them, minute by minute, as columns. No IO.
 
-Every array is one entry per minute of the week, or partitions x minutes. Rates are messages per second.
-"""
+Every array has one entry per minute of the week, or partitions x minutes. Rates are messages per second."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ OLD, NEW = 0, 1
 
 
 def at(day: int, hour: int, minute: int = 0) -> int:
-    """Minute of the week; day 0 is Monday."""
+    """Returns the minute of the week; day 0 is Monday."""
     return (day * 24 + hour) * 60 + minute
 
 
@@ -47,7 +46,7 @@ EVEN = np.ones(MINUTES)
 
 
 def _bursts() -> Rates:
-    """An import every night, and three on afternoons that nobody announced."""
+    """Returns an import every night, and three unannounced ones on afternoons."""
     quiet = np.full(MINUTES, 0.05)
     for begin in (*(at(day, 2) for day in range(7)), at(1, 14, 37), at(3, 16, 5), at(4, 13, 50)):
         quiet[begin : begin + 50] = 1.0
@@ -59,10 +58,10 @@ class Topic:
     name: str
     partitions: int
     per_second: float
-    """While `shape` is 1, over all partitions."""
+    """The rate over all partitions while `shape` is 1."""
     shape: Rates
     hot_share: float = 0.0
-    """What partition 0 gets beyond its even share."""
+    """What partition 0 receives beyond an even share."""
     made_again_at: int | None = None
 
 
@@ -73,10 +72,10 @@ class Reader:
     group: str
     topic: str
     member_per_second: float
-    """What one member can do."""
+    """The rate that one member can process."""
     members: NDArray[np.int32]
     stands_from: int = MINUTES
-    """From this minute on nothing is committed any more."""
+    """Nothing is committed from this minute on."""
 
 
 TOPICS = (
@@ -96,7 +95,7 @@ def _members(count: int) -> NDArray[np.int32]:
 
 
 def _by_hand() -> NDArray[np.int32]:
-    """Six while people are at work, who go home before the evening's peak; four else, and six on weekends by day."""
+    """Six during working hours, which end before the evening's peak; otherwise four, and six on weekend days."""
     is_weekend_day = IS_WEEKEND & (HOUR_OF_DAY >= 9) & (HOUR_OF_DAY < 23)
     return np.where(IS_OFFICE | is_weekend_day, 6, 4).astype(np.int32)
 
@@ -126,7 +125,7 @@ class Log:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
-    """What a group has of a topic's partitions: partitions x minutes; -1: no commit."""
+    """A group's offsets in a topic's partitions: partitions x minutes; -1: no commit."""
 
     reader: Reader
     log: Log
@@ -134,7 +133,7 @@ class Read:
 
 
 def week(seed: int) -> list[Read]:
-    """All of it, the same for the same seed; sorted by group and topic."""
+    """Returns the whole week, the same for the same seed; sorted by group and topic."""
     random = np.random.default_rng(seed)
     produced = {topic.name: _produced(topic, random) for topic in TOPICS}
     logs = {topic.name: _log(topic, produced[topic.name], random) for topic in TOPICS}
@@ -143,7 +142,7 @@ def week(seed: int) -> list[Read]:
 
 
 def _produced(topic: Topic, random: np.random.Generator) -> Numbers:
-    """Messages in the minute before."""
+    """Returns the messages of the previous minute."""
     shares = np.full(topic.partitions, (1 - topic.hot_share) / topic.partitions)
     shares[0] += topic.hot_share
     restless = topic.shape * random.gamma(60.0, 1 / 60.0, MINUTES)
@@ -187,7 +186,7 @@ def _read(reader: Reader, produced: Numbers, log: Log, random: np.random.Generat
 
 
 def _read_together(reader: Reader, partitions: int) -> int:
-    """Neighbouring partitions that one member has all week; 1 where members come and go."""
+    """Returns how many neighbouring partitions one member has all week; 1 where members come and go."""
     members = np.unique(reader.members)
     return partitions // int(members[0]) if len(members) == 1 and partitions % int(members[0]) == 0 else 1
 

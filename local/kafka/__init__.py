@@ -1,1 +1,1 @@
-"""A real Kafka on this machine, its clients, and what can be made late or secure about it."""
+"""A real Kafka on this machine, its clients, and parts that can be delayed or secured."""

@@ -1,4 +1,4 @@
-"""kafka-python's admin client as a context manager that leaves nothing open, also where it could not connect."""
+"""kafka-python's admin client as a context manager that leaves nothing open, even if it could not connect."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from kafka.net.compat import KafkaNetClient
 
 @contextlib.contextmanager
 def admin(bootstrap_servers: str, **settings: object) -> Iterator[KafkaAdminClient]:
-    """`settings` are the library's own. Raises its KafkaTimeoutError where no server lets this client in."""
+    """`settings` are the library's own. Raises its KafkaTimeoutError if no server accepts this client."""
     opened: list[KafkaNetClient] = []
 
     def open_connections(**config: object) -> KafkaNetClient:

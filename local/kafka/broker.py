@@ -46,7 +46,7 @@ class Broker:
     def __init__(self, node_id: int, ports: Mapping[str, int], log: Path, command: Sequence[str]) -> None:
         self.node_id = node_id
         self.ports = ports
-        """Of each listener by its name."""
+        """The port of each listener by its name."""
         self._log = log
         self._command = command
         self._process: Process | None = None
@@ -54,7 +54,7 @@ class Broker:
 
     @property
     def port(self) -> int:
-        """Of the listener without TLS and login."""
+        """Returns the port of the listener without TLS and login."""
         return self.ports[OPEN_LISTENER]
 
     @property
@@ -63,17 +63,17 @@ class Broker:
         return self._process
 
     def launch(self) -> None:
-        """Start the process and return at once."""
+        """Starts the process and returns at once."""
         self._process = start(f"broker {self.node_id}", self._command, log=self._log)
         self._is_wanted = True
 
     def start(self) -> None:
-        """Start the process and wait until the controller counts this broker among the living."""
+        """Starts the process and waits until the controller counts this broker as alive."""
         self.launch()
         self.wait_until_ready({self.node_id})
 
     def wait_until_ready(self, node_ids: set[int]) -> None:
-        """Wait until this broker answers and knows all of `node_ids` as alive; raises RigError if that is in vain."""
+        """Waits until this broker answers and knows all of `node_ids` as alive; raises RigError after a timeout."""
         wait_until(
             lambda: self._is_listening() and node_ids <= self._living(),
             f"broker {self.node_id} to know brokers {sorted(node_ids)} as alive",
@@ -82,24 +82,24 @@ class Broker:
         )
 
     def freeze(self) -> None:
-        """Stop the process in its tracks: connections stay open and new ones are accepted, nothing is answered."""
+        """Stops the process with SIGSTOP: connections stay open and new ones are accepted, but nothing is answered."""
         self.process.send(signal.SIGSTOP)
 
     def thaw(self) -> None:
         self.process.send(signal.SIGCONT)
 
     def kill(self) -> None:
-        """End it without a farewell: the others notice after SESSION_TIMEOUT_SECONDS."""
+        """Kills it: the others notice after SESSION_TIMEOUT_SECONDS."""
         self._is_wanted = False
         self.process.stop(grace_seconds=0)
 
     def stop(self) -> None:
-        """End it as an operator would: it hands over what it leads first."""
+        """Stops it as an operator would: it first hands over its leaderships."""
         self._is_wanted = False
         self.process.stop(grace_seconds=20)
 
     def confirm(self) -> None:
-        """Raise RigError where it ended though nobody here ended it."""
+        """Raises RigError if it ended although nothing here stopped it."""
         if self._is_wanted and not self.process.is_running():
             status, tail = self.process.status, self.process.log_tail()
             raise RigError(f"{self.process.name} ended by itself with status {status}; the end of its log:\n{tail}")
@@ -109,7 +109,7 @@ class Broker:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
     def _living(self) -> set[int]:
-        """Node ids of the brokers that this one knows as alive; none while it does not answer."""
+        """Returns the node ids that this broker knows as alive; none while it does not answer."""
         try:
             with admin(f"127.0.0.1:{self.port}", bootstrap_timeout_ms=5_000) as client:
                 brokers = client.describe_cluster()["brokers"]
@@ -123,16 +123,16 @@ class Kafka:
     """A running cluster."""
 
     bootstrap_servers: str
-    """Of the listeners without TLS and login, comma-separated."""
+    """The listeners without TLS and login, comma-separated."""
     brokers: tuple[Broker, ...]
     security: Security | None
-    """Present where a login was given to `kafka`."""
+    """Set if `kafka` was given a login."""
     outside_port: int | None = None
-    """Where the last broker is advertised to clients of the outside listener; a forwarder has to listen there."""
+    """The advertised port of the last broker's outside listener; a forwarder has to listen there."""
 
     @property
     def outside_servers(self) -> str:
-        """Of the outside listeners of all brokers but the last."""
+        """Returns the outside listeners of all brokers but the last."""
         return ",".join(f"127.0.0.1:{broker.ports[OUTSIDE_LISTENER]}" for broker in self.brokers[:-1])
 
 
@@ -147,14 +147,13 @@ def kafka(
     has_outside: bool = False,
     controller_doors: Mapping[int, int] | None = None,
 ) -> Iterator[Kafka]:
-    """Run a cluster of that many brokers (ids from 1) and end it with the block.
+    """Runs a cluster of this number of brokers (ids from 1) and ends it with the block.
 
-    `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a CA of
-    their own; `has_outside` adds a listener for clients that reach the last broker through a forwarder;
+    `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a
+    separate CA; `has_outside` adds a listener for clients that reach the last broker through a forwarder;
     `controller_doors` adds one to each controller for brokers that reach it at these ports, by node id. `properties`
-    come last: they may replace any of the small settings. Raises RigError where it does not
-    start, and at the end of the block where a broker ended by itself meanwhile; the brokers' logs are in `home`.
-    """
+    are applied last and may replace any of the small settings. Raises RigError if the cluster does not start, and at
+    the end of the block if a broker ended unexpectedly; the brokers' logs are in `home`."""
     home.mkdir(parents=True, exist_ok=True)
     logging = home / "log4j2.properties"
     logging.write_text(LOGGING)
@@ -196,11 +195,9 @@ def joining_broker(
     controller_doors: Mapping[int, int] | None = None,
     heap_megabytes: int = 256,
 ) -> Iterator[Broker]:
-    """One more broker of the cluster in `home`, which ends with the block; it is no controller.
+    """Runs one more broker of the cluster in `home`, which is no controller, and ends it with the block.
 
-    It tells clients and brokers that it listens on that port of 127.0.0.1, whatever is there. `controller_doors` are
-    those of `kafka`.
-    """
+    It advertises that port of 127.0.0.1 to clients and brokers. `controller_doors` are those of `kafka`."""
     settings = dict(line.split("=", 1) for line in _settings_file(home, 1).read_text().splitlines())
     advertised = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
     listeners = [name for name in advertised if name != FAR_CONTROLLER_LISTENER]
@@ -229,7 +226,7 @@ def joining_broker(
 
 
 def java(*arguments: str, heap_megabytes: int) -> list[str]:
-    """A command that runs a main class of Kafka, with `arguments` as after `java -cp …`."""
+    """Returns a command that runs a main class of Kafka, with `arguments` as after `java -cp …`."""
     return ["java", f"-Xmx{heap_megabytes}m", *JAVA_OPTIONS, "-cp", f"{kafka_jars()}/*", *arguments]
 
 
@@ -256,7 +253,7 @@ def _broker(
     common: Mapping[str, str],
     heap_megabytes: int,
 ) -> Broker:
-    """Write the broker's settings file and give the broker, not yet launched."""
+    """Writes the broker's settings file and returns the broker, which is not started yet."""
     own = {
         "node.id": str(node_id),
         "listeners": _addresses(ports),
@@ -284,7 +281,7 @@ def _settings_file(home: Path, node_id: int) -> Path:
 
 
 def _format(home: Path, node_ids: Sequence[int], user_arguments: Sequence[str], cluster_id: str | None = None) -> None:
-    """Make every broker's data folder ready for its first start, all at the same time; a new cluster by default."""
+    """Prepares every broker's data folder for its first start, all concurrently; a new cluster by default."""
     cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     with contextlib.ExitStack() as stack:
         processes = []

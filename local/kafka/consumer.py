@@ -1,9 +1,8 @@
-"""One member of a consumer group that handles at most so many messages a second: the load of demo and tests.
+"""A member of a consumer group that handles a limited number of messages per second: the load of demo and tests.
 
-    python -m local.kafka.consumer --bootstrap-servers HOST:PORT --group G --topic T --rate 100
+python -m local.kafka.consumer --bootstrap-servers HOST:PORT --group G --topic T --rate 100
 
-It commits after every small batch and leaves its group on SIGTERM.
-"""
+It commits after every small batch and leaves its group on SIGTERM."""
 
 import argparse
 import logging
@@ -20,11 +19,11 @@ from kafka.errors import CommitFailedError, RetriableError
 logger = logging.getLogger(__name__)
 
 BATCH_SECONDS = 0.2
-"""How much work is taken before it is committed; also the longest that SIGTERM waits for (but for one slow message)."""
+"""The work between two commits; SIGTERM waits at most this long, or for one slow message."""
 
 
 def consume(consumer: KafkaConsumer, rate: float, is_ending: Callable[[], bool]) -> None:
-    """Read, work and commit until told to end; `rate` is in messages per second."""
+    """Reads, works and commits until it is stopped; `rate` is in messages per second."""
     free_at = time.monotonic()
     while not is_ending():
         batch = consumer.poll(timeout_ms=200, max_records=max(1, int(rate * BATCH_SECONDS)))

@@ -1,4 +1,4 @@
-"""Three real brokers: two that a level group needs, and a third, which it does not need and which can be made late."""
+"""Three real brokers: two that a level group needs, and a third that it does not need and that can be delayed."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ TOPIC, FAR_TOPIC = "level", "far"
 PARTITIONS = 2
 TIMEOUT_SECONDS = 60.0
 CANDIDATES = 20
-"""Groups whose coordinators Kafka chooses by their names, until one is found at each broker that is wanted."""
+"""Kafka selects a group's coordinator by its name, so names are tried until each wanted broker coordinates one."""
 
 
 @dataclass(frozen=True, slots=True)

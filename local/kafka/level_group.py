@@ -1,4 +1,4 @@
-"""A group that commits every batch of a steady producer at once, and what its lag was at any time."""
+"""A group that commits every batch of a steady producer at once, and its lag at any time."""
 
 import threading
 import time
@@ -26,7 +26,7 @@ class Step:
     committed: float
     """When the commit was acknowledged."""
     end: int
-    """The sum of the log ends from now on, and of the commits as soon as they are acknowledged."""
+    """The sum of the log ends from now on, and of the commits once they are acknowledged."""
 
 
 class LevelGroup:
@@ -42,21 +42,21 @@ class LevelGroup:
         self._thread = threading.Thread(target=self._run, name=f"level-group-{group}")
         self._failure: Exception | None = None
         self.steps: list[Step] = []
-        """Only ever added to."""
+        """Only appended to."""
 
     @property
     def rate(self) -> float:
-        """Messages a second since the first batch."""
+        """Returns the messages per second since the first batch."""
         steps = self.steps[1:]
         return (steps[-1].end - steps[0].end) / (steps[-1].written - steps[0].written) if len(steps) > 1 else 0.0
 
     def wait_for_steps(self, count: int) -> None:
-        """Until it has done so many more."""
+        """Waits until it has done this many more."""
         wanted = len(self.steps) + count
         wait_until(lambda: len(self.steps) >= wanted or self._failure is not None, "the load to run", TIMEOUT_SECONDS)
 
     def excess(self, lag: int, asked: float, since: float) -> float:
-        """For how many seconds too long messages were counted: 0 for a lag that was true between the two times."""
+        """Returns for how many seconds the lag was too large: 0 for a lag that was true between the two times."""
         steps = self.steps[:]
         ends = [step.end for step in steps]
         # A commit is known from before it was acknowledged, and until the next one is.
@@ -77,7 +77,7 @@ class LevelGroup:
         self._thread.start()
 
     def stop(self) -> None:
-        """Raises RigError where it could not go on until now."""
+        """Raises RigError if it could not continue until now."""
         self._stopping.set()
         self._thread.join()
         if self._failure is not None:
@@ -119,7 +119,7 @@ class LevelGroup:
 def level_group(
     servers: str, group: str, topic: str, partitions: int, rate: int = 5_000, batch: int = 200
 ) -> Iterator[LevelGroup]:
-    """Keep it running; `rate`: messages a second over all partitions, less on a busy machine."""
+    """Keeps the group running; `rate` is in messages per second over all partitions, less on a busy machine."""
     load = LevelGroup(servers, group, topic, partitions, rate, batch)
     load.start()
     try:

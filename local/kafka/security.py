@@ -1,7 +1,6 @@
-"""One login, and what a private authority issues for it: all that a broker needs for two secure listeners.
+"""One login and the certificates of a private CA: all that a broker needs for two secure listeners.
 
-Apart from `broker`, because most users of the local Kafka ask for none of it.
-"""
+Separate from `broker`, because most users of the local Kafka need none of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The one user that the SASL_SSL listener knows, the same for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512."""
+    """The only user of the SASL_SSL listener, the same for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512."""
 
     username: str
     password: str
@@ -35,18 +34,18 @@ class Security:
 
     login: Login
     bootstrap_servers: str
-    """Of the SASL_SSL listener, comma-separated."""
+    """The SASL_SSL listener, comma-separated."""
     certificate_bootstrap_servers: str
-    """Of the SSL listener that asks for a client certificate, comma-separated."""
+    """The SSL listener that requires a client certificate, comma-separated."""
     ca_file: Path
     client: Pair
-    """What the SSL listener takes for a client."""
+    """The client certificate that the SSL listener accepts."""
     broker_file: Path
-    """The brokers' key and certificate: Kafka wants both in one file."""
+    """The brokers' key and certificate, which Kafka needs in one file."""
 
 
 def make_security(folder: Path, login: Login, bootstrap_servers: str, certificate_bootstrap_servers: str) -> Security:
-    """Make an authority in a new folder, and what it issues to the brokers on 127.0.0.1 and to one client."""
+    """Creates a CA in a new folder, and certificates for the brokers on 127.0.0.1 and for one client."""
     authority = new_authority(folder, "local Kafka authority")
     broker = authority.issue("broker", dns_names=["localhost"], addresses=["127.0.0.1"])
     client = authority.issue("client")
@@ -58,7 +57,7 @@ def make_security(folder: Path, login: Login, bootstrap_servers: str, certificat
 
 
 def listener_properties(security: Security) -> dict[str, str]:
-    """Broker properties of both secure listeners, ports apart."""
+    """Returns broker properties of both secure listeners, without ports."""
     user = f'user_{security.login.username}="{security.login.password}"'
     scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     keystore = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(security.broker_file)}
@@ -78,7 +77,7 @@ def listener_properties(security: Security) -> dict[str, str]:
 
 
 def scram_arguments(login: Login) -> list[str]:
-    """Arguments of the storage tool that make the user known before the first broker runs."""
+    """Returns arguments of the storage tool that create the user before the first broker runs."""
     credential = f"[name={login.username},password={login.password}]"
     return [part for mechanism in SCRAM_MECHANISMS for part in ("--add-scram", f"{mechanism}={credential}")]
 
@@ -88,6 +87,6 @@ def _of(listener: str, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _pkcs8(key_file: Path) -> bytes:
-    """The key in the only form that Kafka reads."""
+    """Returns the key in the only form that Kafka reads."""
     key = load_pem_private_key(key_file.read_bytes(), password=None)
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,4 +1,4 @@
-"""What all brokers of the local Kafka have in common: small, so that several fit beside everything else."""
+"""The settings that all brokers of the local Kafka share: small, so that several fit beside everything else."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ CONTROLLER_LISTENER = "CONTROLLER"
 OUTSIDE_LISTENER = "OUTSIDE"
 """For clients that reach a broker through a forwarder, while brokers reach each other directly."""
 FAR_CONTROLLER_LISTENER = "FAR_CONTROLLER"
-"""Of controllers, for brokers that reach them through a forwarder."""
+"""For controllers, whose brokers reach them through a forwarder."""
 CONTROLLER_LISTENERS = (CONTROLLER_LISTENER, FAR_CONTROLLER_LISTENER)
 PROTOCOLS = {
     OPEN_LISTENER: "PLAINTEXT",
@@ -33,7 +33,7 @@ appender.console.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} - %m%n
 
 
 def small_settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:
-    """Property -> value; `ports` by node id and listener."""
+    """Returns property -> value; `ports` by node id and listener."""
     voters = (f"{node_id}@127.0.0.1:{of_node[CONTROLLER_LISTENER]}" for node_id, of_node in ports.items())
     replicas, in_sync = str(min(3, len(ports))), str(min(2, len(ports)))
     return {

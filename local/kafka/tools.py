@@ -1,4 +1,4 @@
-"""What demo, tests and benchmarks do to the local Kafka: topics, messages, commits; and Kafka's own word on lag."""
+"""What demo, tests and benchmarks do with the local Kafka: topics, messages, commits; and Kafka's own lag."""
 
 import re
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ DESCRIBED_ROW = re.compile(
 
 
 class Described(NamedTuple):
-    """One partition of a group in the eyes of Kafka's own command; None is its dash: not known to it."""
+    """One partition of a group as Kafka's own command shows it; None for its dash, which means unknown."""
 
     committed: int | None
     log_end: int | None
@@ -31,21 +31,21 @@ class Described(NamedTuple):
 
 
 def create_topic(cluster: Kafka, name: str, partitions: int = 1, replication: int = 1) -> None:
-    """Make a topic and wait until every partition has a leader that the brokers tell of."""
+    """Creates a topic and waits until the brokers report a leader for every partition."""
     with admin(cluster.bootstrap_servers) as client:
         client.create_topics([NewTopic(name, partitions, replication)])
         wait_until(lambda: _has_leaders(client, name, partitions), f"leaders of topic {name}", TIMEOUT_SECONDS)
 
 
 def delete_topic(cluster: Kafka, name: str) -> None:
-    """Delete a topic and wait until it is no longer listed."""
+    """Deletes a topic and waits until it is no longer listed."""
     with admin(cluster.bootstrap_servers) as client:
         client.delete_topics([name])
         wait_until(lambda: name not in client.list_topics(), f"topic {name} to be gone", TIMEOUT_SECONDS)
 
 
 def produce(cluster: Kafka, topic: str, count: int, partition: int | None = None) -> None:
-    """Write `count` messages of some bytes into one partition, or spread evenly; raises what the broker said if not."""
+    """Writes `count` messages of some bytes into one partition, or spread evenly; raises the broker's error, if any."""
     servers = cluster.bootstrap_servers.split(",")
     with closing(KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=10, batch_size=256 * 1024)) as producer:
         partitions = sorted(producer.partitions_for(topic)) if partition is None else [partition]
@@ -59,23 +59,23 @@ def produce(cluster: Kafka, topic: str, count: int, partition: int | None = None
 
 
 def commit(cluster: Kafka, group: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """Commit offsets for a group without members, as an operator would; (topic, partition) -> offset."""
+    """Commits offsets for a group without members, as an operator would; (topic, partition) -> offset."""
     positions = {TopicPartition(*key): OffsetAndMetadata(offset, "", -1) for key, offset in offsets.items()}
     wait_until(lambda: _is_committed(cluster, group, positions), f"the commit of group {group}", TIMEOUT_SECONDS)
 
 
 def described(cluster: Kafka, group: str) -> dict[tuple[str, int], Described]:
-    """(topic, partition) -> what Kafka's own command says of the group; raises RigError where it knows none."""
+    """Returns (topic, partition) -> what Kafka's own command says about the group; raises RigError if unknown."""
     return _described(cluster, "--group", group).get(group, {})
 
 
 def described_groups(cluster: Kafka) -> dict[str, dict[tuple[str, int], Described]]:
-    """The same for all groups that have rows, in one start of the command."""
+    """Returns the same for all groups that have rows, with one start of the command."""
     return _described(cluster, "--all-groups")
 
 
 def _described(cluster: Kafka, *which: str) -> dict[str, dict[tuple[str, int], Described]]:
-    """Kafka's command takes a second or two: most of it is the start of Java."""
+    """Kafka's command takes a second or two, mostly for the start of Java."""
     tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     arguments = ("--bootstrap-server", cluster.bootstrap_servers, "--describe", "--offsets", *which)
     with scratch("described") as folder:
@@ -99,7 +99,7 @@ def _has_leaders(client: KafkaAdminClient, topic: str, partitions: int) -> bool:
 
 
 def _is_committed(cluster: Kafka, group: str, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
-    """False where it can be tried again: a cluster's first commit finds the offsets topic still being made."""
+    """Returns False if it can be retried: at a cluster's first commit, the offsets topic is still being created."""
     with admin(
         cluster.bootstrap_servers
     ) as client:  # a new one each time, as it would remember a coordinator that has moved

@@ -1,9 +1,8 @@
 """A real Kubernetes control plane on 127.0.0.1: etcd, kube-apiserver and kube-controller-manager, with the native HPA.
 
-In: a folder for its state. Out: a `ControlPlane`, through which tests and the demo act as its administrator, hand out
+It keeps its state in a folder. Through a `ControlPlane`, tests and the demo act as its administrator, issue
 certificates and tokens, and apply manifests. There is no scheduler and no kubelet; `local.kubernetes.node` replaces
-both.
-"""
+both."""
 
 import contextlib
 import json
@@ -33,7 +32,7 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ControlPlane:
-    """The running control plane, seen by its administrator."""
+    """The running control plane, as its administrator sees it."""
 
     home: Path
     port: int
@@ -54,7 +53,7 @@ class ControlPlane:
         return self.front_proxy_authority.pair.certificate
 
     def issue(self, common_name: str, organizations: Sequence[str] = ()) -> Pair:
-        """A client certificate that kube-apiserver trusts: a user of that name in groups of these names."""
+        """Returns a client certificate that kube-apiserver trusts, for a user of that name in these groups."""
         return self.authority.issue(common_name, organizations)
 
     def request(
@@ -67,10 +66,9 @@ class ControlPlane:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float = 30.0,
     ) -> tuple[int, bytes]:
-        """Status and body of one request to kube-apiserver as administrator; `body` is sent as JSON.
+        """Sends one request to kube-apiserver as administrator, with `body` as JSON; returns status and body.
 
-        Raises urllib3's HTTPError where there is no answer.
-        """
+        Raises urllib3's HTTPError if there is no answer."""
         response = self.pool.request(
             method,
             self.url + path,
@@ -82,22 +80,22 @@ class ControlPlane:
         return response.status, response.data
 
     def raw(self, path: str) -> tuple[int, bytes]:
-        """Status and body of a GET, as of `kubectl get --raw`."""
+        """Returns status and body of a GET, like `kubectl get --raw`."""
         return self.request("GET", path)
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - JSON
-        """The JSON at a path. Raises RigError for any status but 2xx."""
+        """Returns the JSON at a path. Raises RigError for any status but 2xx."""
         return self.ask("GET", path)
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Any:  # noqa: ANN401 - JSON
-        """The JSON that answers one request. Raises RigError for any status but 2xx."""
+        """Returns the JSON reply to one request. Raises RigError for any status but 2xx."""
         status, answer = self.request(method, path, body, **options)
         if not 200 <= status < 300:
             raise RigError(f"{method} {path}: {status} {answer.decode(errors='replace').strip()}")
         return json.loads(answer)
 
     def apply(self, documents: Sequence[Manifest]) -> None:
-        """Create or change objects to what the manifests say, in their order (server-side apply)."""
+        """Creates or changes objects to match the manifests, in their order (server-side apply)."""
         query = urlencode({"fieldManager": "local", "force": "true"})
         for document in documents:
             self.ask(
@@ -105,19 +103,19 @@ class ControlPlane:
             )
 
     def delete(self, documents: Sequence[Manifest]) -> None:
-        """Delete what `apply` made of these manifests; objects that do not exist are passed over."""
+        """Deletes what `apply` created from these manifests; ignores objects that do not exist."""
         for document in documents:
             status, answer = self.request("DELETE", self.path_of(document))
             if status not in {200, 202, 404}:
                 raise RigError(f"DELETE {self.path_of(document)}: {status} {answer.decode(errors='replace').strip()}")
 
     def kubeconfig(self, name: str, user: Mapping[str, str]) -> Path:
-        """A kubeconfig file for this cluster; `user` as in such a file, for example {"token": "..."}."""
+        """Returns a kubeconfig file for this cluster; `user` as in such a file, for example {"token": "..."}."""
         file = self.home / f"{name}.kubeconfig"
         return _write_kubeconfig(file, self.url, self.cluster_ca, user)
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with a token of that service account, which must exist, good for a day."""
+        """Returns a kubeconfig with a token of that existing service account, valid for a day."""
         spec = {"audiences": [ISSUER], "expirationSeconds": TOKEN_SECONDS}
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
@@ -125,7 +123,7 @@ class ControlPlane:
         return self.kubeconfig(f"service-account-{namespace}-{name}", {"token": token})
 
     def path_of(self, document: Manifest) -> str:
-        """Where kube-apiserver has the object of this manifest; raises RigError for an unknown kind."""
+        """Returns the path of this manifest's object at kube-apiserver; raises RigError for an unknown kind."""
         version, kind, metadata = document["apiVersion"], document["kind"], document["metadata"]
         prefix = f"/apis/{version}" if "/" in version else f"/api/{version}"
         for resource in self.get(prefix)["resources"]:
@@ -139,11 +137,10 @@ class ControlPlane:
 def control_plane(
     home: Path, *, hpa_sync_seconds: int = 2, downscale_stabilization_seconds: int = 5
 ) -> Iterator[ControlPlane]:
-    """Start it with its state in `home`, and end it: kube-controller-manager first, etcd last.
+    """Starts the control plane with its state in `home`, and ends it: kube-controller-manager first, etcd last.
 
-    In real clusters the HPA looks every 15 s and waits 300 s before it scales down, where its own `behavior` does not
-    say otherwise. Raises RigError where a part does not start.
-    """
+    In real clusters the HPA reads every 15 s and waits 300 s before it scales down, unless its own `behavior` says
+    otherwise. Raises RigError if a part does not start."""
     binary = control_plane_binary()
     logs = home / "logs"
     authority = new_authority(home / "cluster-ca", "local-cluster-ca")
@@ -176,7 +173,7 @@ def _start_etcd(binary: Path, home: Path, logs: Path) -> tuple[str, Process]:
 
 @contextlib.contextmanager
 def _apiserver(binary: Path, home: Path, logs: Path, authority: Authority, etcd_url: str) -> Iterator[ControlPlane]:
-    """Start kube-apiserver; whoever enters has to wait until it is ready."""
+    """Starts kube-apiserver; the caller has to wait until it is ready."""
     front_proxy_authority = new_authority(home / "front-proxy-ca", "local-front-proxy-ca")
     front_proxy = front_proxy_authority.issue(FRONT_PROXY)
     serving = authority.issue(
@@ -228,7 +225,7 @@ def _apiserver(binary: Path, home: Path, logs: Path, authority: Authority, etcd_
 
 
 def _wait_for_apiserver(plane: ControlPlane, etcd: Process) -> None:
-    """Ready, and the objects there that kube-controller-manager and the node cannot start without."""
+    """Waits until it is ready and has the objects that kube-controller-manager and the node need to start."""
     paths = [
         "/readyz",
         "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication",

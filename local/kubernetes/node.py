@@ -1,13 +1,12 @@
-"""A stand-in for a node: binds pods to itself and runs their commands as processes of this machine.
+"""A substitute for a node: binds pods to itself and runs their commands as processes of this machine.
 
-It does what an autoscaler's world needs of a scheduler and a kubelet: a pod gets a node, its containers' `command` and
-`args` run with their `env`, its status tells the truth, a process that ends is started again with growing pauses, and
-a deleted pod's processes get SIGTERM and their grace period. Images, volumes, probes and networks are ignored: a
+It does what an autoscaler needs of a scheduler and a kubelet: a pod gets a node, its containers' `command` and
+`args` run with their `env`, its status is correct, a process that ends is restarted with growing pauses, and a
+deleted pod's processes get SIGTERM and their grace period. Images, volumes, probes and networks are ignored: a
 container is ready once its process runs.
 
-One thread lists the pods a few times a second and brings each one step nearer to what it should be. It never waits for
-one pod, so a slow end of one holds up no other.
-"""
+One thread lists the pods a few times a second and moves each one step closer to its desired state. It never waits
+for a pod, so one that ends slowly does not delay the others."""
 
 import contextlib
 import datetime
@@ -42,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Container:
-    """One container's process over its restarts. `refusal` says why there is none and will be none."""
+    """One container's process over its restarts. `refusal` says why it can never start."""
 
     name: str
     log: Path
@@ -58,7 +57,7 @@ class Container:
 
 @dataclass(slots=True)
 class Pod:
-    """What this node knows of one pod bound to it."""
+    """What this node knows about a pod bound to it."""
 
     namespace: str
     name: str
@@ -70,7 +69,7 @@ class Pod:
 
 
 class Node:
-    """The running stand-in; made by `node`."""
+    """The running substitute; made by `node`."""
 
     def __init__(self, plane: ControlPlane, name: str, logs: Path) -> None:
         self.name = name
@@ -81,11 +80,11 @@ class Node:
         self._leave = threading.Event()
 
     def log(self, namespace: str, pod: str, container: str) -> Path:
-        """The file that a container's output goes to, that of its earlier processes included."""
+        """Returns the file with a container's output, including that of its earlier processes."""
         return self._logs / namespace / pod / f"{container}.log"
 
     def processes(self, namespace: str) -> Mapping[str, Process]:
-        """What runs now in a namespace, by `pod/container`."""
+        """Returns what runs in a namespace now, by `pod/container`."""
         return {
             f"{pod.name}/{container.name}": container.process
             for pod in list(self._pods.values())
@@ -94,7 +93,7 @@ class Node:
         }
 
     def run(self) -> None:
-        """Until told to leave; then end all processes. A silent or refusing apiserver is asked again at each step."""
+        """Runs until it is stopped, then ends all processes. An unavailable apiserver is asked again at each step."""
         while not self._leave.wait(STEP_SECONDS):
             try:
                 self._step()
@@ -125,7 +124,7 @@ class Node:
                 self._step_pod(uid, manifest)
 
     def beat(self) -> None:
-        """Create or renew the Node and its Lease: without them the pods are collected as orphans."""
+        """Creates or renews the Node and its Lease, without which the pods would be collected as orphans."""
         now = _now()
         metadata = {"name": self.name, "labels": {"kubernetes.io/hostname": self.name}}
         room = {"cpu": "64", "memory": "64Gi", "pods": "500"}
@@ -176,7 +175,7 @@ class Node:
         return Pod(namespace, name, metadata["uid"], _now(), containers)
 
     def _end(self, pod: Pod, grace_seconds: float) -> bool:
-        """One step towards the end of a pod's processes; whether they have ended."""
+        """Moves a pod's processes one step closer to their end; returns whether they have ended."""
         if pod.kill_after is None:
             _tell_to_end(pod, grace_seconds)
         running = [c.process for c in pod.containers if c.process is not None and c.process.is_running()]
@@ -201,7 +200,7 @@ class Node:
         pod.told = status
 
     def _change(self, method: str, path: str, body: Json, passing: Sequence[int] = ()) -> None:
-        """One writing request. `passing` are the answers of races that the next step settles."""
+        """Sends one writing request. `passing` are statuses of races that the next step resolves."""
         content_type = MERGE_PATCH if method == "PATCH" else "application/json"
         status, answer = self._plane.request(method, path, body, content_type=content_type)
         if status >= 400 and status not in passing:
@@ -210,7 +209,7 @@ class Node:
 
 @contextlib.contextmanager
 def node(plane: ControlPlane, home: Path, name: str = "local-node") -> Iterator[Node]:
-    """Run pods as long as the context lasts; their logs are files below `home`."""
+    """Runs pods inside this context; their logs are files below `home`."""
     stand_in = Node(plane, name, home / "pod-logs")
     stand_in.beat()
     thread = threading.Thread(target=stand_in.run, name=name)
@@ -223,7 +222,7 @@ def node(plane: ControlPlane, home: Path, name: str = "local-node") -> Iterator[
 
 
 def _step_container(container: Container, spec: Json, manifest: Json, policy: str) -> None:
-    """Start it, or take note of its end and, where its pod wants that, of when to start it again."""
+    """Starts the container, or records its end and, if its pod wants it, when to restart it."""
     if container.refusal is not None:
         return
     if container.process is None:
@@ -271,7 +270,7 @@ def _command(spec: Json) -> list[str]:
 
 
 def _environment(spec: Json, manifest: Json) -> dict[str, str]:
-    """The container's `env`. Of the sources only fields of the pod are known. Raises RigError for others."""
+    """Returns the container's `env`. Of its sources only fields of the pod are supported; others raise RigError."""
     fields = {
         "metadata.name": manifest["metadata"]["name"],
         "metadata.namespace": manifest["metadata"]["namespace"],

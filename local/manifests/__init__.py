@@ -1,1 +1,1 @@
-"""The rules that the shipped manifests have to keep."""
+"""The rules for the shipped manifests."""

@@ -1,8 +1,7 @@
-"""The shipped manifests: read as the kustomization lists them, and checked against each other and the code.
+"""The shipped manifests, as the kustomization lists them, checked against each other and the code.
 
-`python -m local.manifests.check` is the manifest part of `make check`. It needs no kubectl and no cluster: what it
-finds wrong would otherwise be found by a user, one `kubectl apply` at a time.
-"""
+`python -m local.manifests.check` is the manifest part of `make check`. It needs no kubectl and no cluster. What it
+finds wrong would otherwise be found by a user, one `kubectl apply` at a time."""
 
 import sys
 import tomllib
@@ -18,7 +17,7 @@ MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 
 
 class Unreadable(Exception):
-    """Files that do not hold one object each. `problems`: all of them, each `file: what`."""
+    """Files without exactly one object. `problems` has all of them, each as `file: what`."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -26,15 +25,14 @@ class Unreadable(Exception):
 
 
 def load(folder: Path = MANIFESTS) -> list[Manifest]:
-    """The objects that `folder`'s kustomization lists, in its order, which is one they can be applied in.
+    """Returns the objects that `folder`'s kustomization lists, in its order, in which they can be applied.
 
-    As they are in the files: the kustomization's `images` are not put in. Raises Unreadable.
-    """
+    They are as in the files, without the kustomization's `images`. Raises Unreadable."""
     return [read(folder / name) for name in read(folder / KUSTOMIZATION)["resources"]]
 
 
 def read(path: Path) -> Manifest:
-    """The one object in a file, listed or not; raises Unreadable."""
+    """Returns the one object in a file, listed or not; raises Unreadable."""
     try:
         documents = [*yaml.safe_load_all(path.read_text(encoding="utf-8"))]
     except yaml.YAMLError as error:
@@ -49,7 +47,7 @@ def read(path: Path) -> Manifest:
 
 
 def gather(folder: Path = MANIFESTS) -> Shipped:
-    """Everything in `folder`, for the rules; raises Unreadable with the problems of every file."""
+    """Returns everything in `folder`, for the rules; raises Unreadable with the problems of every file."""
     found: dict[str, Manifest] = {}
     wrong: list[str] = []
     for path in sorted(folder.rglob("*.yaml")):
@@ -64,7 +62,7 @@ def gather(folder: Path = MANIFESTS) -> Shipped:
 
 
 def problems(folder: Path = MANIFESTS) -> list[str]:
-    """What is wrong with the manifests in `folder`, each `file: what`; empty: nothing."""
+    """Returns what is wrong with the manifests in `folder`, each as `file: what`; empty if nothing is."""
     try:
         return judge(gather(folder))
     except Unreadable as unreadable:
@@ -72,7 +70,7 @@ def problems(folder: Path = MANIFESTS) -> list[str]:
 
 
 def judge(shipped: Shipped) -> list[str]:
-    """What the rules have to say."""
+    """Returns the problems that the rules find."""
     return [problem for rule in RULES for problem in rule(shipped)]
 
 

@@ -1,7 +1,6 @@
-"""What has to hold between the manifests, and between them and the code.
+"""What must be consistent between the manifests, and between them and the code.
 
-One rule a function; each gives `file: what is wrong`.
-"""
+Each function is one rule and yields `file: what is wrong`."""
 
 import re
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ UNLISTED = {
     "api-service-external.yaml": "its caBundle is the user's",
     EXAMPLE: "it belongs to the user's consumer",
 }
-"""Files that the kustomization leaves out, and why."""
+"""Files that the kustomization omits, and why."""
 CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding", "APIService"}
 IN_KUBE_SYSTEM = {"role-binding-auth-reader.yaml"}
 GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}

@@ -1,7 +1,6 @@
-"""What has to hold in the Deployment, and between it and what chooses, opens or mounts into its pods.
+"""What must be true of the Deployment, and of what selects, opens or mounts into its pods.
 
-One rule a function; each gives `file: what is wrong`.
-"""
+Each function is one rule and yields `file: what is wrong`."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -19,7 +18,7 @@ HARMLESS_VOLUMES = {
     "projected",
     "secret",
 }
-"""What Pod Security's `restricted` lets a pod mount."""
+"""The volumes that Pod Security's `restricted` allows."""
 
 
 def image_has_the_packages_version(shipped: Shipped) -> Iterator[str]:
@@ -31,7 +30,7 @@ def image_has_the_packages_version(shipped: Shipped) -> Iterator[str]:
 
 
 def pods_are_restricted(shipped: Shipped) -> Iterator[str]:
-    """Pod Security's `restricted`, and the read-only root beyond it."""
+    """Pod Security's `restricted`, and a read-only root in addition."""
     namespace = at(shipped.objects.get("namespace.yaml"), "metadata.labels") or {}
     if namespace.get("pod-security.kubernetes.io/enforce") != "restricted":
         yield "namespace.yaml: pod-security.kubernetes.io/enforce must be restricted"

@@ -1,7 +1,6 @@
-"""What has to hold in the report's components, and between it and what it patches.
+"""What must be true of the report's components, and of what they patch.
 
-One rule a function; each gives `file: what is wrong`.
-"""
+Each function is one rule and yields `file: what is wrong`."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -15,9 +14,9 @@ CLAIM = "report/persistent-volume-claim-history.yaml"
 COMPONENT = "report/kustomization.yaml"
 BUCKET_JOB = "report-bucket/cron-job-report.yaml"
 PLACES = {JOB: COMPONENT, BUCKET_JOB: "report-bucket/kustomization.yaml"}
-"""Each CronJob, and the component that has it."""
+"""Each CronJob, and its component."""
 IMAGE = "kafka-lag-report"
-"""The command that the image starts, too."""
+"""The command that the image starts as well."""
 
 
 def report_is_of_this_version(shipped: Shipped) -> Iterator[str]:
@@ -76,7 +75,7 @@ def _mounts(container: Manifest) -> set[str]:
 
 
 def _patched_pod(shipped: Shipped, component: str = COMPONENT) -> Manifest:
-    """What the component adds to the Deployment's pods."""
+    """Returns what the component adds to the Deployment's pods."""
     there = shipped.files.get(component, {}).get("patches", [])
     patches = [yaml.safe_load(each.get("patch", "")) for each in there]
     return next((at(each, "spec.template.spec") or {} for each in patches if at(each, "kind") == "Deployment"), {})

@@ -1,7 +1,6 @@
-"""All shipped manifests as one value that the rules read, and the words they share.
+"""All shipped manifests as one value that the rules read, and their common terms.
 
-A missing key is None, never an exception: the rules word it as a problem of its file.
-"""
+A missing key is None, never an exception; the rules report it as a problem of its file."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,24 +8,24 @@ from pathlib import PurePosixPath
 from typing import Any
 
 NAME = "kafka-lag-adapter"
-"""Of the product: of the namespace, the Service, the image and the label."""
+"""The name of the product: of the namespace, the Service, the image and the label."""
 
 KUSTOMIZATION = "kustomization.yaml"
 
 Manifest = dict[str, Any]
-"""One Kubernetes object as YAML gives it."""
+"""One Kubernetes object, as parsed from YAML."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """`files`: what each file holds, by its name below the folder; `version`: the package's."""
+    """`files` has the content of each file by its name below the folder; `version` is the package's."""
 
     files: Mapping[str, Manifest]
     version: str
 
     @property
     def objects(self) -> dict[str, Manifest]:
-        """What is for the cluster, not for kustomize."""
+        """Returns the objects for the cluster, without those for kustomize."""
         return {name: found for name, found in self.files.items() if not name.endswith(KUSTOMIZATION)}
 
     @property
@@ -35,7 +34,7 @@ class Shipped:
 
     @property
     def listed(self) -> list[str]:
-        """The files that the kustomization and its components list."""
+        """Returns the files that the kustomization and its components list."""
         lists = {
             PurePosixPath(name).parent: found for name, found in self.files.items() if name.endswith(KUSTOMIZATION)
         }
@@ -57,7 +56,7 @@ class Shipped:
 
     @property
     def pods(self) -> dict[str, Manifest]:
-        """The pods' specs by the file that makes them: the Deployment's, CronJobs', the Spark operator's."""
+        """Returns the pods' specs by the file that makes them: the Deployment's, CronJobs', the Spark operator's."""
         jobs = self.of_kind("CronJob")
         return {
             "deployment.yaml": self.pod,
@@ -79,12 +78,12 @@ class Shipped:
 
     @property
     def ports(self) -> dict[str, int]:
-        """The container's ports by name."""
+        """Returns the container's ports by name."""
         return {port.get("name", ""): port.get("containerPort", 0) for port in self.container.get("ports", [])}
 
     @property
     def flags(self) -> dict[str, str]:
-        """The container's `--flag=value` arguments."""
+        """Returns the container's `--flag=value` arguments."""
         return dict(flag.removeprefix("--").split("=", 1) for flag in self.container.get("args", []) if "=" in flag)
 
 
@@ -92,7 +91,7 @@ Rule = Callable[[Shipped], Iterator[str]]
 
 
 def _operators_pod(template: Manifest, role: str) -> Manifest:
-    """What the Spark operator makes of a SparkApplication's template, as far as it is the pod's own."""
+    """Returns what the Spark operator makes of a SparkApplication's template, as far as it concerns the pod."""
     container = template.get(role) or {}
     return {
         "containers": [container],
@@ -102,7 +101,7 @@ def _operators_pod(template: Manifest, role: str) -> Manifest:
 
 
 def at(found: object, path: str) -> Any:  # noqa: ANN401 - what stands in a YAML file is anything
-    """`at(object, "spec.ports")`; None where there is no such path."""
+    """Returns `at(object, "spec.ports")`; None if there is no such path."""
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None
     return found

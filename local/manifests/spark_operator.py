@@ -1,8 +1,7 @@
-"""What has to hold in the component for the Kubeflow Spark operator, beside what its kinds' own definitions ask for (of
-these, the end-to-end tests ask a kube-apiserver).
+"""What must be true of the component for the Kubeflow Spark operator, beyond its kinds' own definitions, which the
+end-to-end tests check with a kube-apiserver.
 
-One rule a function; each gives `file: what is wrong`.
-"""
+Each function is one rule and yields `file: what is wrong`."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,6 @@
 """A real S3 server on 127.0.0.1, versitygw: one process, which keeps each bucket as a folder.
 
-In: an empty folder. Out: an `ObjectStore`, which can be killed, frozen and started again.
-"""
+An `ObjectStore` in an empty folder can be killed, frozen and started again."""
 
 import contextlib
 import json
@@ -23,7 +22,7 @@ class Account:
     secret_key: str
 
     def environment(self, url: str) -> dict[str, str]:
-        """What every client of S3 reads; no client asks whether it runs on an instance of a provider."""
+        """Returns the variables that every S3 client reads; no client asks whether it runs on a provider's instance."""
         return {
             "AWS_ENDPOINT_URL": url,
             "AWS_REGION": REGION,
@@ -35,7 +34,7 @@ class Account:
 
 OWNER = Account("owner", "owners-secret")
 STRANGER = Account("stranger", "strangers-secret")
-"""May log in, and may read and write nothing."""
+"""May log in, but may not read or write."""
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ class ObjectStore:
         return f"http://127.0.0.1:{self.port}"
 
     def bucket(self, name: str) -> Path:
-        """Makes the bucket where there is none. Returns its folder: each object is a file below it."""
+        """Creates the bucket if it is missing. Returns its folder, in which each object is a file."""
         folder = self.home / "buckets" / name
         folder.mkdir(parents=True, exist_ok=True)
         return folder
@@ -57,9 +56,8 @@ class ObjectStore:
     def start(self) -> None:
         """Starts the process and waits until it answers. It finds what it kept before.
 
-        Without its --keep-alive, with which it misreads the request that follows a PUT with a trailing checksum; and
-        without its --sidecar, which replaces an object and what is known of it one after the other.
-        """
+        Without --keep-alive, which misreads the request that follows a PUT with a trailing checksum, and without
+        --sidecar, which replaces an object and its metadata one after the other."""
         arguments = ["--port", f"127.0.0.1:{self.port}", "--region", REGION, "--quiet"]
         arguments += ["--iam-dir", str(self.home / "accounts")]
         keys = {"ROOT_ACCESS_KEY": OWNER.access_key, "ROOT_SECRET_KEY": OWNER.secret_key}
@@ -78,7 +76,7 @@ class ObjectStore:
 
 @contextlib.contextmanager
 def object_store(home: Path) -> Iterator[ObjectStore]:
-    """Runs a server and ends it with the block. Raises RigError where it does not start; its log is in `home`."""
+    """Runs a server and ends it with the block. Raises RigError if it does not start; its log is in `home`."""
     for name in ("buckets", "accounts"):
         (home / name).mkdir(parents=True)
     users = {STRANGER.access_key: {"access": STRANGER.access_key, "secret": STRANGER.secret_key, "role": "user"}}

@@ -1,8 +1,8 @@
-"""What executors need beside Spark and Python themselves, as two files for spark-submit: the packages (`--archives`),
-which change seldom, and the code (`--py-files`), which is small.
+"""What executors need besides Spark and Python, as two files for spark-submit: the packages (`--archives`), which
+seldom change, and the code (`--py-files`), which is small.
 
-`python -m local.spark.archive DIR` makes both there. An archive fits the interpreter and the processor that made it.
-"""
+`python -m local.spark.archive DIR` creates both there. An archive fits the interpreter and the processor that made
+it."""
 
 import hashlib
 import shutil
@@ -22,7 +22,7 @@ NEEDS_BYTES = 1024**3
 
 
 def packages() -> Path:
-    """A zip of pyarrow, numpy and what else the adapter's code imports; made once. Raises RigError."""
+    """Returns a zip of pyarrow, numpy and what else the adapter's code imports; made once. Raises RigError."""
     tag = f"{sys.implementation.cache_tag}-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]}"
     return cached(f"spark-packages-{tag}.zip", NEEDS_BYTES, _make_packages)
 

@@ -1,8 +1,7 @@
 """Spark's own standalone cluster on 127.0.0.1: a master and workers of one core and one gigabyte each, as processes.
 
-`python -m local.spark.cluster` runs one until Ctrl-C and says how to use it. In: a folder for logs and the workers'
-files. Out: a `SparkCluster`, whose workers can be killed.
-"""
+`python -m local.spark.cluster` runs one until Ctrl-C and says how to use it. A `SparkCluster` keeps logs and the
+workers' files in a folder, and its workers can be killed."""
 
 import contextlib
 import importlib.util
@@ -38,7 +37,7 @@ class SparkCluster:
         return self.home / CODE
 
     def arguments(self) -> list[str]:
-        """Of spark-submit: what gives the executors code and packages."""
+        """Returns the arguments of spark-submit that pass code and packages to the executors."""
         return [
             *("--master", self.master),
             *("--py-files", str(self.code)),
@@ -47,7 +46,7 @@ class SparkCluster:
         ]
 
     def state(self) -> dict[str, Any]:
-        """What the master tells of its workers and applications; nothing while it does not answer."""
+        """Returns what the master reports about its workers and applications; nothing while it does not answer."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.web_port}/json/", timeout=5) as answer:
                 return dict(json.load(answer))
@@ -59,7 +58,7 @@ class SparkCluster:
 
 
 def python() -> str:
-    """An interpreter of this minor version and none of this environment's packages, as executors have one."""
+    """Returns an interpreter of this minor version without this environment's packages, as executors have it."""
     return str(Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}")
 
 
@@ -71,7 +70,7 @@ def spark_home() -> Path:
 
 
 def environment() -> dict[str, str]:
-    """For everything of Spark's that is started here; executors have another Python than the driver."""
+    """Returns the environment of all Spark processes started here; executors have another Python than the driver."""
     return {
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": "127.0.0.1",
@@ -83,7 +82,7 @@ def environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def spark_cluster(home: Path, *, workers: int = WORKERS) -> Iterator[SparkCluster]:
-    """Runs a cluster and ends it with the block. Raises RigError where it does not start; the logs are in `home`."""
+    """Runs a cluster and ends it with the block. Raises RigError if it does not start; the logs are in `home`."""
     home.mkdir(parents=True, exist_ok=True)
     make_code(home / CODE)
     packages()
