@@ -30,11 +30,11 @@ RECOVERY_SECONDS = 15.0
 LEAST_MAX_AGE_SECONDS = 12.0
 """Another broker takes over the frozen one's groups after 6 s; their last good values must last until then."""
 HOW = (
-    f"{BROKERS} real brokers, a topic of {PARTITIONS} partitions on each of them alone, {GROUPS_PER_TOPIC} groups for "
-    "each topic; the groups' commits have three replicas. One broker is stopped (SIGSTOP) while one caller reads the "
-    "groups in turn, 50 times a second, as in the tables above; one read that has to wait counts from when it was due. "
-    "maxAge is half of the freeze, so that what the frozen broker holds must be refused in its second half. Ages are "
-    "told by the items' timestamps, which are whole seconds, rounded down: so they may seem 1 s older than they are."
+    f"{BROKERS} real brokers, each with one topic of {PARTITIONS} partitions, {GROUPS_PER_TOPIC} groups for each; the "
+    "groups' commits have three replicas. One broker is stopped (SIGSTOP) while one caller reads the groups in turn, "
+    "50 times a second, as in the tables above; a read that waits counts from when it was due. maxAge is half of the "
+    "freeze, so values from the frozen broker must be refused in its second half. Ages follow from the items' "
+    "timestamps, which are rounded down to whole seconds, so they may seem 1 s too high."
 )
 
 
@@ -112,22 +112,24 @@ def _rows(reads: Sequence[Read], freeze: _Freeze, max_age: float) -> Iterator[Ro
     odd = [read for read in reads if read.status not in {200, 503}]
     refused = [read for read in reads if read.status == 503]
     taken = [1000 * read.seconds for read in meanwhile]
-    yield row(f"reads during it: {len(meanwhile):,}; neither served nor refused as too old", len(odd), 0, form=".0f")
+    yield row(
+        f"{len(meanwhile):,} reads during the freeze: neither served nor refused as too old", len(odd), 0, form=".0f"
+    )
     yield row("p50", percentile(taken, 50), unit=" ms")
     yield row("p99", percentile(taken, 99), MOST_MILLISECONDS, " ms")
     yield row("slowest", max(taken), unit=" ms", form=".1f")
     oldest = max(read.age for read in reads if read.status == 200)
     yield row(f"oldest value served (maxAge {max_age:g} s)", oldest, max_age + 1, " s", ".1f")
     strays = [read for read in refused if read.path not in freeze.held]
-    yield row("refused of groups that the frozen broker holds nothing of", len(strays), 0, form=".0f")
+    yield row("refused reads of groups without data on the frozen broker", len(strays), 0, form=".0f")
     yield from _of_the_held(refused, freeze)
 
 
 def _of_the_held(refused: Sequence[Read], freeze: _Freeze) -> Iterator[Row]:
     of_held = [read.due for read in refused if read.path in freeze.held]
     if not of_held:
-        yield Row("refused of groups whose topic is on it", "none")
+        yield Row("refused reads of groups with a topic on it", "none")
         return
     first, last = min(of_held) - freeze.begin, max(of_held) - freeze.end
-    yield Row("refused of groups whose topic is on it", f"{len(of_held):,}, the first {first:.1f} s after its begin")
-    yield Row("all served again", f"{max(last, 0.0):.1f} s after its end")
+    yield Row("refused reads of groups with a topic on it", f"{len(of_held):,}, the first {first:.1f} s after it began")
+    yield Row("all groups are served again", f"{max(last, 0.0):.1f} s after it ended")

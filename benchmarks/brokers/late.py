@@ -28,9 +28,9 @@ TIMEOUT_SECONDS = 60.0
 HOW = (
     f"3 real brokers. A producer writes {RATE:,} messages a second to two partitions, which brokers 1 and 2 lead, and "
     "the group commits each batch of 200 as soon as it is written. Broker 1 coordinates the group; broker 3 has only "
-    f"what another group reads. Its answers to the adapter are delayed by {LATE_SECONDS:g} s, or it is stopped "
-    "(SIGSTOP). Shown is the largest lag that was served, and for how long too many messages were counted. The "
-    "collector, with an interval of 1 s, runs in the process that produces."
+    f"data of another group. Its answers to the adapter are delayed by {LATE_SECONDS:g} s, or it is stopped (SIGSTOP). "
+    "The rows show the largest lag that was served, and for how long too many messages were counted. The collector, "
+    "with an interval of 1 s, runs in the process that produces."
 )
 
 

@@ -9,9 +9,9 @@ from local.adapter import adapter
 
 GROUPS = (1, 100, 1000)
 HOW = (
-    "An adapter with default settings (interval 10 s), one after another for each number of groups. Requests are those "
-    "in the brokers' own request log with the adapter's client id, the client library's own included; connections are "
-    "the most that the process had established to the brokers."
+    "Adapters with default settings (interval 10 s), one after another for each number of groups. Requests are those "
+    "with the adapter's client id in the brokers' own request log, including the client library's own. Connections "
+    "are the most that the process had to the brokers."
 )
 
 

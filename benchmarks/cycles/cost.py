@@ -20,12 +20,12 @@ WARM_UP = 7
 """Cycles that are not counted. They include one of each kind, so that the fake brokers have seen every request."""
 HOW = (
     "N group-partitions and as many topic-partitions (groups of 100 partitions in 5 topics of "
-    f"{PARTITIONS_PER_TOPIC}), read from fake brokers on loopback that answer stored responses with offsets that move. "
-    "One cycle is everything from the requests to the store with its totals, by the adapter's own collector with "
-    "default settings, in a process that serves nothing. CPU is that process's, all its threads together. Cycles run "
-    "one right after another, with the process's clock set forward to the next tick (10 s) between them; every third "
-    "one reads Metadata and the groups too, every sixth one log starts and members as well. Medians. Beside it, in the "
-    "same process after it, kafka-python's list_group_offsets for all groups and list_partition_offsets for all "
+    f"{PARTITIONS_PER_TOPIC}), read from fake brokers on loopback that send stored responses with changing offsets. A "
+    "cycle is everything from the requests to the store with its totals, by the adapter's own collector with default "
+    "settings, in a process that serves nothing. CPU is that of the process with all its threads. Cycles run one "
+    "after another, with the process's clock set forward to the next tick (10 s) between them; every third one also "
+    "reads Metadata and the groups, and every sixth one log starts and members. Figures are medians. For comparison, "
+    "the same process then runs kafka-python's list_group_offsets for all groups and list_partition_offsets for all "
     "partitions."
 )
 
@@ -77,7 +77,7 @@ def cycle_rows(who: str, cycles: Sequence[Cost], most_milliseconds: float | None
     looking = [cost for cost in cycles if cost.is_looking]
     return [
         cpu_row(f"{who}: CPU of a cycle", plain(cycles), most_milliseconds),
-        cpu_row(f"{who}: CPU of every third, which reads Metadata too", looking, most_milliseconds),
+        cpu_row(f"{who}: CPU of every third cycle, which also reads Metadata", looking, most_milliseconds),
         row(f"{who}: mean CPU of all cycles", mean, unit=" ms", form=".0f"),
         row(f"{who}: wall time of a cycle", wall, unit=" ms", form=".0f"),
     ]

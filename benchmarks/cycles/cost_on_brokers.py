@@ -20,9 +20,9 @@ PARTITIONS = 40
 MOST_MILLISECONDS = 40
 TIMEOUT_SECONDS = 90.0
 HOW = (
-    f"Groups of {PARTITIONS} partitions each on {BROKERS} real brokers, in {TOPICS} topics without messages that as "
-    "many groups share as it takes. Measured as the table above, from the wire to the store with its totals; the admin "
-    "calls only read."
+    f"Groups of {PARTITIONS} partitions each on {BROKERS} real brokers, in {TOPICS} topics without messages that the "
+    "groups share. Measured like the table above, from the wire to the store with its totals; the admin calls only "
+    "read."
 )
 
 

@@ -16,10 +16,10 @@ PARTITIONS = 10
 MOST_TIMES_THE_QUIET_ONE = 2
 CASES = {None: "all is well", Refusal.GROUPS: "every group is refused", Refusal.TOPICS: "every topic is refused"}
 HOW = (
-    f"Groups of {PARTITIONS} partitions, each in a topic of its own, read from {NODES} fake brokers as in the table "
-    "above. After a few good cycles the brokers answer that the client may not describe the groups (OffsetFetch, error "
-    "30), or the topics (ListOffsets, error 29): every row keeps its last good values and has an error that names its "
-    "group or topic, so that there are as many different errors as groups or topics."
+    f"Groups of {PARTITIONS} partitions, each with a separate topic, read from {NODES} fake brokers as in the table "
+    "above. After a few good cycles the brokers answer that the client may not describe the groups (OffsetFetch, "
+    "error 30), or the topics (ListOffsets, error 29). Every row keeps its last good values and has an error that "
+    "names its group or topic, so there are as many different errors as groups or topics."
 )
 
 

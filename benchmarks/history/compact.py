@@ -29,15 +29,14 @@ POLARS_AT_MOST = 1_000
 """Partitions. With more, Polars would need more memory than a small machine has, because it sorts the whole day."""
 ROUNDS = 3
 HOW = (
-    "Days of samples every 15 s as the adapter writes them, a file every five minutes. Each line of a process is "
-    "the whole of it, from the start of Python to its end: wall time, CPU and the peak of resident memory of it "
-    "and its children, Spark's JVM and Python processes among them. compact makes deltas, totals, partitions, "
-    "hourly and daily tables. DuckDB (two threads, 4 GB) and Polars (two threads) make deltas alone, by a window "
-    "over each series, and write them as Parquet by hour (Polars: one file): no late files, no duplicates, no "
-    "carried values. Shuffled: a group for each topic, names in no order within the files, every partition busy, "
-    "random increments. Part by part: one process that is no run of the command, but calls what it calls; its "
-    "archive of classes is there. Workers: Spark's standalone cluster, a worker of one core and 1 GB or two of them on "
-    "this machine, with the driver beside them."
+    "Days of samples every 15 s as the adapter writes them, with a file every five minutes. Each row about a process "
+    "covers all of it, from the start of Python to its end: wall time, CPU and peak resident memory, including its "
+    "children (Spark's JVM and Python processes). compact makes deltas, totals, partitions, hourly and daily tables. "
+    "DuckDB (two threads, 4 GB) and Polars (two threads) make only deltas, by a window over each series, and write "
+    "them as Parquet by hour (Polars: one file): no late files, no duplicates, no carried values. Shuffled: one topic "
+    "per group, unsorted names within the files, every partition busy, random increments. Part by part: one process "
+    "that makes the same calls as the command, with an existing archive of classes. Workers: Spark's standalone "
+    "cluster of one or two workers with one core and 1 GB each on this machine, beside the driver."
 )
 
 
@@ -111,7 +110,7 @@ def _on_workers(home: Path, day: Day) -> list[Row]:
     return [
         *rows,
         row(f"{day.who}: speed-up by the second worker", alone / together, None, "x"),
-        row(f"{day.who}: of it what does not scale (start, session, driver, DataFrames)", fixed, None, " s", ".1f"),
+        row(f"{day.who}: the part that does not scale (start, session, driver, DataFrames)", fixed, None, " s", ".1f"),
     ]
 
 

@@ -26,10 +26,9 @@ MOST_SECONDS_WARM = 2
 MOST_SECONDS_OF_TWO_WEEKS = 20
 YEAR = 365
 HOW = (
-    "The report of compacted histories, all its files. Whole process: the median of three with its CPU and the peak of "
-    "resident memory, its children included. Warm: the last of five reports in one process, without its start. "
-    "14 days: a day's tables, 14 times. A year: the tables of nine topics, whose samples retention took "
-    "long ago."
+    "The report of compacted histories, with all its files. Whole process: the median of three runs with its CPU and "
+    "the peak of resident memory, including its children. Warm: the last of five reports in one process, without its "
+    "start. 14 days: a day's tables, 14 times. A year: the tables of nine topics whose samples have expired."
 )
 TABLES_OF_AN_HOUR = ("totals", "partitions")
 

@@ -20,11 +20,11 @@ from local.histories.large_day import flushes
 MOST_MILLISECONDS = 15
 GOAL_PARTITIONS = 1_000
 HOW = (
-    "Five minutes of samples every 15 s, as columns in memory, become one Parquet file in a local folder "
-    "(temporary name, fsync, rename). CPU is that of the process, medians over the flushes after the first. "
-    "Within a cycle: the adapter's own collector on 3 fake brokers as in the table of cycles, without and with a "
-    "history, the mean CPU of all its cycles: with the history it holds taking the sample; the flush, every 30th "
-    "cycle, is what stands above."
+    "Five minutes of samples every 15 s, as columns in memory, become one Parquet file in a local folder (temporary "
+    "name, fsync, rename). CPU is that of the process, as medians over the flushes after the first. Within a cycle: "
+    "the mean CPU of all cycles of the adapter's own collector on 3 fake brokers, as in the table of cycles, with and "
+    "without a history. It includes taking the sample, but not the flush in every 30th cycle, which the other rows "
+    "show."
 )
 
 
@@ -52,8 +52,8 @@ def _flushes(location: Path, partitions: int, count: int) -> list[Row]:
     most = MOST_MILLISECONDS if partitions == GOAL_PARTITIONS else None
     return [
         row(f"{who}: CPU of a flush of {len(rows):,} rows", statistics.median(cpu[1:]), most, " ms", ".1f"),
-        row(f"{who}: wall time of it", statistics.median(wall[1:]), None, " ms", ".1f"),
-        row(f"{who}: bytes per row as sampled", size / written),
+        row(f"{who}: its wall time", statistics.median(wall[1:]), None, " ms", ".1f"),
+        row(f"{who}: bytes per row of samples", size / written),
     ]
 
 

@@ -22,12 +22,12 @@ FIRST_CYCLES = 20
 """Cycles after which memory should no longer grow."""
 START_TIMEOUT_SECONDS = 120.0
 HOW = (
-    "The real server over the fake brokers of the table above, 3 of them, with a collector that makes no pause between "
-    "its cycles. A read is the lag of one group by selector over TLS on a kept connection with a ServiceAccount's "
-    "token, one every 5 ms, each of another group, so that nearly every reply is made, not kept; one that has to wait "
-    "for the read before it counts from when it was due. The event loop is watched by a task in it that wants to wake "
-    "up every millisecond. Memory is the server's resident set; it grows as far as the one after 100 cycles is above "
-    "that after 20."
+    "The real server with 3 fake brokers of the table above, and a collector without a pause between its cycles. A "
+    "read is the lag of one group by selector over TLS on a kept connection with a ServiceAccount's token, one every "
+    "5 ms, each of another group, so that nearly no reply comes from the cache; a read that waits for the previous "
+    "one counts from when it was due. A task in the event loop that should wake up every millisecond shows how long "
+    "the loop was blocked. Memory is the server's resident set; its growth is the difference between 100 and 20 "
+    "cycles."
 )
 
 
@@ -71,11 +71,11 @@ def _read_rows(effort: Effort, server: Watched, reader: Reader, partitions: int,
     stretch = longest_stretch(server.late_beats(), began, ended)
     who = f"{partitions:,} partitions"
     return [
-        Row(f"{who}: cycles meanwhile", f"{count}, one every {(ended - began) / max(count, 1):.2f} s"),
+        Row(f"{who}: cycles during the reads", f"{count}, one every {(ended - began) / max(count, 1):.2f} s"),
         row(f"{who}: p50 of {len(reads):,} reads", percentile(taken, 50), unit=" ms"),
         row(f"{who}: p99", percentile(taken, 99), MOST_READ_MILLISECONDS.get(partitions), " ms"),
         row(f"{who}: slowest", max(taken), unit=" ms", form=".1f"),
-        row(f"{who}: longest that the event loop was held up", 1000 * stretch, unit=" ms", form=".1f"),
+        row(f"{who}: longest blocking of the event loop", 1000 * stretch, unit=" ms", form=".1f"),
     ]
 
 
@@ -96,7 +96,7 @@ def _memory_rows(effort: Effort, server: Watched, partitions: int) -> list[Row]:
     after = row(
         f"{partitions:,} partitions: resident memory after {end} cycles", last / MEGABYTE, MOST_MEGABYTES, " MB", ".0f"
     )
-    grown = f"{partitions:,} partitions: by how much more than after {begin} cycles"
+    grown = f"{partitions:,} partitions: growth since {begin} cycles"
     return [
         Row(after.what, f"{after.figure} (peak {peak / MEGABYTE:.0f} MB)", after.goal, after.verdict),
         row(grown, (last - first) / MEGABYTE, MOST_GROWTH_MEGABYTES, " MB", ".1f"),

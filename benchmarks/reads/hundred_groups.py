@@ -27,10 +27,10 @@ MORE_GROUPS = 500
 MEGABYTE = 1_000_000
 MOST_REQUESTS, MOST_CPU_PERCENT, MOST_MEGABYTES = 60, 1, 110
 HOW = (
-    f"{HPAS} groups of {PARTITIONS} partitions each on {BROKERS} brokers and interval 10 s, while the real HPA "
+    f"{HPAS} groups of {PARTITIONS} partitions each on {BROKERS} brokers, with an interval of 10 s, while the real HPA "
     f"controller reconciles {HPAS} HPAs every {HPA_SYNC_SECONDS} s, one for each group. CPU is the process's user and "
-    "system time while the brokers log no requests, memory its resident set after that (in brackets its peak), without "
-    "history."
+    "system time while the brokers log no requests. Memory is its resident set afterwards (in brackets its peak), "
+    "without a history."
 )
 
 

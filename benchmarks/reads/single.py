@@ -27,11 +27,10 @@ OWN = (
     StoredGroup("ten-thousand", 500, PARTITIONS_PER_TOPIC),
 )
 HOW = (
-    f"The real server over fake brokers with {GROUPS:,} groups, nearly all of 100 partitions in 5 topics, asked "
-    "between two cycles (interval 20 s) by one caller, one read at a time, each a question that nobody has asked since "
-    "the newest cycle: the reply is made, not kept. How long the event loop was held up is told by a task in it that "
-    "wants to wake up every millisecond: the most that it came late while a read was answered, and in all the time "
-    "that reads of that kind took."
+    f"The real server over fake brokers with {GROUPS:,} groups, nearly all of 100 partitions in 5 topics. Between two "
+    "cycles (interval 20 s), one caller sends one read at a time, each a query that is new since the latest cycle, so "
+    "its reply is not cached. A task in the event loop that should wake up every millisecond shows how long the loop "
+    "was blocked: its longest delay while a read was answered, and during all reads of that kind."
 )
 
 
@@ -79,7 +78,7 @@ def _rows(rig: Rig, effort: Effort, server: Watched) -> tuple[Row, ...]:
     beats = server.late_beats()
     rows = [each for kind, span in spans.items() for each in _rows_of(kind, span, beats)]
     quiet = 1000 * longest_stretch(beats, idle.begin, idle.end)
-    return (*rows, row("nothing asked: longest that the loop was held up", quiet, unit=" ms", form=".1f"))
+    return (*rows, row("no reads: longest blocking of the loop", quiet, unit=" ms", form=".1f"))
 
 
 def _reads(reader: Reader, path: str, count: int) -> _Span:
@@ -100,6 +99,6 @@ def _rows_of(kind: str, span: _Span, beats: list[tuple[float, float]]) -> list[R
     figures = f"p50 {percentile(taken, 50):.2f} ms, p99 {percentile(taken, 99):.2f} ms"
     return [
         Row(f"{kind}: {len(taken)} reads of {len(span.reads[0].body):,} bytes", figures),
-        row(f"{kind}: how long one read holds up the loop, median", statistics.median(each), unit=" ms", form=".1f"),
-        row(f"{kind}: longest that the loop was held up", blocked, MOST_BLOCKED_MILLISECONDS, " ms", ".1f"),
+        row(f"{kind}: blocking of the loop by one read, median", statistics.median(each), unit=" ms", form=".1f"),
+        row(f"{kind}: longest blocking of the loop", blocked, MOST_BLOCKED_MILLISECONDS, " ms", ".1f"),
     ]

@@ -16,8 +16,8 @@ CLIENTS = (1, 5)
 MOST_TIMES_A_NAMESPACE_READ = {"p50": 1.0, "p99": 1.15}
 HOW = (
     "The same read through a real kube-apiserver with a ServiceAccount's token, in turn with reading a Namespace "
-    "through it (what kube-apiserver itself costs) and with a bare FastAPI route behind an APIService of its own (what "
-    "forwarding to any Python server costs). Medians over the rounds, ratios taken round by round."
+    "through it (the cost of kube-apiserver itself) and with a bare FastAPI route behind its own APIService (the cost "
+    "of forwarding to any Python server). Medians over the rounds; ratios are computed for each round."
 )
 NAMESPACE_READ = "/api/v1/namespaces/default"
 

@@ -18,12 +18,11 @@ MOST_P99_MILLISECONDS = 20
 CONNECT_SECONDS = 60.0
 SPARE_SECONDS = 5.0
 HOW = (
-    f"A caller with a ServiceAccount's token reads the lag of {WATCHED} groups, {1 / EVERY_SECONDS:.0f} reads a "
-    "second on one kept connection; a read that waits for the one before it counts from when it was due. Strangers: "
-    f"{DEAR} connections send requests with 60 KB of query, path, `Accept`, escapes or headers, or a made-up token, "
-    f"each as soon as the one before is answered; {SLOW} send a request's head byte by byte; {IDLE:,} have connected "
-    "and send nothing. They run in a process of their own, on the same two cores as the server, brokers and control "
-    "plane."
+    f"A caller with a ServiceAccount's token reads the lag of {WATCHED} groups, {1 / EVERY_SECONDS:.0f} reads a second "
+    f"on one kept connection; a read that waits for the previous one counts from when it was due. Strangers: {DEAR} "
+    "connections send requests with 60 KB of query, path, `Accept`, escapes or headers, or an invalid token, each as "
+    f"soon as the previous one is answered; {SLOW} send a request's head byte by byte; {IDLE:,} have connected and "
+    "send nothing. They run in a separate process, on the same two cores as the server, brokers and control plane."
 )
 
 
@@ -61,5 +60,5 @@ def _rows(quiet: list[Read], beset: list[Read], answered: float, grown: float) -
         row("strangers: a read, p99", percentile(taken["beset"], 99), MOST_P99_MILLISECONDS, " ms", ".1f"),
         row("strangers: the longest read", max(taken["beset"]), unit=" ms", form=".0f"),
         row("strangers: expensive requests answered or refused a second", answered, form=".0f"),
-        row("memory that the strangers add", grown, unit=" MB", form=".0f"),
+        row("additional memory with strangers", grown, unit=" MB", form=".0f"),
     )
