@@ -182,6 +182,11 @@ def free_port() -> int:
     raise RigError(f"no free port on 127.0.0.1 between {PORTS.start} and {PORTS.stop}")
 
 
+def logs() -> list[Path]:
+    """Returns the logs of all processes that `start` of this interpreter started, also of those that have ended."""
+    return list(_owner.logs)
+
+
 def stop_all() -> None:
     """Ends everything that `start` of this interpreter started and that still runs, in reverse order."""
     _owner.stop_all()
@@ -221,6 +226,7 @@ class _Owner:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._running: list[Process] = []
+        self.logs: dict[Path, None] = {}
         self._watchdog: subprocess.Popen[bytes] | None = None
         self._requests: queue.SimpleQueue[tuple[Callable[[], Process], Future[Process]]] = queue.SimpleQueue()
 
@@ -286,6 +292,7 @@ class _Owner:
     def _remember(self, process: Process) -> None:
         with self._lock:
             self._running.append(process)
+            self.logs[process.log] = None
             self._tell(f"+{process.pid}\n")
 
     def _tell(self, line: str) -> None:

@@ -4,7 +4,7 @@ Each test works in a namespace of its own, and with topics and groups of names o
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +18,7 @@ from local.kubernetes.control_plane import ControlPlane
 from local.kubernetes.control_plane import control_plane as running_control_plane
 from local.kubernetes.node import Node
 from local.kubernetes.node import node as running_node
-from local.processes import scratch
+from local.processes import logs, scratch
 from tests.support.real import groups_to_read
 
 OFTEN = {
@@ -28,7 +28,27 @@ OFTEN = {
 }
 """By default a broker looks every 5 minutes for what retention lets it delete, every 15 s for what it can compact."""
 
+LOG_LINES = 40
+
 _numbers = itertools.count(1)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    call: pytest.CallInfo[None],
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add the end of every log that was written during a failed test: often nothing but the report is left of a run."""
+    report = yield
+    if report.failed:
+        report.sections += [
+            (
+                f"end of {log.parent.name}/{log.name}",
+                "\n".join(log.read_text(errors="replace").splitlines()[-LOG_LINES:]),
+            )
+            for log in logs()
+            if log.exists() and log.stat().st_mtime >= call.start
+        ]
+    return report
 
 
 @pytest.fixture(scope="session")
