@@ -23,7 +23,7 @@ from tests.support import samples
 from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
 from tests.support.samples import SteppedClock
 
-DEADLINE = 5.0
+DEADLINE = 60.0
 SECOND_APART = {"interval": "1s", "maxAge": "10s"}
 
 

@@ -286,4 +286,4 @@ def test_a_store_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatc
     error = refusal(BucketFolder(Bucket("s3", "lag/history")))
 
     assert error.cause in {"timed_out", "unreachable"}
-    assert time.monotonic() - started < 15  # the library looks at how slow it is every few seconds only
+    assert time.monotonic() - started < 60  # the library looks at how slow it is every few seconds only

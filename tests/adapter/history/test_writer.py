@@ -194,15 +194,15 @@ def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
 
     def delete_until_the_end(table: str, day: str) -> None:
         is_deleting.set()
-        assert rig.history._ending.wait(5)
+        assert rig.history._ending.wait(60)
         delete(table, day)
 
     rig.files.delete_day = delete_until_the_end  # type: ignore[method-assign]  # a slow store
     rig.history.append(sample())
     rig.history.start()
-    assert is_deleting.wait(5)
+    assert is_deleting.wait(60)
 
-    assert rig.history.close(5.0)
+    assert rig.history.close(60.0)
     assert rig.files.deleted == [("samples", "2026-11-14")]
     assert rig.metric("rows_total") == 2
 
@@ -230,7 +230,7 @@ def test_the_end_writes_what_is_left_by_itself() -> None:
     rig.history.start()
     rig.history.append(sample())
 
-    assert rig.history.close(5.0)
+    assert rig.history.close(60.0)
     assert [len(read_back(content)) for content in rig.files.written.values()] == [2]
 
 
@@ -268,13 +268,13 @@ def test_appending_goes_on_while_a_store_hangs(monkeypatch: pytest.MonkeyPatch) 
     rig.files.write = hang  # type: ignore[method-assign]  # a slow store
     rig.history.start()
     rig.history.append(sample())
-    assert is_hanging.wait(5)
+    assert is_hanging.wait(60)
     for number in range(1, 5):
         rig.history.append(sample(at=SAMPLED + 10 * number))
     assert rig.metric("buffered_rows") == 10
 
     goes_on.set()
-    assert rig.history.close(5.0)
+    assert rig.history.close(60.0)
     assert (rig.metric("rows_total"), rig.metric("dropped_rows_total")) == (10, 0)
 
 
@@ -291,10 +291,10 @@ def test_a_failure_nobody_thought_of_is_counted_and_does_not_end_the_thread(
         patch.setattr(module, "encoded", broken)
         rig.history.start()
         rig.history.append(sample())
-        wait_until(lambda: 'failures_total{cause="unexpected"} 1.0' in exposed(rig), "the failure", 5)
+        wait_until(lambda: 'failures_total{cause="unexpected"} 1.0' in exposed(rig), "the failure", 60)
     rig.history.append(sample(at=SAMPLED + 10))
 
-    assert rig.history.close(5.0)
+    assert rig.history.close(60.0)
     assert rig.metric("failures_total", "unexpected") == 1
     assert (rig.metric("dropped_rows_total"), rig.metric("rows_total")) == (2, 2)
 

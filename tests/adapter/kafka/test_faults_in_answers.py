@@ -29,7 +29,7 @@ NAMES = [
 
 def refused(running: Served, words: str, group: str = "billing", **labels: str) -> None:
     """Wait until that is so, and see that the other group and the other partitions have their numbers."""
-    running.wait_for_refusal(words, group, seconds=10, **labels)
+    running.wait_for_refusal(words, group, 60.0, **labels)
     running.wait_for_lag(19, "mail")
 
 

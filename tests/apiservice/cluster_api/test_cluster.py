@@ -46,7 +46,7 @@ def watching(config: AuthenticationConfig) -> "Iterator[queue.SimpleQueue[Authen
     try:
         yield states
     finally:
-        watch.stop(timeout_seconds=3)
+        watch.stop(timeout_seconds=60)
         assert "authentication-watch" not in {thread.name for thread in threading.enumerate()}
 
 
@@ -109,7 +109,7 @@ def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
 
     def review(review: dict[str, Any]) -> dict[str, Any]:
         if review["kind"] == "TokenReview" or review["spec"]["user"] == ANONYMOUS.name:
-            held.wait(10)
+            held.wait(60)
         return answer(review)
 
     async def ask() -> tuple[bool, str]:
@@ -131,10 +131,10 @@ def test_the_config_map_is_followed_through_changes_and_ended_watches(
     config: AuthenticationConfig, fake: FakeCluster
 ) -> None:
     with watching(config) as states:
-        assert states.get(timeout=5).allowed_names == {"first"}
+        assert states.get(timeout=60).allowed_names == {"first"}
         for name in ("second", "third"):
             fake.replace({"requestheader-allowed-names": f'["{name}"]'})
-            assert states.get(timeout=5).allowed_names == {name}
+            assert states.get(timeout=60).allowed_names == {name}
             fake.end_watches()
 
 
@@ -146,18 +146,18 @@ def test_the_config_map_is_read_once_the_api_server_answers(config: Authenticati
 
         fake.failing_with = None
 
-        assert states.get(timeout=5).allowed_names == {"first"}
+        assert states.get(timeout=60).allowed_names == {"first"}
 
 
 def test_a_config_map_that_cannot_be_used_leaves_the_last_good_one(
     config: AuthenticationConfig, fake: FakeCluster
 ) -> None:
     with watching(config) as states:
-        states.get(timeout=5)
+        states.get(timeout=60)
         fake.replace({"requestheader-allowed-names": "no list"})
         fake.replace({"requestheader-allowed-names": '["good again"]'})
 
-        assert states.get(timeout=5).allowed_names == {"good again"}
+        assert states.get(timeout=60).allowed_names == {"good again"}
 
 
 def test_outside_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,14 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
 
+from apiservice.http import server
 from apiservice.http.protocol import KEEP_ALIVE_SECONDS, LONGEST_HEAD, MOST_PIPELINED, Limits
 from apiservice.http.server import AddressUnusable, Listener, allow_open_files, listen, serve_until
 from apiservice.tls.certificates import PairFiles, ServingTls
@@ -25,6 +26,11 @@ from tests.support.kubernetes.authorities import SERVER, Authority, Issued, auth
 
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
 PROXY = PROXIES.issue("front-proxy-client")
+HOUR = 3600
+PATIENT = Limits(handshake=HOUR, first_request=HOUR, head=HOUR, body=HOUR, reading=HOUR, closing=HOUR, idle=HOUR)
+"""No deadline ends during a test, unless the test shortens it."""
+SECONDS = 60.0
+"""For anything that happens at once on a machine that is not busy."""
 
 
 @dataclass
@@ -73,7 +79,7 @@ class Running:
         return self._kept(http.client.HTTPSConnection("127.0.0.1", self.secure, timeout=5, context=context))
 
     def connect_plain(self) -> http.client.HTTPConnection:
-        return self._kept(http.client.HTTPConnection("127.0.0.1", self.plain, timeout=5))
+        return self._kept(http.client.HTTPConnection("127.0.0.1", self.plain, timeout=SECONDS))
 
     def _kept(self, connection: http.client.HTTPConnection) -> http.client.HTTPConnection:
         return self.connections.enter_context(contextlib.closing(connection))
@@ -103,7 +109,7 @@ def serving(tmp_path: Path, limits: Limits) -> Iterator[Running]:
 
     thread = threading.Thread(target=lambda: uvloop.run(serve()))
     thread.start()
-    assert started.wait(5)
+    assert started.wait(SECONDS)
     secure, plain = (opened.getsockname()[1] for opened in sockets)
     try:
         with contextlib.ExitStack() as connections:
@@ -112,11 +118,11 @@ def serving(tmp_path: Path, limits: Limits) -> Iterator[Running]:
         application.gate.set()
         if thread.is_alive():
             stops[0]()
-        thread.join(10)
+        thread.join(SECONDS)
         assert not thread.is_alive()
 
 
-def is_closed(connection: socket.socket, seconds: float = 10.0) -> bool:
+def is_closed(connection: socket.socket, seconds: float = SECONDS) -> bool:
     """Whether the server closes the connection, which sends nothing more, within this time."""
     poll = select.poll()
     poll.register(connection, select.POLLIN)
@@ -130,7 +136,7 @@ def is_closed(connection: socket.socket, seconds: float = 10.0) -> bool:
     return False
 
 
-def is_cut_off(connection: socket.socket, piece: bytes, seconds: float = 10.0) -> bool:
+def is_cut_off(connection: socket.socket, piece: bytes, seconds: float = SECONDS) -> bool:
     """Whether the server closes the connection within this time though a piece is sent again and again."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -144,7 +150,7 @@ def is_cut_off(connection: socket.socket, piece: bytes, seconds: float = 10.0) -
 @contextlib.contextmanager
 def connected(port: int, content: bytes = b"") -> Iterator[socket.socket]:
     """A connection without TLS on which this was sent."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
         connection.sendall(content)
         yield connection
 
@@ -157,7 +163,7 @@ def get(connection: http.client.HTTPConnection, path: str = "/") -> tuple[int, b
 
 def raw(port: int, content: bytes) -> bytes:
     """Whatever comes back for these bytes over plain HTTP, until the server closes the connection."""
-    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
         connection.sendall(content)
         with contextlib.suppress(ConnectionResetError):
             return b"".join(iter(lambda: connection.recv(65536), b""))
@@ -245,18 +251,18 @@ def test_requests_that_are_not_waited_for_are_bounded(running: Running) -> None:
 
 
 def test_a_peer_that_begins_no_handshake_is_cut_off(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(handshake=0.2)) as running, connected(running.secure) as silent:
+    with serving(tmp_path, replace(PATIENT, handshake=0.2)) as running, connected(running.secure) as silent:
         assert is_closed(silent)
 
 
 def test_a_peer_that_sends_no_request_is_cut_off(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(first_request=0.2)) as running, connected(running.plain) as silent:
+    with serving(tmp_path, replace(PATIENT, first_request=0.2)) as running, connected(running.plain) as silent:
         assert is_closed(silent)
 
 
 @pytest.mark.parametrize("begin", [b"GET / HTTP/1.1\r\nX: ", b"\r\n"])
 def test_a_first_request_has_its_deadline_however_it_is_sent(tmp_path: Path, begin: bytes) -> None:
-    with serving(tmp_path, Limits(first_request=0.3)) as running, connected(running.plain, begin) as slow:
+    with serving(tmp_path, replace(PATIENT, first_request=0.3)) as running, connected(running.plain, begin) as slow:
         assert is_cut_off(slow, begin[-1:])
 
 
@@ -265,7 +271,7 @@ REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
 @pytest.mark.parametrize("begin", [b"GET / HTTP/1.1\r\nX: ", b"\r\n"])
 def test_a_later_head_has_its_deadline_however_it_is_sent(tmp_path: Path, begin: bytes) -> None:
-    with serving(tmp_path, Limits(head=0.3)) as running, connected(running.plain, REQUEST) as slow:
+    with serving(tmp_path, replace(PATIENT, head=0.3)) as running, connected(running.plain, REQUEST) as slow:
         assert slow.recv(12) == b"HTTP/1.1 200"
         slow.sendall(begin)
         assert is_cut_off(slow, begin[-1:])
@@ -273,35 +279,35 @@ def test_a_later_head_has_its_deadline_however_it_is_sent(tmp_path: Path, begin:
 
 def test_a_body_that_never_ends_is_cut_off(tmp_path: Path) -> None:
     head = b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
-    with serving(tmp_path, Limits(body=0.3)) as running, connected(running.plain, head) as slow:
+    with serving(tmp_path, replace(PATIENT, body=0.3)) as running, connected(running.plain, head) as slow:
         assert slow.recv(12) == b"HTTP/1.1 200"
         assert is_cut_off(slow, b"x")
 
 
 def test_a_peer_that_reads_no_answer_is_cut_off(tmp_path: Path) -> None:
     request = b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
-    with serving(tmp_path, Limits(reading=0.2)) as running, connected(running.plain, request):
+    with serving(tmp_path, replace(PATIENT, reading=0.2)) as running, connected(running.plain, request):
         # The application waits for the peer, or for its connection to be gone.
-        assert running.application.sent.wait(10)
+        assert running.application.sent.wait(SECONDS)
 
 
 def test_an_idle_connection_is_closed_after_its_time(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(idle=1)) as running, connected(running.plain, REQUEST) as idle:
+    with serving(tmp_path, replace(PATIENT, idle=1)) as running, connected(running.plain, REQUEST) as idle:
         assert idle.recv(12) == b"HTTP/1.1 200"
         assert is_closed(idle)
 
 
 def test_deadlines_are_over_once_they_are_met(tmp_path: Path) -> None:
     """A later request has deadlines of its own, and an answer has none."""
-    limits = Limits(handshake=1.5, first_request=1.5, head=1.5, body=1.5, reading=1.5)
+    limits = Limits(handshake=4.0, first_request=4.0, head=4.0, body=4.0, reading=4.0)
     with serving(tmp_path, limits) as running:
         connection = running.connect(PROXY)
         assert get(connection)[0] == 200
         connection.request("GET", "/slow", body=b"x" * 1000)
-        assert not wait_for_end(running, 2.0)
+        assert not wait_for_end(running, 4.5)
         running.application.gate.set()
         assert connection.getresponse().read()
-        assert not wait_for_end(running, 2.0)
+        assert not wait_for_end(running, 4.5)
         assert get(connection)[0] == 200
 
 
@@ -309,7 +315,7 @@ def test_deadlines_are_over_once_they_are_met(tmp_path: Path) -> None:
 
 
 def test_the_stranger_that_came_first_goes_for_one_too_many(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(strangers=3)) as running, contextlib.ExitStack() as stack:
+    with serving(tmp_path, replace(PATIENT, strangers=3)) as running, contextlib.ExitStack() as stack:
         idle = [stack.enter_context(connected(running.plain)) for _ in range(5)]
 
         assert all(is_closed(connection) for connection in idle[:2])
@@ -318,7 +324,7 @@ def test_the_stranger_that_came_first_goes_for_one_too_many(tmp_path: Path) -> N
 
 
 def test_connections_without_a_handshake_count_too(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(strangers=3)) as running, contextlib.ExitStack() as stack:
+    with serving(tmp_path, replace(PATIENT, strangers=3)) as running, contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connected(running.secure)) for _ in range(5)]
 
         assert all(is_closed(connection) for connection in silent[:2])
@@ -326,7 +332,7 @@ def test_connections_without_a_handshake_count_too(tmp_path: Path) -> None:
 
 
 def test_strangers_close_no_connection_of_a_known_caller(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(strangers=3)) as running, contextlib.ExitStack() as stack:
+    with serving(tmp_path, replace(PATIENT, strangers=3)) as running, contextlib.ExitStack() as stack:
         known = running.connect(PROXY)
         assert get(known, "/known")[0] == 200
         kept = known.sock
@@ -338,7 +344,7 @@ def test_strangers_close_no_connection_of_a_known_caller(tmp_path: Path) -> None
 
 
 def test_known_callers_beyond_the_bound_are_answered_and_not_kept(tmp_path: Path) -> None:
-    with serving(tmp_path, Limits(known=1)) as running:
+    with serving(tmp_path, replace(PATIENT, known=1)) as running:
         first, second = running.connect(PROXY), running.connect(PROXY)
         assert get(first, "/known")[0] == 200
         second.request("GET", "/known")
@@ -350,7 +356,7 @@ def test_known_callers_beyond_the_bound_are_answered_and_not_kept(tmp_path: Path
         assert is_kept_at_last(running)
 
 
-def is_kept_at_last(running: Running, seconds: float = 10.0) -> bool:
+def is_kept_at_last(running: Running, seconds: float = SECONDS) -> bool:
     """Whether a new caller's connection is kept once the server has seen that another one is gone."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -374,7 +380,7 @@ def test_closed_connections_are_freed_at_once(running: Running) -> None:
     try:
         for request in requests:
             assert raw(running.plain, request).startswith(b"HTTP/1.1 ")
-        end = time.monotonic() + 10
+        end = time.monotonic() + SECONDS
         while any(type(each).__name__ == "PeerProtocol" for each in gc.get_objects()):
             assert time.monotonic() < end, "closed connections are still in memory"
             time.sleep(0.05)
@@ -382,12 +388,12 @@ def test_closed_connections_are_freed_at_once(running: Running) -> None:
         gc.enable()
 
 
-def test_a_handshake_under_way_does_not_hold_up_the_end(running: Running) -> None:
-    with connected(running.secure):
+def test_a_handshake_under_way_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    with serving(tmp_path, PATIENT) as running, connected(running.secure):
         assert get(running.connect_plain())[0] == 200
         running.stop()
 
-        assert wait_for_end(running, 8)
+        assert wait_for_end(running)
 
 
 def test_a_head_of_many_groups_is_served(running: Running) -> None:
@@ -412,12 +418,12 @@ def test_peers_that_misbehave_leave_no_line_in_the_log(running: Running, caplog:
     raw(running.plain, b"\x16\x03\x01 no HTTP at all\r\n\r\n")
     raw(running.secure, b"GET / HTTP/1.1\r\n\r\n")
     upgrade = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, close\r\nUpgrade: websocket\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", running.plain), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", running.plain), timeout=SECONDS) as connection:
         connection.sendall(upgrade)
         assert connection.recv(12) == b"HTTP/1.1 200"
     aborted = running.connect(PROXY)
     aborted.request("GET", "/slow")
-    assert running.application.begun.wait(5)
+    assert running.application.begun.wait(SECONDS)
     aborted.close()
     running.application.gate.set()
     with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -430,7 +436,7 @@ def test_peers_that_misbehave_leave_no_line_in_the_log(running: Running, caplog:
 def test_at_the_end_a_request_under_way_is_finished_and_its_connection_closed(running: Running) -> None:
     connection = running.connect(PROXY)
     connection.request("GET", "/slow")
-    assert running.application.begun.wait(5)
+    assert running.application.begun.wait(SECONDS)
     running.stop()
     assert not wait_for_end(running, 0.5)
 
@@ -438,17 +444,18 @@ def test_at_the_end_a_request_under_way_is_finished_and_its_connection_closed(ru
 
     response = connection.getresponse()
     assert (response.status, response.headers["connection"]) == (200, "close")
-    assert wait_for_end(running, 5)
+    assert wait_for_end(running)
 
 
-def test_idle_connections_are_closed_at_the_end(running: Running) -> None:
-    idle = [running.connect(PROXY), running.connect_plain()]
-    for connection in idle:
-        assert get(connection)[0] == 200
-    running.stop()
+def test_idle_connections_are_closed_at_the_end(tmp_path: Path) -> None:
+    with serving(tmp_path, PATIENT) as running:
+        idle = [running.connect(PROXY), running.connect_plain()]
+        for connection in idle:
+            assert get(connection)[0] == 200
+        running.stop()
 
-    # These peers never read again, so none of them does its part of closing TLS.
-    assert wait_for_end(running, 8)
+        # These peers never read again, so none of them does its part of closing TLS.
+        assert wait_for_end(running)
 
 
 def test_callers_are_still_served_for_a_while_after_the_signal(running: Running) -> None:
@@ -464,10 +471,11 @@ def test_callers_are_still_served_for_a_while_after_the_signal(running: Running)
     assert (response.status, response.headers["connection"]) == (200, "close")
 
 
-def test_nobody_connected_means_nothing_to_wait_for(running: Running) -> None:
+def test_nobody_connected_means_nothing_to_wait_for(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "GRACE_SECONDS", HOUR)
     running.stop()
 
-    assert wait_for_end(running, 1.5)
+    assert wait_for_end(running)
 
 
 def test_a_low_soft_limit_of_open_files_is_raised() -> None:
@@ -491,6 +499,6 @@ def test_an_occupied_port_is_named() -> None:
             listen("127.0.0.1", port)
 
 
-def wait_for_end(running: Running, seconds: float) -> bool:
+def wait_for_end(running: Running, seconds: float = SECONDS) -> bool:
     running.thread.join(seconds)
     return not running.thread.is_alive()

@@ -57,7 +57,7 @@ def accepting(context: ssl.SSLContext) -> Iterator[int]:
 def handshake(port: int, context: ssl.SSLContext, name: str | None = NAME) -> bytes:
     """The server's certificate (DER), if the whole handshake succeeds; ssl.SSLError or ConnectionError."""
     with (
-        socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+        socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
         context.wrap_socket(plain, server_hostname=name) as tls,
     ):
         # In TLS 1.3 a refusal of the client's certificate arrives only with the first read.
@@ -118,7 +118,7 @@ def test_a_session_is_never_resumed(tmp_path: Path) -> None:
             session = None
             for _ in range(2):
                 with (
-                    socket.create_connection(("127.0.0.1", port), timeout=5) as plain,
+                    socket.create_connection(("127.0.0.1", port), timeout=60) as plain,
                     context.wrap_socket(plain, session=session) as tls,
                 ):
                     assert tls.recv(1) == b"!"

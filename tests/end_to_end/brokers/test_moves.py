@@ -61,7 +61,7 @@ def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) ->
         for number in range(MOVES):
             first = next(nodes)
             move(client, OFFSETS_TOPIC, partition, [first, *({1, 2, 3} - {first})])
-            wait_until(partial(coordinates, client, first, group), f"{first} to coordinate {group}", 20)
+            wait_until(partial(coordinates, client, first, group), f"{first} to coordinate {group}", 60)
             truth.commit(group, 2 + number)
         running.wait_for_lag(100 - 2 - MOVES + 1, group, seconds=MAX_AGE + 4)
     watcher.check()
@@ -93,7 +93,7 @@ def test_a_new_coordinator_s_old_commits_are_not_served(three_brokers: Kafka) ->
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
             client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
-            wait_until(partial(is_read, first, 90 - number), f"group {group} to be read from {first}", 20)
+            wait_until(partial(is_read, first, 90 - number), f"group {group} to be read from {first}", 60)
 
     assert beside_the_truth == {0}
 
@@ -125,7 +125,7 @@ def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits(three_brok
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
             client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
-            wait_until(partial(is_served, 90 - number), f"group {group} to be served", 20)
+            wait_until(partial(is_served, 90 - number), f"group {group} to be served", 60)
 
     assert set(numbers) == {0}
     assert refusals, "no start fell into a handover"
@@ -161,9 +161,9 @@ def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafk
             first = next(nodes)
             client.alter_partition_reassignments({where: [first, *({1, 2, 3} - {first})]})
             client.elect_leaders(0, {OFFSETS_TOPIC: [where.partition]}, raise_errors=False)
-            wait_until(partial(is_followed, first), f"{first} to coordinate {group}", 20)
+            wait_until(partial(is_followed, first), f"{first} to coordinate {group}", 60)
             # A new coordinator calls the group Empty for some tenths of a second; cycles are half a minute apart.
-            wait_until(lambda: state_of(three_brokers, group) == "Stable", f"{group} to be Stable", 20)
+            wait_until(lambda: state_of(three_brokers, group) == "Stable", f"{group} to be Stable", 60)
             rig.look_round()
             seen.append(rig.lag(group))
 

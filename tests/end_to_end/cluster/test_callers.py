@@ -121,9 +121,9 @@ def test_a_service_account_bound_to_the_shipped_role_reads(
 
     control_plane.apply([binding])
 
-    wait_until(lambda: through_kube_apiserver(control_plane, where, headers)[0] == 200, "the right to count", 30)
+    wait_until(lambda: through_kube_apiserver(control_plane, where, headers)[0] == 200, "the right to count", 60)
     # A refusal is kept for 10 s.
-    wait_until(lambda: adapter.get(where, headers=headers)[0] == 200, "the adapter to ask again", 30)
+    wait_until(lambda: adapter.get(where, headers=headers)[0] == 200, "the adapter to ask again", 60)
     refused(adapter.get(path("default", LAG, "group%3Dmail"), headers=headers))
 
 

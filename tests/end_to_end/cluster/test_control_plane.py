@@ -108,7 +108,7 @@ def test_a_pods_environment_arguments_and_output_are_its_own(
     name = pods(control_plane, namespace)[0]["metadata"]["name"]
 
     log = node.log(namespace, name, "worker")
-    wait_until(lambda: log.read_text().endswith("\n"), "a line in the log", 10)
+    wait_until(lambda: log.read_text().endswith("\n"), "a line in the log", 60)
     assert log.read_text() == f"orders {name} --fast\n"
 
 

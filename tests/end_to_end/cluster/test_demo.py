@@ -106,7 +106,7 @@ def test_whatever_ends_the_demo_nothing_of_it_is_left(
     os.kill(demo.process.pid, number)
 
     assert demo.process.wait(60) == status, demo.told
-    wait_until(lambda: demo.left_running() == [], "all of them to be gone", 10)
+    wait_until(lambda: demo.left_running() == [], "all of them to be gone", 60)
     assert "Traceback" not in demo.told
 
 

@@ -54,11 +54,11 @@ def test_sigterm_leaves_the_very_offsets_in_a_file(one_broker: Kafka, kubeconfig
     }
     before = datetime.datetime.now(datetime.UTC)
     with adapter.process(tmp_path / "adapter", settings, kubeconfig) as running:
-        wait_until(lambda: counted(running, "buffered_rows") >= 4, "two samples", 30)
+        wait_until(lambda: counted(running, "buffered_rows") >= 4, "two samples", 60)
         produce(one_broker, "kept-orders", 30, 0)
         commit(one_broker, "keeper", {("kept-orders", 0): 150})
         seen = counted(running, "buffered_rows")
-        wait_until(lambda: counted(running, "buffered_rows") >= seen + 4, "two samples more", 30)
+        wait_until(lambda: counted(running, "buffered_rows") >= seen + 4, "two samples more", 60)
         running.process.send(signal.SIGTERM)
         assert running.process.wait(END_SECONDS) == 0
 
@@ -99,7 +99,7 @@ def test_a_store_that_hangs_does_not_hold_up_the_end(
         monkeypatch.setenv("AWS_ACCESS_KEY_ID", "alice")
         monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wonderland")
         with adapter.process(tmp_path / "adapter", with_history("s3://lag/history"), kubeconfig) as running:
-            wait_until(lambda: bool(store.requests), "the adapter to ask the store", 20)
+            wait_until(lambda: bool(store.requests), "the adapter to ask the store", 60)
             started = time.monotonic()
             running.process.send(signal.SIGTERM)
             assert running.process.wait(2 * END_SECONDS) == 0

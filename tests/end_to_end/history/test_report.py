@@ -23,7 +23,7 @@ INTERVAL_SECONDS = 1
 
 def sampled_once_more(running: adapter.Adapter, cycles: int = 2) -> None:
     seen = counted(running, "buffered_rows")
-    wait_until(lambda: counted(running, "buffered_rows") >= seen + 2 * cycles, "samples", 30)
+    wait_until(lambda: counted(running, "buffered_rows") >= seen + 2 * cycles, "samples", 60)
 
 
 def test_the_report_has_the_numbers_that_were_produced(

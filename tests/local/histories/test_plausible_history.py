@@ -185,7 +185,7 @@ def test_the_demos_command_ends_with_it(tmp_path: Path) -> None:
     )
     demo = subprocess.Popen([sys.executable, "-c", code])
     try:
-        wait_until(lambda: mark.exists() and bool(mark.read_text()), "the command to run", 30)
+        wait_until(lambda: mark.exists() and bool(mark.read_text()), "the command to run", 60)
         demo.terminate()
         assert demo.wait(30) == 128 + signal.SIGTERM
     finally:

@@ -95,7 +95,7 @@ def test_a_second_run_is_refused_for_as_long_as_the_first_one_renews(real_bucket
             seen.add((real_bucket.folder / lease.NAME).read_bytes())
             return len(seen) > 2 * lease.RENEWALS
 
-        wait_until(has_been_renewed, "twice the time after which it would have expired", 30)
+        wait_until(has_been_renewed, "twice the time after which it would have expired", 60)
         told = rf"^another run compacts {real_bucket.location}: it was alive \d s ago; "
         with pytest.raises(Occupied, match=told), files_at(real_bucket.location).reserved():
             pass
@@ -109,14 +109,14 @@ def test_a_run_that_was_killed_is_forgotten(real_bucket: RealBucket) -> None:
         first.process.wait()
 
         assert not can_be_reserved(real_bucket.location)
-        wait_until(lambda: can_be_reserved(real_bucket.location), "the reservation to expire", 20)
+        wait_until(lambda: can_be_reserved(real_bucket.location), "the reservation to expire", 60)
 
 
 @pytest.mark.usefixtures("quick")
 def test_a_run_that_was_frozen_does_not_publish_when_another_one_has_taken_over(real_bucket: RealBucket) -> None:
     with holder(real_bucket.location) as first:
         first.process.send_signal(signal.SIGSTOP)
-        wait_until(lambda: can_be_reserved(real_bucket.location), "the reservation to expire", 20)
+        wait_until(lambda: can_be_reserved(real_bucket.location), "the reservation to expire", 60)
         first.process.send_signal(signal.SIGCONT)
 
         assert first.checks() == (
@@ -128,7 +128,7 @@ def test_of_many_that_take_over_at_once_one_succeeds(real_bucket: RealBucket) ->
     with holder(real_bucket.location) as first:
         first.process.kill()
     left = real_bucket.folder / lease.NAME
-    wait_until(lambda: time.time() - left.stat().st_mtime > EXPIRY_SECONDS + 1, "the reservation to expire", 20)
+    wait_until(lambda: time.time() - left.stat().st_mtime > EXPIRY_SECONDS + 1, "the reservation to expire", 60)
 
     with ExitStack() as stack:
         runs = [stack.enter_context(started(real_bucket.location)) for _ in range(4)]

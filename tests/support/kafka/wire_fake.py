@@ -298,7 +298,7 @@ def wire_fake(kafka: Kafka) -> Iterator[WireFake]:
     )
     thread.start()
     try:
-        assert started.wait(10), "the fake brokers did not start"
+        assert started.wait(60), "the fake brokers did not start"
         yield fake
     finally:
         fake._loop.call_soon_threadsafe(stopping.set)

@@ -17,7 +17,7 @@ from local.kafka.admin import admin
 from local.kafka.broker import Kafka, java
 from local.processes import Process, scratch, start, wait_until
 
-WAIT_SECONDS = 30.0
+WAIT_SECONDS = 60.0
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 KIP_848 = ("--command-property", "group.protocol=consumer")
