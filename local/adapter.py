@@ -24,11 +24,12 @@ from apiservice.tls.issuing import serving_manifests
 from local.certificates import Pair
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests.check import MANIFESTS, load, read
-from local.manifests.shipped import NAME
+from local.manifests.shipped import NAME, placed
 from local.processes import Process, free_port, start, wait_until
 
 NAMESPACE = NAME
 SERVER_NAME = f"{NAME}.{NAMESPACE}.svc"
+API_SERVICE_FILE = "api-service/api-service-external.yaml"
 API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}"
 EXTERNAL_METRICS = f"/apis/{GROUP}/{VERSION}"
 START_TIMEOUT_SECONDS = 60.0
@@ -181,7 +182,7 @@ def own_kubeconfig(plane: ControlPlane) -> Path:
 def shipped(port: int, ca_bundle: str) -> list[Manifest]:
     """Returns the shipped manifests for a process at this local port; the APIService is last."""
     documents: list[Manifest] = []
-    for document in [*load(), read(MANIFESTS / "api-service-external.yaml")]:
+    for document in [*load(), placed(read(MANIFESTS / API_SERVICE_FILE), NAMESPACE)]:
         match document["kind"], document["metadata"]["name"]:
             case "Service", name if name == NAME:
                 documents.append({**document, "spec": _external_name(port)})

@@ -10,10 +10,11 @@ from pathlib import Path
 import yaml
 
 from local.manifests import consistency, deployment, report, spark_operator
-from local.manifests.shipped import KUSTOMIZATION, Manifest, Shipped, at
+from local.manifests.shipped import KUSTOMIZATION, NAME, Manifest, Shipped, at, placed
 
 RULES = (*consistency.RULES, *deployment.RULES, *report.RULES, *spark_operator.RULES)
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
+CHART_FILES = {"Chart.yaml", "values.yaml"}
 
 
 class Unreadable(Exception):
@@ -24,11 +25,14 @@ class Unreadable(Exception):
         self.problems = problems
 
 
-def load(folder: Path = MANIFESTS) -> list[Manifest]:
-    """Returns the objects that `folder`'s kustomization lists, in its order, in which they can be applied.
+def load(folder: Path = MANIFESTS, namespace: str = NAME) -> list[Manifest]:
+    """Returns the objects that `folder`'s kustomization lists, in the namespace that kustomize would put them in.
 
-    They are as in the files, without the kustomization's `images`. Raises Unreadable."""
-    return [read(folder / name) for name in read(folder / KUSTOMIZATION)["resources"]]
+    Their order is one in which they can be applied. The kustomization's `images` are not applied. Raises Unreadable.
+    """
+    paths = [folder / name for name in read(folder / KUSTOMIZATION)["resources"]]
+    found = [load(path, namespace) if path.is_dir() else [placed(read(path), namespace)] for path in paths]
+    return [document for documents in found for document in documents]
 
 
 def read(path: Path) -> Manifest:
@@ -51,6 +55,8 @@ def gather(folder: Path = MANIFESTS) -> Shipped:
     found: dict[str, Manifest] = {}
     wrong: list[str] = []
     for path in sorted(folder.rglob("*.yaml")):
+        if path.name in CHART_FILES or path.parent.name == "templates":
+            continue
         name = path.relative_to(folder).as_posix()
         try:
             found[name] = read(path)

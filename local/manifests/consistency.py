@@ -13,17 +13,14 @@ from adapter.settings.file import parse
 from adapter.settings.models import SERVED_NAMES
 from apiservice.api_group import GROUP, VERSION
 from apiservice.tls.issuing import SECRET_NAME
-from local.manifests.shipped import KUSTOMIZATION, NAME, Rule, Shipped, at
+from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
 
-LABEL = {"app.kubernetes.io/name": NAME}
 EXAMPLE = "example-hpa.yaml"
-UNLISTED = {
-    "api-service-external.yaml": "its caBundle is the user's",
-    EXAMPLE: "it belongs to the user's consumer",
-}
-"""Files that the kustomization omits, and why."""
-CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding", "APIService"}
-IN_KUBE_SYSTEM = {"role-binding-auth-reader.yaml"}
+OVERLAY = "another-namespace/kustomization.yaml"
+API_SERVICE = "api-service/api-service-external.yaml"
+UNLISTED = {EXAMPLE: "it belongs to the user's consumer"}
+"""Files that no kustomization lists, and why."""
+IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
 GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}
 GIVEN_ACCOUNTS = {("kube-system", "horizontal-pod-autoscaler")}
 
@@ -47,10 +44,25 @@ def file_is_named_by_kind(shipped: Shipped) -> Iterator[str]:
             yield f"{name}: holds a {found['kind']}, so its name must begin with {kind}"
 
 
-def labels_name_the_product(shipped: Shipped) -> Iterator[str]:
+def labels_are_the_recommended_ones(shipped: Shipped) -> Iterator[str]:
+    """On every object, and in every pod's template. `component` differs, and selectors contain it."""
+    wanted = {
+        "app.kubernetes.io/name": NAME,
+        "app.kubernetes.io/instance": NAME,
+        "app.kubernetes.io/version": shipped.version,
+        "app.kubernetes.io/part-of": NAME,
+        "app.kubernetes.io/managed-by": "kustomize",
+    }
     for name, found in shipped.objects.items():
-        if name != EXAMPLE and not LABEL.items() <= (at(found, "metadata.labels") or {}).items():
-            yield f"{name}: metadata.labels must have {LABEL}"
+        for labels in [at(found, "metadata.labels") or {}, *_template_labels(found)]:
+            if name != EXAMPLE and not (wanted.items() <= labels.items() and "app.kubernetes.io/component" in labels):
+                yield f"{name}: labels must have app.kubernetes.io/component and {wanted}"
+
+
+def _template_labels(found: object) -> list[dict[str, str]]:
+    paths = ("spec.template.metadata", "spec.jobTemplate.spec.template.metadata")
+    roles = ("spec.template.driver", "spec.template.executor")
+    return [at(found, path).get("labels") or {} for path in (*paths, *roles) if at(found, path) is not None]
 
 
 def namespaces_agree(shipped: Shipped) -> Iterator[str]:
@@ -59,15 +71,25 @@ def namespaces_agree(shipped: Shipped) -> Iterator[str]:
     if next(iter(shipped.kustomization.get("resources", [])), "") != "namespace.yaml":
         yield "kustomization.yaml: namespace.yaml must come first"
     for name, found in shipped.objects.items():
-        wanted = None if found["kind"] in CLUSTER_SCOPED else "kube-system" if name in IN_KUBE_SYSTEM else NAME
+        wanted = "kube-system" if name in IN_KUBE_SYSTEM else None
         if name != EXAMPLE and at(found, "metadata.namespace") != wanted:
             yield f"{name}: metadata.namespace must be {wanted or 'absent'}, is {at(found, 'metadata.namespace')}"
+    if shipped.kustomization.get("transformers") != _in_namespace(shipped.files.get(OVERLAY, {}), NAME):
+        yield f"{OVERLAY}: its transformers must be those of {KUSTOMIZATION} but for the namespace"
+
+
+def _in_namespace(overlay: dict[str, list[str]], namespace: str) -> list[str]:
+    """Returns the overlay's transformers with another namespace in the place of its own."""
+    return [
+        text.replace("namespace: lag # this line", f"namespace: {namespace}")
+        for text in overlay.get("transformers", [])
+    ]
 
 
 def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
-    accounts = {(NAME, account) for account in shipped.names("ServiceAccount")}
-    if (NAME, shipped.pod.get("serviceAccountName")) not in accounts:
-        yield f"deployment.yaml: serviceAccountName {shipped.pod.get('serviceAccountName')} is not there"
+    accounts = {(None, account) for account in shipped.names("ServiceAccount")}
+    if (None, shipped.pod.get("serviceAccountName")) not in accounts:
+        yield f"{DEPLOYMENT}: serviceAccountName {shipped.pod.get('serviceAccountName')} is not there"
     for kind in ("RoleBinding", "ClusterRoleBinding"):
         for name, binding in shipped.of_kind(kind):
             if at(binding, "roleRef.name") not in GIVEN_ROLES | shipped.names("ClusterRole"):
@@ -91,35 +113,30 @@ def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
         for port in at(found, "spec.ports") or []
         if port.get("targetPort") == "https"
     }
-    found_services = dict(shipped.of_kind("APIService"))
-    for name, found in found_services.items():
+    for name, found in shipped.of_kind("APIService"):
         spec = found.get("spec") or {}
         if at(found, "metadata.name") != f"{VERSION}.{GROUP}" or (spec.get("version"), spec.get("group")) != (
             VERSION,
             GROUP,
         ):
             yield f"{name}: name, group and version must be {VERSION}.{GROUP}, as in the code"
-        if (at(spec, "service.name"), at(spec, "service.port")) not in ports or at(spec, "service.namespace") != NAME:
+        if (at(spec, "service.name"), at(spec, "service.port")) not in ports:
             yield f"{name}: spec.service is no port of a Service that leads to the port https"
         if "insecureSkipTLSVerify" in spec or "caBundle" in spec:
             yield f"{name}: insecureSkipTLSVerify and caBundle must be absent"
-    if any(found.get("spec") != next(iter(found_services.values())).get("spec") for found in found_services.values()):
-        yield f"{' and '.join(found_services)}: spec must be the same"
 
 
 def certificate_is_for_the_service(shipped: Shipped) -> Iterator[str]:
     file = "cert-manager/certificate-serving.yaml"
-    certificate, api_service = (
-        shipped.objects.get(name, {}) for name in (file, "cert-manager/api-service-external.yaml")
-    )
+    certificate, api_service = (shipped.objects.get(name, {}) for name in (file, API_SERVICE))
     if at(certificate, "spec.secretName") != SECRET_NAME:
         yield f"{file}: secretName must be {SECRET_NAME}, as in the code"
     service = at(api_service, "spec.service") or {}
-    if f"{service.get('name')}.{service.get('namespace')}.svc" not in (at(certificate, "spec.dnsNames") or []):
+    if f"{service.get('name')}.NAMESPACE.svc" not in (at(certificate, "spec.dnsNames") or []):
         yield f"{file}: dnsNames must have the name that kube-apiserver verifies, SERVICE.NAMESPACE.svc"
     annotation = (at(api_service, "metadata.annotations") or {}).get("cert-manager.io/inject-ca-from")
-    if annotation != f"{NAME}/{at(certificate, 'metadata.name')}":
-        yield f"cert-manager/api-service-external.yaml: inject-ca-from {annotation} is not the serving Certificate"
+    if annotation != f"NAMESPACE/{at(certificate, 'metadata.name')}":
+        yield f"{API_SERVICE}: inject-ca-from {annotation} is not the serving Certificate"
     for name, found in shipped.of_kind("Certificate"):
         if at(found, "spec.issuerRef.name") not in shipped.names("Issuer"):
             yield f"{name}: issuerRef {at(found, 'spec.issuerRef.name')} is not there"
@@ -130,7 +147,7 @@ def certificate_is_for_the_service(shipped: Shipped) -> Iterator[str]:
 
 
 def settings_can_be_read(shipped: Shipped) -> Iterator[str]:
-    file = "config-map-settings.yaml"
+    file = "base/config-map-settings.yaml"
     text = at(shipped.objects.get(file), "data") or {}
     if PurePosixPath(shipped.flags.get("config", "")).name not in text:
         yield f"{file}: data has no key named as the file in --config"
@@ -161,7 +178,7 @@ def example_scales_as_it_should(shipped: Shipped) -> Iterator[str]:
 RULES: tuple[Rule, ...] = (
     every_file_is_listed,
     file_is_named_by_kind,
-    labels_name_the_product,
+    labels_are_the_recommended_ones,
     namespaces_agree,
     accounts_and_roles_exist,
     roles_read_the_group,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from apiservice.tls.issuing import SECRET_NAME
-from local.manifests.shipped import NAME, Manifest, Rule, Shipped, at
+from local.manifests.shipped import DEPLOYMENT, NAME, Manifest, Rule, Shipped, at
 
 HARMLESS_VOLUMES = {
     "configMap",
@@ -23,7 +23,7 @@ HARMLESS_VOLUMES = {
 
 def image_has_the_packages_version(shipped: Shipped) -> Iterator[str]:
     if shipped.container.get("image") != f"{NAME}:{shipped.version}":
-        yield f"deployment.yaml: image must be {NAME}:{shipped.version}, as in pyproject.toml"
+        yield f"{DEPLOYMENT}: image must be {NAME}:{shipped.version}, as in pyproject.toml"
     images = {image.get("name"): image.get("newTag") for image in shipped.kustomization.get("images", [])}
     if images != {NAME: shipped.version}:
         yield f"kustomization.yaml: images must give {NAME} the newTag {shipped.version}, as in pyproject.toml"
@@ -75,12 +75,12 @@ def selectors_choose_the_pods(shipped: Shipped) -> Iterator[str]:
 def ports_agree(shipped: Shipped) -> Iterator[str]:
     for flag, port in {"secure-port": "https", "metrics-port": "metrics"}.items():
         if shipped.flags.get(flag) != str(shipped.ports.get(port)):
-            yield f"deployment.yaml: --{flag} is {shipped.flags.get(flag)}, the port {port} {shipped.ports.get(port)}"
+            yield f"{DEPLOYMENT}: --{flag} is {shipped.flags.get(flag)}, the port {port} {shipped.ports.get(port)}"
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         get = at(shipped.container, f"{probe}.httpGet") or {}
         path = "/readyz" if probe == "readinessProbe" else "/livez"
         if get != {"scheme": "HTTPS", "path": path, "port": "https"}:
-            yield f"deployment.yaml: {probe} must get {path} over HTTPS from the port https"
+            yield f"{DEPLOYMENT}: {probe} must get {path} over HTTPS from the port https"
     for name, service in shipped.of_kind("Service"):
         for port in at(service, "spec.ports") or []:
             if port.get("targetPort") not in shipped.ports:
@@ -95,16 +95,16 @@ def mounts_have_volumes(shipped: Shipped) -> Iterator[str]:
     volumes = {volume.get("name"): volume for volume in shipped.pod.get("volumes", [])}
     mounts = {mount.get("name"): mount.get("mountPath", "") for mount in shipped.container.get("volumeMounts", [])}
     if volumes.keys() != mounts.keys():
-        yield f"deployment.yaml: volumes {sorted(volumes)} and volumeMounts {sorted(mounts)} differ"
+        yield f"{DEPLOYMENT}: volumes {sorted(volumes)} and volumeMounts {sorted(mounts)} differ"
     for name, volume in volumes.items():
         if "configMap" in volume and at(volume, "configMap.name") not in shipped.names("ConfigMap"):
-            yield f"deployment.yaml: volume {name} is of ConfigMap {at(volume, 'configMap.name')}, which is not there"
+            yield f"{DEPLOYMENT}: volume {name} is of ConfigMap {at(volume, 'configMap.name')}, which is not there"
     if SECRET_NAME not in [at(volume, "secret.secretName") for volume in volumes.values()]:
-        yield f"deployment.yaml: no volume is of the Secret {SECRET_NAME}, which the code prints"
+        yield f"{DEPLOYMENT}: no volume is of the Secret {SECRET_NAME}, which the code prints"
     for flag in ("config", "tls-cert-file", "tls-private-key-file"):
         path = PurePosixPath(shipped.flags.get(flag, ""))
         if not any(path.is_relative_to(mount) for mount in mounts.values()):
-            yield f"deployment.yaml: --{flag} {path} lies in no mount"
+            yield f"{DEPLOYMENT}: --{flag} {path} lies in no mount"
 
 
 RULES: tuple[Rule, ...] = (

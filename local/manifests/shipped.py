@@ -11,6 +11,8 @@ NAME = "kafka-lag-adapter"
 """The name of the product: of the namespace, the Service, the image and the label."""
 
 KUSTOMIZATION = "kustomization.yaml"
+DEPLOYMENT = "base/deployment.yaml"
+CLUSTER_SCOPED = {"Namespace", "ClusterRole", "ClusterRoleBinding", "APIService"}
 
 Manifest = dict[str, Any]
 """One Kubernetes object, as parsed from YAML."""
@@ -38,7 +40,8 @@ class Shipped:
         lists = {
             PurePosixPath(name).parent: found for name, found in self.files.items() if name.endswith(KUSTOMIZATION)
         }
-        return [(place / name).as_posix() for place, found in lists.items() for name in found.get("resources", [])]
+        names = [(place / name).as_posix() for place, found in lists.items() for name in found.get("resources", [])]
+        return [name for name in names if name.endswith(".yaml")]
 
     def of_kind(self, kind: str) -> Iterator[tuple[str, Manifest]]:
         return ((name, found) for name, found in self.objects.items() if found["kind"] == kind)
@@ -48,7 +51,7 @@ class Shipped:
 
     @property
     def deployment(self) -> Manifest:
-        return self.objects.get("deployment.yaml", {})
+        return self.objects.get(DEPLOYMENT, {})
 
     @property
     def pod(self) -> Manifest:
@@ -59,7 +62,7 @@ class Shipped:
         """Returns the pods' specs by the file that makes them: the Deployment's, CronJobs', the Spark operator's."""
         jobs = self.of_kind("CronJob")
         return {
-            "deployment.yaml": self.pod,
+            DEPLOYMENT: self.pod,
             **{name: at(job, "spec.jobTemplate.spec.template.spec") or {} for name, job in jobs},
             **{
                 f"{name}, {role}": _operators_pod(at(found, "spec.template") or {}, role)
@@ -88,6 +91,19 @@ class Shipped:
 
 
 Rule = Callable[[Shipped], Iterator[str]]
+
+
+def placed(document: Manifest, namespace: str) -> Manifest:
+    """Returns the object in that namespace, as the kustomization's NamespaceTransformer does: set namespaces stay."""
+    metadata, spec = document["metadata"], document.get("spec") or {}
+    changed: Manifest = {}
+    if document["kind"] not in CLUSTER_SCOPED:
+        changed["metadata"] = {"namespace": namespace, **metadata}
+    if document["kind"] in {"RoleBinding", "ClusterRoleBinding"}:
+        changed["subjects"] = [{"namespace": namespace, **subject} for subject in document["subjects"]]
+    if document["kind"] == "APIService":
+        changed["spec"] = {**spec, "service": {"namespace": namespace, **spec["service"]}}
+    return {**document, **changed}
 
 
 def _operators_pod(template: Manifest, role: str) -> Manifest:

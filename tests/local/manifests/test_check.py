@@ -13,11 +13,12 @@ from typer.main import get_group
 from apiservice.__main__ import app
 from apiservice.tls.issuing import serving_manifests
 from local.manifests.check import MANIFESTS, load, problems, read
+from local.manifests.shipped import placed
 from spark.cli import app as reports
 
 ROOT = MANIFESTS.parent
-DEPLOYMENT = "deployment.yaml"
-API_SERVICE = "api-service-external.yaml"
+DEPLOYMENT = "base/deployment.yaml"
+API_SERVICE = "api-service/api-service-external.yaml"
 JOB, BUCKET_JOB = "report/cron-job-report.yaml", "report-bucket/cron-job-report.yaml"
 COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
 
@@ -27,15 +28,12 @@ def test_the_shipped_manifests_have_no_problem() -> None:
 
 
 def test_the_certificates_command_prints_the_api_service_of_the_file() -> None:
-    service = read(MANIFESTS / "service.yaml")["metadata"]
-    now = datetime.now(UTC)
-
-    text = serving_manifests(service["namespace"], service["name"], days=1, now=now)
+    text = serving_manifests("lag", read(MANIFESTS / "base/service.yaml")["metadata"]["name"], 1, datetime.now(UTC))
 
     printed = {found["kind"]: found for found in yaml.safe_load_all(text)}
     assert printed["APIService"]["spec"].pop("caBundle")
-    assert printed["APIService"] == read(MANIFESTS / API_SERVICE)
-    assert printed["Secret"]["metadata"]["namespace"] == service["namespace"]
+    assert printed["APIService"]["spec"] == placed(read(MANIFESTS / API_SERVICE), "lag")["spec"]
+    assert printed["Secret"]["metadata"]["namespace"] == "lag"
 
 
 def test_the_command_line_takes_the_arguments_of_the_deployment() -> None:
@@ -54,7 +52,7 @@ def test_objects_are_loaded_in_the_order_of_the_list() -> None:
     assert kinds[0] == "Namespace"
     assert kinds.index("ServiceAccount") < kinds.index("Deployment")
     assert "APIService" not in kinds
-    assert len(kinds) == len(read(MANIFESTS / "kustomization.yaml")["resources"])
+    assert len(kinds) == 1 + len(read(MANIFESTS / "base/kustomization.yaml")["resources"])
 
 
 def test_the_check_says_one_line_and_ends_with_0() -> None:

@@ -35,7 +35,7 @@ def test_every_base_image_is_the_pinned_argument() -> None:
 
 
 def test_the_image_runs_as_the_user_of_the_deployment() -> None:
-    pod = read(MANIFESTS / "deployment.yaml")["spec"]["template"]["spec"]["securityContext"]
+    pod = read(MANIFESTS / "base/deployment.yaml")["spec"]["template"]["spec"]["securityContext"]
 
     # Two: the report's, and the adapter's.
     assert _rest("USER") == [f"{pod['runAsUser']}:{pod['runAsGroup']}"] * 2
