@@ -1,5 +1,5 @@
-"""Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars, a control plane and an S3 server
-built from source, and the Spark operator's CustomResourceDefinitions.
+"""Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars; a control plane, an S3 server, helm
+and kubectl, built from source; and the Spark operator's CustomResourceDefinitions.
 
 `python -m local.downloads` gets what is missing. Everything is written under a temporary name and renamed, under a
 lock, so that what has its final name is complete, and two processes do not do the same work."""
@@ -29,16 +29,19 @@ JAVA_AT_LEAST = 17
 KUBERNETES = "v1.36.3"
 SPARK_OPERATOR = "v2.4.0"
 OBJECT_STORE = "v1.8.0"
+HELM = "v4.1.1"
 BUILD_NEEDS_BYTES = 4 * 1024**3
 JARS_NEED_BYTES = 200 * 1024**2
 OPERATOR_NEEDS_BYTES = 16 * 1024**2
 STORE_NEEDS_BYTES = 1024**3
+TOOLS_NEED_BYTES = 1024**3
 PLAIN_LINE_SECONDS = 20.0
 
 HERE = Path(__file__).parent
 GO_SOURCE = HERE / "control_plane_go"
 SPARK_OPERATOR_GO = HERE / "spark_operator_go"
 OBJECT_STORE_GO = HERE / "object_store_go"
+TOOLS_GO = HERE / "command_line_tools_go"
 GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
 
 # kafka-tools brings Kafka Connect and its web server, which the consumer group command does not need.
@@ -78,6 +81,11 @@ def object_store_binary() -> Path:
     return _bring(_object_store())
 
 
+def command_line_tools() -> Path:
+    """Returns the folder of the commands helm and kubectl, for PATH. Raises RigError."""
+    return _bring(_command_line_tools())
+
+
 def spark_operator_definitions() -> tuple[Path, ...]:
     """Returns the definition files of ScheduledSparkApplication and SparkApplication. Raises RigError."""
     return tuple(sorted(_bring(_spark_operator()).glob("*.yaml")))
@@ -93,7 +101,7 @@ def main() -> int:
     try:
         with exit_on_sigterm():
             _require_java()
-            parts = (_kafka(), _control_plane(), _object_store(), _spark_operator())
+            parts = (_kafka(), _control_plane(), _object_store(), _command_line_tools(), _spark_operator())
             missing = [part for part in parts if not part.path.exists()]
             _require_disk(missing)
             for part in missing:
@@ -137,6 +145,11 @@ def _spark_operator() -> _Part:
 def _object_store() -> _Part:
     sources = [(OBJECT_STORE_GO / name).read_bytes() for name in ("go.mod", "go.sum")]
     return _Part(f"object-store-{OBJECT_STORE}-{_digest(*sources)}", STORE_NEEDS_BYTES, _build_object_store)
+
+
+def _command_line_tools() -> _Part:
+    sources = [(TOOLS_GO / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
+    return _Part(f"command-line-tools-{HELM}-{_digest(*sources)}", TOOLS_NEED_BYTES, _build_command_line_tools)
 
 
 def _digest(*parts: bytes) -> str:
@@ -234,6 +247,17 @@ def _build_control_plane(target: Path) -> None:
 def _build_object_store(target: Path) -> None:
     what = f"building the S3 server, versitygw {OBJECT_STORE} (about a minute on two cores; once)"
     _build(what, OBJECT_STORE_GO, "github.com/versity/versitygw/cmd/versitygw", target)
+
+
+def _build_command_line_tools(target: Path) -> None:
+    """After the control plane, with which they share most of what is compiled."""
+    what = f"building helm {HELM} and kubectl {KUBERNETES} (about a minute on two cores; once)"
+    stamps = [
+        f"-X helm.sh/helm/v4/internal/version.version={HELM}",
+        f"-X k8s.io/component-base/version.gitVersion={KUBERNETES}",
+    ]
+    _build(what, TOOLS_GO, ".", target / "helm", stamps)
+    (target / "kubectl").symlink_to("helm")
 
 
 def _build(what: str, source: Path, package: str, target: Path, stamps: Sequence[str] = ()) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from local.manifests import consistency, deployment, report, spark_operator
+from local.manifests import consistency, deployment, report, spark_operator, values_schema
 from local.manifests.shipped import KUSTOMIZATION, NAME, Manifest, Shipped, at, placed
 
 RULES = (*consistency.RULES, *deployment.RULES, *report.RULES, *spark_operator.RULES)
@@ -50,13 +50,17 @@ def read(path: Path) -> Manifest:
     return documents[0]
 
 
+def object_files(folder: Path) -> list[Path]:
+    """Returns the files with objects and kustomizations, without those that only Helm reads."""
+    files = sorted(folder.rglob("*.yaml"))
+    return [path for path in files if path.name not in CHART_FILES and path.parent.name != "templates"]
+
+
 def gather(folder: Path = MANIFESTS) -> Shipped:
     """Returns everything in `folder`, for the rules; raises Unreadable with the problems of every file."""
     found: dict[str, Manifest] = {}
     wrong: list[str] = []
-    for path in sorted(folder.rglob("*.yaml")):
-        if path.name in CHART_FILES or path.parent.name == "templates":
-            continue
+    for path in object_files(folder):
         name = path.relative_to(folder).as_posix()
         try:
             found[name] = read(path)
@@ -70,7 +74,7 @@ def gather(folder: Path = MANIFESTS) -> Shipped:
 def problems(folder: Path = MANIFESTS) -> list[str]:
     """Returns what is wrong with the manifests in `folder`, each as `file: what`; empty if nothing is."""
     try:
-        return judge(gather(folder))
+        return [*judge(gather(folder)), *values_schema.problems(folder / values_schema.FILE)]
     except Unreadable as unreadable:
         return unreadable.problems
 

@@ -67,7 +67,7 @@ def test_too_little_disk_is_told_before_anything_is_done(
     monkeypatch.setattr(downloads, "BUILD_NEEDS_BYTES", 2**60)
 
     assert downloads.main() == 2
-    assert capsys.readouterr().err.startswith("What the rig lacks needs 1152921505.9 GB of disk")
+    assert capsys.readouterr().err.startswith("What the rig lacks needs 1152921507.0 GB of disk")
 
 
 def test_what_was_interrupted_is_made_again_from_the_start(cache: Path) -> None:

@@ -1,8 +1,10 @@
 """The shipped manifests: they hold together, and agree with what the commands take."""
 
 import re
+import shutil
 import subprocess
 import sys
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -80,3 +82,19 @@ def test_an_application_is_for_the_spark_that_is_pinned_and_takes_its_arguments(
 
     assert f"pyspark=={template['sparkVersion']} " in (ROOT / "requirements" / "spark.txt").read_text()
     assert template["driver"]["env"] == template["executor"]["env"], "each process finds its own way into the bucket"
+
+
+def test_the_chart_has_the_packages_version() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    chart = yaml.safe_load((MANIFESTS / "Chart.yaml").read_text())
+
+    assert (chart["name"], chart["version"], chart["appVersion"]) == ("kafka-lag-adapter", version, version)
+
+
+def test_a_schema_of_the_values_that_lacks_a_setting_is_a_problem(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
+    file = folder / "values.schema.json"
+    file.write_text(file.read_text().replace('"offsetReset"', '"offsetRest"'))
+
+    (problem,) = problems(folder)
+    assert problem.startswith("values.schema.json: differs from the settings' models")

@@ -1,0 +1,164 @@
+"""Every command of docs/install.md runs on a real kube-apiserver and prints what the page shows; nobody else's
+APIService is changed.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from local.downloads import command_line_tools
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.kubernetes.control_plane import control_plane as running_control_plane
+from local.manifests import rendered
+from local.manifests.check import MANIFESTS
+from local.processes import RigError, wait_until
+from tests.end_to_end.cluster.test_chart import VALUES
+
+PAGE = MANIFESTS.parent / "docs" / "install.md"
+API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
+OPTIONAL_KINDS = {
+    "cert-manager.io/v1": ("Certificate", "Issuer"),
+    "monitoring.coreos.com/v1": ("ServiceMonitor", "PrometheusRule"),
+}
+
+
+class Command(NamedTuple):
+    line: str
+    shown: str
+    """The lines below it on the page; empty: the page shows nothing of its output."""
+
+
+def commands() -> list[Command]:
+    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    texts = [text for block in blocks for text in re.split(r"^\$ ", block, flags=re.MULTILINE) if text]
+    return [Command(*text.partition("\n")[::2]) for text in texts]
+
+
+def definition(version: str, kind: str) -> Manifest:
+    """A kind of an operator that is not there, without its schema: kube-apiserver keeps any fields."""
+    group, name = version.split("/")
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "scope": "Namespaced",
+            "versions": [{"name": name, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def plane(rig_home: Path) -> Iterator[ControlPlane]:
+    """A control plane of its own: the other tests' adapter is installed in the namespace that the page names."""
+    with running_control_plane(rig_home / "install") as running:
+        definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
+        running.apply(definitions)
+        for version, kinds in OPTIONAL_KINDS.items():
+            wait_until(lambda v=version, k=kinds: serves(running, v, k), f"the kinds of {version}", 60)  # type: ignore[misc]
+        yield running
+
+
+def serves(plane: ControlPlane, version: str, kinds: tuple[str, ...]) -> bool:
+    status, body = plane.raw(f"/apis/{version}")
+    return status == 200 and all(f'"{kind}"'.encode() in body for kind in kinds)
+
+
+def helm(plane: ControlPlane, *arguments: str) -> str:
+    return rendered.run("helm", *arguments, env={"KUBECONFIG": str(plane.admin_kubeconfig)})
+
+
+def test_every_command_of_the_page_prints_what_it_shows(plane: ControlPlane, tmp_path: Path) -> None:
+    shutil.copytree(MANIFESTS, tmp_path / "manifests")
+    (values,) = re.findall(r"`lag-values.yaml`:\n\n```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    (tmp_path / "lag-values.yaml").write_text(values)
+    environment = {
+        "PATH": f"{command_line_tools()}:{Path(sys.executable).parent}:/usr/bin:/bin",
+        "KUBECONFIG": str(plane.admin_kubeconfig),
+        "HOME": str(tmp_path),
+    }
+
+    assert len(commands()) > 15
+    for line, shown in commands():
+        shell = ["bash", "-o", "pipefail", "-c", line]
+        ended = subprocess.run(
+            shell,
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert shown.strip() in ended.stdout, line
+        assert (ended.returncode == 0) == (not shown.startswith("Error")), ended.stdout
+
+    left = rendered.run(
+        *("kubectl", "get", "all,clusterroles,clusterrolebindings,rolebindings,apiservices", "--all-namespaces"),
+        *("--selector", "app.kubernetes.io/name=kafka-lag-adapter", "--output", "name"),
+        env=environment,
+    )
+    assert left == ""
+
+
+def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(plane: ControlPlane) -> None:
+    theirs = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+        "spec": {
+            "group": "external.metrics.k8s.io",
+            "version": "v1beta1",
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "service": {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443},
+        },
+    }
+    plane.apply([theirs])
+    before = plane.get(API_SERVICE)["spec"]
+    values = f"--values={VALUES['api-service']}"
+    try:
+        with pytest.raises(RigError, match="cannot be imported into the current release"):
+            helm(plane, "upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag", values)
+        assert plane.get(API_SERVICE)["spec"] == before
+
+        helm(plane, "upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag")
+        helm(plane, "uninstall", "lag", "-n", "lag")
+        assert plane.get(API_SERVICE)["spec"] == before
+    finally:
+        plane.delete([theirs])
+
+
+def test_an_upgrade_with_other_values_keeps_the_selectors(plane: ControlPlane) -> None:
+    """They cannot be changed: an upgrade that tried would be refused."""
+    upgrade = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "upgraded")
+    helm(plane, *upgrade)
+    changed = ("several-clusters", "cert-manager", "volume", "monitoring", "host-network", "scheduling")
+    helm(plane, *upgrade, *(f"--values={VALUES[name]}" for name in changed))
+
+    assert '"deployed"' in helm(plane, "list", "-n", "upgraded", "--output", "json")
+    helm(plane, "uninstall", "lag", "-n", "upgraded")
+    assert plane.request("GET", API_SERVICE)[0] == 404
+
+
+@pytest.mark.parametrize("file", VALUES.values(), ids=VALUES.keys())
+def test_kube_apiserver_takes_the_rendering_of_the_chart(plane: ControlPlane, file: Path) -> None:
+    """By server-side apply and with no field that it does not know, as Argo CD does it."""
+    plane.apply([{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "argo"}}])
+    query = "fieldManager=test&force=true&dryRun=All&fieldValidation=Strict"
+
+    for document in rendered.chart([file], release="lag", namespace="argo"):
+        applied = plane.ask(
+            "PATCH", f"{plane.path_of(document)}?{query}", document, content_type="application/apply-patch+yaml"
+        )
+        assert applied["metadata"]["labels"].items() >= document["metadata"]["labels"].items()
