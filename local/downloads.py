@@ -1,5 +1,5 @@
-"""Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars; a control plane, an S3 server, helm
-and kubectl, built from source; and the Spark operator's CustomResourceDefinitions.
+"""Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars, the Spark operator's
+CustomResourceDefinitions and, built from source, a control plane, an S3 server, helm and kubectl.
 
 `python -m local.downloads` gets what is missing. Everything is written under a temporary name and renamed, under a
 lock, so that what has its final name is complete, and two processes do not do the same work."""

@@ -14,7 +14,7 @@ from adapter.settings.types import DURATION
 
 FILE = "values.schema.json"
 SCHEMA = Path(__file__).resolve().parents[2] / "manifests" / FILE
-NOT_NEEDED = {"title", "default", "format", "ge", "le"}
+NOT_NEEDED = {"default", "description", "format", "ge", "le", "title"}
 
 
 def with_settings(text: str) -> str:
