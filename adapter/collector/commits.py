@@ -43,6 +43,12 @@ class Part:
         """The groups it counts for, as indexes into the round's groups."""
         return self.learnt.code[self.is_accepted]
 
+    def report(self, place: int) -> bytes:
+        """Returns the offsets of one group of the response, to be compared."""
+        shape = self.columns.shape
+        found: bytes = self.columns.offset[np.repeat(shape.group == place, shape.sizes)].tobytes()
+        return found
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CommitRound:
@@ -198,6 +204,14 @@ class Commits:
             reading.unreported[group] = set(self.topics[group])
         unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
         return CommitRound(plan.groups, reading.parts, headless, problems, unreported)
+
+    def note_behind(self, round_: CommitRound, groups: Collection[str]) -> None:
+        """These groups, and those that lack topics, report less than was known."""
+        behind = {group for group, _ in round_.unreported}.union(groups)
+        for part in round_.parts if behind else ():
+            for place in np.flatnonzero(part.is_accepted & part.is_doubtful).tolist():
+                if (group := part.learnt.shape.groups[place]) in behind:
+                    self._takeovers.note_behind(group, part.report(place), part.received)
 
     def _was_silent(self, plan: CommitPlan, number: int) -> bool:
         return self._liveness.is_doubtful(plan.questions[number].node)

@@ -26,7 +26,7 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
-from adapter.lag.states import has_gone_backward, settled, without_drift, without_steps_backward
+from adapter.lag.states import has_gone_backward, has_older_commit, settled, without_drift, without_steps_backward
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
 from adapter.metrics.store import ClusterView, Store
@@ -154,6 +154,8 @@ class Cycle:
         if len(layout):
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]
+        behind = np.unique(layout.group[has_older_commit(observed, self._rows.snapshot)]).tolist()
+        self._commits.note_behind(commits, [layout.groups[place] for place in behind])
         observed = without_drift(replace(observed, causes=causes.table()), end_sent)
         return without_steps_backward(observed, self._rows.snapshot, is_doubtful)
 

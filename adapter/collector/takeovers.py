@@ -3,6 +3,9 @@
 A broker that becomes the leader of a partition of `__consumer_offsets` reads all of it, but reports only what it knows
 to be replicated. Until its followers have asked it once, about 0.3 s, that is what it knew as a follower. Meanwhile it
 refuses to report the log end of the partition (KIP-207).
+
+It can miss the confirmation if that arrives while it still reads the partition (seen once with Kafka 4.3.1). It then
+reports old commits until the next record is written to the partition, which may take hours where all groups sleep.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,7 +41,9 @@ class Takeovers:
         self._node = np.empty(0, dtype=np.int32)
         """Of each group: who answered last; NOBODY: nobody ever has; LOST: that one has refused it since."""
         self._since = np.empty(0)
-        """Of each group: when its newest coordinator first answered; NEVER if it is the first one."""
+        """Of each group: since when its newest coordinator has been doubted; NEVER if it is the first one."""
+        self._first_reports: dict[str, bytes] = {}
+        """Groups whose new coordinator reports less than was known -> what it reported first."""
 
     def follow(self, groups: tuple[str, ...], codes: Mapping[str, int]) -> None:
         """`groups` is the same object while nothing changes."""
@@ -59,9 +64,19 @@ class Takeovers:
         """Returns whether the node has taken over each of these groups a moment ago."""
         is_new = (self._node[codes] != node) & (self._node[codes] != NOBODY)
         self._since[codes[is_new]] = received
+        if self._first_reports:
+            for code in codes[is_new].tolist():
+                self._first_reports.pop(self._groups[code], None)
         self._node[codes] = node
         is_recent: Flags = received - self._since[codes] < TAKEOVER_SECONDS
         return is_recent
+
+    def note_behind(self, group: str, report: bytes, received: float) -> None:
+        """The group's new coordinator reports less than was known: it is doubted until its report changes."""
+        code = self._codes[group]
+        is_doubted = received - self._since[code] < TAKEOVER_SECONDS
+        if is_doubted and self._first_reports.setdefault(group, report) == report:
+            self._since[code] = received
 
     def note_lost(self, groups: Iterable[str]) -> None:
         """Their coordinator refused them or stopped: the next answer counts as a new one's, even from the same node."""

@@ -66,11 +66,16 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
     return is_less
 
 
+def has_older_commit(observed: Observed, before: Snapshot) -> Flags:
+    """Rows whose commit is before the known one."""
+    is_older: Flags = (observed.commit_cause == 0) & (observed.committed < before.committed)
+    return is_older & (before.received > NEVER)
+
+
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
     """Ignores offsets that go backward in `is_doubtful` rows: their brokers may report old ones for a moment."""
-    is_older_commit = (observed.commit_cause == 0) & (observed.committed < before.committed)
-    is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end)
-    is_step_backward = is_doubtful & (before.received > NEVER) & (is_older_commit | is_older_end)
+    is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end) & (before.received > NEVER)
+    is_step_backward = is_doubtful & (has_older_commit(observed, before) | is_older_end)
     if not is_step_backward.any():
         return observed
     commit_cause = np.where(

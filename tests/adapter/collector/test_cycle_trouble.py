@@ -208,13 +208,32 @@ def test_a_coordinator_that_refused_a_group_is_a_new_one_when_it_reports_it_agai
     assert rig.lag() == 13
 
 
-def test_commits_that_step_backward_are_believed_half_a_minute_after_a_takeover() -> None:
-    """Someone reset the group; its last good row is younger than maxAge until then."""
+@pytest.mark.parametrize("stale", [OLD, {}], ids=["older commits", "no commits"])
+def test_a_new_coordinator_that_stays_behind_is_not_believed_until_its_report_changes(
+    stale: dict[tuple[str, int], int],
+) -> None:
+    """It missed that its followers have confirmed what it read: only the next record of its partition tells it."""
+    rig = running()
+    rig.kafka.coordinators["billing"] = 3
+    rig.kafka.stale_commits = {3: {"billing": stale}}
+    rig.run(20)
+    assert "limit 60 s" in refusal(rig)
+
+    rig.kafka.stale_commits.clear()
+    rig.run()
+    assert rig.lag() == 13
+
+
+def test_commits_that_were_reset_after_a_takeover_are_believed_half_a_minute_later() -> None:
+    """The last good row is younger than maxAge until then."""
     rig = running()
     taken_over(rig)
+    rig.kafka.stale_commits = {3: {"billing": {ORDERS_0: 0, ORDERS_1: 1}}}
+    rig.run()
+    assert rig.lag() == 13
     rig.run(3)
 
-    assert rig.lag() == (10 - 1) + (20 - 1) + 0
+    assert rig.lag() == 10 + (20 - 1) + 0
 
 
 def test_after_three_cycles_without_any_answer_everything_begins_anew() -> None:

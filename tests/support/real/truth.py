@@ -47,7 +47,7 @@ class Truth:
         with self._lock:
             # Any number of them may be seen before all are acknowledged.
             steps.taken += [(begun, float("inf"), before + number) for number in range(1, count + 1)]
-        produce(_through(self.cluster, through), topic, count, partition=0)
+        produce(connecting_to(self.cluster, through), topic, count, partition=0)
         with self._lock:
             done = time.monotonic()
             steps.taken[-count:] = [(begun, done, value) for _, _, value in steps.taken[-count:]]
@@ -57,7 +57,7 @@ class Truth:
         with self._lock:
             begun = time.monotonic()
             steps.taken.append((begun, float("inf"), offset))
-        commit(_through(self.cluster, through), group, {(self.topics[group], 0): offset})
+        commit(connecting_to(self.cluster, through), group, {(self.topics[group], 0): offset})
         with self._lock:
             steps.taken[-1] = (begun, time.monotonic(), offset)
 
@@ -70,5 +70,6 @@ class Truth:
         return min(ends) - max(commits) <= lag <= max(ends) - min(commits)
 
 
-def _through(cluster: Kafka, broker: Broker | None) -> Kafka:
+def connecting_to(cluster: Kafka, broker: Broker | None) -> Kafka:
+    """The cluster as a client sees it that connects to this broker first."""
     return cluster if broker is None else replace(cluster, bootstrap_servers=f"127.0.0.1:{broker.port}")
