@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
+from adapter.verdicts.causes import Verdict
 from spark.advice.finding import Finding, Severity, severity_of
 from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
@@ -100,6 +101,8 @@ def drain_seconds(topic: Topic, advice: Advice) -> float | None:
         return None
     members = min(load.members_now or load.most_members, max(load.most_members, 1))
     spare = members * load.capacity.p50 - load.usual
+    if any(it.code == Verdict.HOT_PARTITION for it in advice.findings):  # one member reads it, whatever the others do
+        spare = min(spare, load.capacity.p50 - float(np.nanmedian(topic.hours.skew)) * load.usual)
     return largest / spare if spare > 0 else float("inf")
 
 
