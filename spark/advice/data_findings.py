@@ -63,17 +63,16 @@ def never_saturated(_: Group, load: Load) -> Finding | None:
             "never_saturated",
             Severity.NOTE,
             "Never seen saturated",
-            "Never seen saturated: in no whole minute did a backlog outlast "
-            f"{IN_FLIGHT_SECONDS} s of production while members were counted. What a member can do is not known, "
-            "only what it did.",
+            "Never seen saturated: in no whole minute did members read from a backlog of more than "
+            f"{IN_FLIGHT_SECONDS} s of production. What a member did is known, what it can do is not.",
         )
     if not load.capacity.is_firm:
         return Finding(
             "barely_saturated",
             Severity.NOTE,
             "Hardly ever saturated",
-            f"Capacity per member rests on {formatting.plural(load.capacity.windows, 'window')}; {ENOUGH_WINDOWS} "
-            "would make it firm.",
+            f"The capacity per member is the median of {formatting.plural(load.capacity.windows, 'window')}; it is "
+            f"reliable from {ENOUGH_WINDOWS} on.",
         )
     return None
 

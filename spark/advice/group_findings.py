@@ -239,7 +239,7 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
         f"Lag above its threshold {formatting.share(worst.seconds / worst.known_seconds)} of the time",
         f"The lag was above {formatting.plural(worst.threshold, 'message')} for "
         f"{formatting.share(worst.seconds / worst.known_seconds)} "
-        f"of the time; the longest time on end was {formatting.duration(worst.longest_seconds)}.",
+        f"of the time; the longest stretch was {formatting.duration(worst.longest_seconds)}.",
     )
 
 

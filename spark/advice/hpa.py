@@ -125,9 +125,8 @@ def _calmest(
     for seconds in CALMER_SECONDS:
         if expected.changes_a_day > CHANGES_A_DAY and seconds > hpa.down.window_seconds.value:
             reason = (
-                f"With {hpa.down.window_seconds.value} s, the replay has "
-                f"{formatting.plural(round(first.changes_a_day), 'change')} of the replicas a day, and each is a "
-                f"rebalance; at most {CHANGES_A_DAY} a day are wanted."
+                f"With {hpa.down.window_seconds.value} s, the replicas change {round(first.changes_a_day)} times a day "
+                f"in the replay. Each change is a rebalance, and {CHANGES_A_DAY} a day are acceptable."
             )
             calmer = replace(hpa, down=replace(hpa.down, window_seconds=Number(seconds, reason)))
             expected = replayed(load.production, _loop(calmer, capacity, interval_seconds), promised)
@@ -184,10 +183,10 @@ def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
         )
     return Target(
         rounded(load.capacity.p50 * seconds),
-        f"A member does {formatting.rate(load.capacity.p50)} while saturated (median of "
-        f"{formatting.plural(load.capacity.windows, 'window')}). A wait of at most {wait}, less a sixth for the HPA's "
-        f"tolerance of {TOLERANCE:.0%}, is {formatting.duration(seconds)} of its work; the replicas settle from "
-        f"{formatting.duration(SETTLES * delay)} on ({_delay_in_words(group)}).",
+        f"Messages: what a saturated member consumes ({formatting.rate(load.capacity.p50)}, the median of "
+        f"{formatting.plural(load.capacity.windows, 'window')}) in {formatting.duration(seconds)}: the wait of {wait}, "
+        f"less a sixth for the HPA's tolerance of {TOLERANCE:.0%}. The replicas settle with "
+        f"{formatting.duration(SETTLES * delay)} or more ({_delay_in_words(group)}).",
     )
 
 
@@ -256,9 +255,8 @@ def min_replicas(load: Load, most: int) -> Number:
     needed = members_needed(load.off_peak / USED_AT_MOST, load.capacity.p50, load.partitions)
     return Number(
         max(1, min(needed, most)),
-        f"Off-peak {formatting.rate(load.off_peak)} is produced (a tenth of the hours have less); that keeps so many "
-        "members "
-        f"busy to {formatting.share(USED_AT_MOST)} of {formatting.rate(load.capacity.p50)} each.",
+        f"Off-peak production is {formatting.rate(load.off_peak)} (a tenth of the hours have less). It keeps this many "
+        f"members busy to {formatting.share(USED_AT_MOST)} of {formatting.rate(load.capacity.p50)} each.",
     )
 
 
@@ -298,11 +296,11 @@ def scale_up(load: Load, most: int) -> Behavior:
         f"{formatting.plural(needed, 'member')} more, "
         "at once."
         if needed >= 4
-        else "Kubernetes' own default: the steepest rise from one hour to the next needs fewer."
+        else "The default of Kubernetes. The steepest rise from one hour to the next needs fewer."
     )
     return Behavior(
-        window_seconds=Number(0, "Every second of waiting lets the lag grow."),
-        pods=Number(pods, reason + " Percent alone would never leave 0 replicas."),
+        window_seconds=Number(0, "The lag grows while the HPA waits."),
+        pods=Number(pods, reason + " A percentage alone never leaves 0 replicas."),
         percent=Number(100, "Doubles the replicas, where that is more."),
         period_seconds=HPA_PERIOD_SECONDS,
     )
@@ -312,12 +310,11 @@ def scale_down(load: Load) -> Behavior:
     window = (
         Number(
             900,
-            f"Production fell by half for an hour or two and came back {formatting.plural(load.dips, 'time')}: "
-            f"waiting is "
-            "cheaper.",
+            f"Production fell by half and recovered within two hours {formatting.plural(load.dips, 'time')}, so fewer "
+            "replicas would not have been enough for long.",
         )
         if load.dips >= 2
-        else Number(300, "Every step costs the group a rebalance, so the need must be lower for five minutes.")
+        else Number(300, "Each step is a rebalance, so fewer replicas must have been enough for five minutes.")
     )
     return Behavior(
         window_seconds=window,

@@ -73,14 +73,14 @@ def high_inertia(advice: Advice) -> Preset:
     return Preset(
         "high inertia",
         dips >= 2,
-        f"Production fell by half for an hour or two and came back {formatting.plural(dips, 'time')}"
+        f"Production fell by half and recovered within two hours {formatting.plural(dips, 'time')}"
         + (": scaling down for that would be undone." if dips >= 2 else "; there is nothing to wait out."),
         replace(
             hpa,
             up=replace(hpa.up, window_seconds=Number(60, "A need that lasts less than a minute is ignored.")),
             down=replace(
                 hpa.down,
-                window_seconds=Number(900, "The need must be lower for a quarter of an hour."),
+                window_seconds=_at_least(hpa, 900, "Fewer replicas must have been enough for a quarter of an hour."),
                 pods=Number(1, "One at a time."),
                 percent=Number(0, ""),
                 period_seconds=120,
@@ -164,7 +164,7 @@ def initial_load(group: Group, advice: Advice) -> Preset:
             ),
             down=replace(
                 hpa.down,
-                window_seconds=Number(600, "Ramp down slowly: the end of a backlog looks like the end of the load."),
+                window_seconds=_at_least(hpa, 600, "The end of a backlog looks like the end of the load."),
                 percent=Number(25, "A quarter at a time."),
             ),
         ),
@@ -193,9 +193,15 @@ def constantly_high(advice: Advice) -> Preset:
         replace(
             hpa,
             min_replicas=least,
-            down=replace(hpa.down, window_seconds=Number(900, "Scaling down for a short while saves little.")),
+            down=replace(hpa.down, window_seconds=_at_least(hpa, 900, "Scaling down for a short while saves little.")),
         ),
     )
+
+
+def _at_least(hpa: Recommendation, seconds: int, reason: str) -> Number:
+    """A window for scaling down that is no shorter than the recommended one."""
+    given = hpa.down.window_seconds
+    return given if given.value > seconds else Number(seconds, reason)
 
 
 def best_of(presets: tuple[Preset, ...]) -> Preset | None:

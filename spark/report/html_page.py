@@ -32,6 +32,11 @@ from spark.report.html_tables import (
 )
 from spark.report.svg_parts import escaped
 
+UNITS = (
+    "Figures are of the whole range unless a span is given. Lags are in messages; the wait beside a lag is how long a "
+    "message waits behind it at the mean production. /s is messages per second."
+)
+
 
 def page_of(report: Report) -> str:
     drawn = report.standings[:MOST_SECTIONS]
@@ -41,7 +46,7 @@ def page_of(report: Report) -> str:
         f"<h1>{title}</h1>",
         f'<p class="soft">{escaped(range_in_words(report))}</p>',
         f'<p class="lead">{escaped(at_a_glance(report))}</p>',
-        attention_table(report) if report.standings else "",
+        f'{attention_table(report)}<p class="soft">{UNITS}</p>' if report.standings else "",
         *(_section(standing, report.zone) for standing in drawn),
         _more(len(report.standings) - len(drawn)),
         coverage_table(report),
@@ -143,26 +148,26 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
     load, lag, above = standing.advice.load, topic.lag, topic.above
     rates = production_of(topic.hours)
     pairs: Iterable[tuple[str, str, str]] = (
-        ("Lag, usual (p50)", formatting.with_wait(topic.hours, lag.p50 if lag else None), _span(topic, zone)),
+        ("Lag p50, messages", formatting.with_wait(topic.hours, lag.p50 if lag else None), _span(topic, zone)),
         (
-            "Lag, p95",
+            "Lag p95, messages",
             formatting.with_wait(topic.hours, lag.p95 if lag else None),
             f"p99 {formatting.with_wait(topic.hours, lag.p99 if lag else None)}",
         ),
         (
-            "Lag, largest",
+            "Largest lag, messages",
             formatting.with_wait(topic.hours, topic.largest_lag),
             f"at the end {formatting.with_wait(topic.hours, lag.last if lag else None)}",
         ),
         (
-            f"Above the threshold of {formatting.count(above.threshold)}",
+            f"Time above the threshold of {formatting.plural(above.threshold, 'message')}",
             formatting.duration(above.seconds),
             f"{formatting.known_plural(above.episodes, 'time')}, "
             f"the longest {formatting.duration(above.longest_seconds)}"
             + (f" from {formatting.moment(above.longest_from, zone)}" if above.longest_from else ""),
         ),
         (
-            "Production, usual",
+            "Production, median hour",
             formatting.rate(float(np.median(rates))),
             (
                 f"busiest hour {formatting.rate(float(rates.max()))}, "
@@ -172,20 +177,20 @@ def _figures(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         (
             "Drain time",
             formatting.duration(drain_seconds(topic, standing.advice)),
-            f"of the largest lag, {formatting.known_plural(load.members_now, 'member')} "
+            f"of the largest lag, with {formatting.known_plural(load.members_now, 'member')} "
             + ("after the planned pause" if standing.group.is_paused[-1] else "now"),
         ),
         (
-            "One member does",
+            "Capacity of one member",
             formatting.rate(load.capacity.p50 if load.capacity else None),
             f"p95 {formatting.rate(load.capacity.p95)}, {formatting.plural(load.capacity.windows, 'window')}"
             if load.capacity
             else f"never saturated; at least {formatting.rate(load.at_least)}",
         ),
         (
-            "Members",
+            "Members, most in an hour",
             formatting.count(load.members_max),
-            f"at most, for {formatting.plural(load.partitions, 'partition')}",
+            f"for {formatting.plural(load.partitions, 'partition')}",
         ),
     )
     cells = "".join(
@@ -200,7 +205,7 @@ def _span(topic: Topic, zone: ZoneInfo) -> str:
     if topic.lag is None:
         return "no samples left" if len(topic.hours_known) else "never known"
     if len(topic.hours_left) == len(topic.hours_known):
-        return "messages, and their wait at the mean production"
+        return "over the whole range"
     return f"{formatting.moment(topic.lag.since, zone)} to {formatting.moment(topic.lag.until, zone)} only"
 
 

@@ -126,7 +126,7 @@ def markdown_of(report: Report) -> str:
         f"**{markdown(at_a_glance(report))}**",
         "",
         (
-            "| | group | topics | lag p95 | lag max | time above threshold | busiest hour, rate | "
+            "| | group | topics | lag p95 | lag max | time above threshold | production, busiest hour | "
             "members / partitions | HPA target, min-max |"
         ),
         "|---|---|---|--:|--:|--:|--:|--:|---|",

@@ -131,7 +131,7 @@ def test_replicas_that_would_change_often_are_kept_longer_before_they_are_taken_
     hasty = replayed(busy.production_rate, loop, 120)
 
     assert advice.expected is not None
-    assert (window.value, "changes of the replicas a day" in window.reason) == (1800, True)
+    assert (window.value, "times a day in the replay" in window.reason) == (1800, True)
     assert advice.expected.changes_a_day <= CHANGES_A_DAY < hasty.changes_a_day
     assert "many_changes" not in {it.code for it in advice.findings}
 

@@ -325,7 +325,7 @@ GROUP_FIELDS = (
     Field("presets.hpa.scale_up.policies.period_seconds", lambda *_: [15] * 10),
     Field(
         "presets.hpa.scale_down.stabilization_window_seconds.value",
-        lambda name, _: [60, 900, window(name), 600, 900],
+        lambda name, _: [60, *(max(least, window(name)) for least in (900, 0, 600, 900))],
     ),
     Field("presets.hpa.scale_down.policies.value", lambda *_: [100, 1, 50, 25, 50]),
     Field("presets.hpa.scale_down.policies.period_seconds", lambda *_: [60, 120, 60, 60, 60]),

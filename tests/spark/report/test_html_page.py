@@ -101,7 +101,7 @@ def test_groups_of_several_clusters_are_told_apart_at_first_glance() -> None:
 def test_each_topic_shows_its_own_production() -> None:
     loud, quiet = hours(production=lambda _: 30), hours(production=lambda hour: 10 + hour % 2)
     both = replace(group("a", topic("loud", loud), topic("quiet", quiet)), hours=together([loud, quiet]))
-    shown = re.findall(r"Production, usual</dt><dd>(.*?)<small>busiest hour (.*?),", page(both))
+    shown = re.findall(r"Production, median hour</dt><dd>(.*?)<small>busiest hour (.*?),", page(both))
 
     assert shown == [("30\u202f/s", "30\u202f/s"), ("10.5\u202f/s", "11\u202f/s")]
 
