@@ -64,6 +64,10 @@ class Behavior:
     percent: Number
     period_seconds: int
 
+    @property
+    def policies(self) -> list[tuple[str, Number]]:
+        return [(kind, number) for kind, number in (("Pods", self.pods), ("Percent", self.percent)) if number.value]
+
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:

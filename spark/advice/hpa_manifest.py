@@ -173,14 +173,9 @@ def _number(indent: str, key: str, number: Number) -> list[str]:
 def _behavior(key: str, behavior: Behavior) -> list[str]:
     lines = [f"    {key}:", *_number("      ", "stabilizationWindowSeconds", behavior.window_seconds)]
     lines += ["      selectPolicy: Max", "      policies:"]
-    for kind, number in (("Pods", behavior.pods), ("Percent", behavior.percent)):
-        if number.value:
-            lines += _comment(number.reason, "        ")
-            lines += [
-                f"        - type: {kind}",
-                f"          value: {number.value}",
-                f"          periodSeconds: {behavior.period_seconds}",
-            ]
+    for kind, number in behavior.policies:
+        lines += [*_comment(number.reason, "        "), f"        - type: {kind}", f"          value: {number.value}"]
+        lines.append(f"          periodSeconds: {behavior.period_seconds}")
     return lines
 
 

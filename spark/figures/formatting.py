@@ -71,11 +71,7 @@ def duration(seconds: float | None) -> str:
     if seconds < 60:
         return f"{decimal(seconds)}{_THIN}s"
     whole = round(seconds)
-    for large, large_word, small, small_word in (
-        (86400, "d", 3600, "h"),
-        (3600, "h", 60, "min"),
-        (60, "min", 1, "s"),
-    ):
+    for large, large_word, small, small_word in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= large:
             rest = whole % large // small
             return f"{whole // large}{_THIN}{large_word}" + (f" {rest}{_THIN}{small_word}" if rest else "")

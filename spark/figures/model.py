@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 
 import numpy as np
@@ -23,29 +23,6 @@ ENOUGH_SAMPLES = 20
 """Fewer do not show how often a group commits."""
 ENOUGH_WINDOWS = 10
 """Fewer give a capacity that one slow minute could have made."""
-
-NUMBERS = (
-    "lag_p50",
-    "lag_p95",
-    "lag_p99",
-    "lag_max",
-    "produced",
-    "consumed",
-    "covered_seconds",
-    "production_rate_max",
-    "seconds_lagging",
-    "samples",
-    "expected_samples",
-    "resets",
-    "rewinds",
-    "skips",
-    "gaps",
-    "recreations",
-    "partitions",
-    "members_max",
-    "skew",
-)
-"""The columns of `Periods` beside `start`, named as in the tables `hourly` and `daily`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +75,10 @@ class Periods:
     @property
     def consumption_rate(self) -> Floats:
         return _ratio(self.consumed, self.covered_seconds)
+
+
+NUMBERS = tuple(field.name for field in fields(Periods) if field.name != "start")
+"""The columns of `Periods` beside `start`, named as in the tables `hourly` and `daily`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,20 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from spark.figures.agreement import Agreement
-from spark.figures.model import (
-    NUMBERS,
-    Above,
-    Capacity,
-    Group,
-    Lag,
-    Pace,
-    Periods,
-    Share,
-    Shares,
-    Still,
-    Times,
-    Topic,
-)
+from spark.figures.model import NUMBERS, Above, Capacity, Group, Lag, Pace, Periods, Share, Shares, Still, Times, Topic
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.group_file import Agreements
 from spark.report.samples_task import Expected

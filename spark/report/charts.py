@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -23,6 +23,7 @@ from spark.report.svg_parts import (
     escaped,
     figure,
     grid,
+    limit_line,
     line,
     nice_top,
     nothing,
@@ -76,32 +77,49 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
         return nothing("Lag", "The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
-    shown = float(np.nanmax(largest))
+    shown, said = float(np.nanmax(largest)), partial(formatting.with_wait, hours)
     top, step = nice_top(max(shown, min(above.threshold, 2 * shown), 1))
-    frame, said = _lag_frame(top, above.threshold, p50), partial(formatting.with_wait, hours)
-    texts = [
-        f"{time}: lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages"
-        for time, a, b, c in zip(axis.times, p50, p95, largest, strict=True)
-    ]
-    threshold = ""
-    if above.threshold <= top:
-        y = frame.y(above.threshold)
-        threshold = f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
-    body = (
-        grid(frame, step, "count", axis.labels)
-        + band(frame, axis.across, p50, p95, axis.breaks)
+    frame = _lag_frame(top, above.threshold, p50)
+    return _lines(
+        axis,
+        frame,
+        step,
+        band(frame, axis.across, p50, p95, axis.breaks)
         + line(frame, axis.across, largest, "faint", axis.breaks)
         + line(frame, axis.across, p95, "lag", axis.breaks)
-        + threshold
-        + tooltips(frame, axis.across, axis.width, texts)
+        + (limit_line(frame, above.threshold) if above.threshold <= top else ""),
+        [
+            f"lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages"
+            for a, b, c in zip(p50, p95, largest, strict=True)
+        ],
+        caption=(
+            "Lag",
+            "messages, by hour" + (", logarithmic" if frame.least else ""),
+            f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
+        ),
+        legend=(("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
     )
-    return figure(
-        "Lag",
-        "messages, by hour" + (", logarithmic" if frame.least else ""),
-        f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
-        body,
-        (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
+
+
+def _lines(
+    axis: Axis,
+    frame: Frame,
+    step: float,
+    drawn: str,
+    texts: Sequence[str],
+    *,
+    caption: tuple[str, str, str],
+    legend: Sequence[tuple[str, str]],
+) -> str:
+    """A chart over time; `texts`: of each point, for its tooltip."""
+    body = (
+        grid(frame, step, "count", axis.labels)
+        + drawn
+        + tooltips(
+            frame, axis.across, axis.width, [f"{at}: {text}" for at, text in zip(axis.times, texts, strict=True)]
+        )
     )
+    return figure(*caption, body, legend)
 
 
 def _lag_frame(top: float, threshold: int, p50: Floats) -> Frame:
@@ -120,23 +138,14 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
     made, used = axis.thin(production, "mean"), axis.thin(consumption, "mean")
     shown = float(np.nanmax(np.concatenate([made, used])))
     top, step = nice_top(shown)
-    frame = Frame(top)
-    texts = [
-        f"{time}: produced {formatting.rate(a)}, consumed {formatting.rate(b)}"
-        for time, a, b in zip(axis.times, made, used, strict=True)
-    ]
-    body = (
-        grid(frame, step, "count", axis.labels)
-        + line(frame, axis.across, made, "made", axis.breaks)
-        + line(frame, axis.across, used, "used", axis.breaks)
-        + tooltips(frame, axis.across, axis.width, texts)
-    )
-    return figure(
-        "Production and consumption",
-        "messages/s, mean of the hour",
-        f"at most {formatting.rate(shown)}",
-        body,
-        (("made", "produced"), ("used", "consumed")),
+    return _lines(
+        axis,
+        (frame := Frame(top)),
+        step,
+        line(frame, axis.across, made, "made", axis.breaks) + line(frame, axis.across, used, "used", axis.breaks),
+        [f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(made, used, strict=True)],
+        caption=("Production and consumption", "messages/s, mean of the hour", f"at most {formatting.rate(shown)}"),
+        legend=(("made", "produced"), ("used", "consumed")),
     )
 
 
@@ -145,27 +154,16 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
         return nothing("Members", "Members were not counted in this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     members = axis.thin(hours.members_max)
-    top, step = nice_top(max(float(np.nanmax(members)), partitions, 1))
-    if step < 1:
-        top, step = max(top, 1.0), 1.0
-    frame = Frame(top)
-    y = frame.y(partitions)
-    texts = [
-        f"{time}: {formatting.plural(int(n), 'member')}" if not np.isnan(n) else f"{time}: members unknown"
-        for time, n in zip(axis.times, members, strict=True)
-    ]
-    body = (
-        grid(frame, step, "count", axis.labels)
-        + f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
-        + line(frame, axis.across, members, "used", axis.breaks)
-        + tooltips(frame, axis.across, axis.width, texts)
-    )
-    return figure(
-        "Members",
-        "most in the hour",
-        f"at most {formatting.count(float(np.nanmax(members)))} of {partitions} that could read",
-        body,
-        (("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
+    most = float(np.nanmax(members))
+    top, step = nice_top(max(most, partitions, 1))
+    return _lines(
+        axis,
+        (frame := Frame(top if step >= 1 else max(top, 1.0))),
+        max(step, 1.0),
+        limit_line(frame, partitions) + line(frame, axis.across, members, "used", axis.breaks),
+        ["members unknown" if np.isnan(n) else formatting.plural(int(n), "member") for n in members],
+        caption=("Members", "most in the hour", f"at most {formatting.count(most)} of {partitions} that could read"),
+        legend=(("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
     )
 
 
@@ -228,12 +226,7 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         )
     every = max(1, len(shown) // 12)
     labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
-    y = frame.y(fair)
-    body = (
-        grid(frame, step, "share", labels)
-        + "".join(parts)
-        + f'<path class="limit" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
-    )
+    body = grid(frame, step, "share", labels) + "".join(parts) + limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
     return figure(

@@ -123,10 +123,11 @@ def target_of(hpa: Recommendation) -> str:
 
 
 def _steps_of(behavior: Behavior) -> list[tuple[str, str]]:
-    """Each policy's step, as `4 pods` or `100 %`, and its reason; a policy of 0 is left out."""
-    pods, percent = behavior.pods, behavior.percent
-    steps = [(formatting.plural(pods.value, "pod"), pods), (f"{percent.value} %", percent)]
-    return [(step, number.reason) for step, number in steps if number.value]
+    """Each policy's step, as `4 pods` or `100 %`, and its reason."""
+    return [
+        (formatting.plural(number.value, "pod") if kind == "Pods" else f"{number.value} %", number.reason)
+        for kind, number in behavior.policies
+    ]
 
 
 def presets_table(standing: Standing) -> str:

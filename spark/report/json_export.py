@@ -12,13 +12,13 @@ from spark.advice.assessment import Report, Standing, drain_seconds
 from spark.advice.hpa import Behavior, Number, Recommendation, Target
 from spark.advice.weekly_pattern import week_of
 from spark.advice.weeks import weeks_of
-from spark.figures.model import Lag, Periods, Topic
+from spark.figures.model import NUMBERS, Periods, Topic
 from spark.figures.periods import last_hours
 
 SCHEMA = "kafka-lag-report/1"
 MOST_HOURS = 31 * 24
 """Of each topic's hourly columns the newest; `daily` has the days of the whole range."""
-SPAN = ("since", "until")
+COLUMNS = (*(name for name in NUMBERS if name != "gaps"), "production_rate", "consumption_rate")
 WAITS = ("p50", "p95", "p99", "first", "last")
 """Lags that stand beside the wait behind them."""
 DIGITS = 12
@@ -31,17 +31,17 @@ def json_of(report: Report) -> str:
     document = {
         "schema": SCHEMA,
         "version": findings.version or None,
-        "made_at": _time(findings.made_at),
+        "made_at": findings.made_at,
         "location": findings.location,
-        "from": _time(findings.since),
-        "to": _time(findings.until),
+        "from": findings.since,
+        "to": findings.until,
         "timezone": findings.timezone,
         "age_seconds": findings.age_seconds,
         "coverage": {
             "samples": coverage.samples,
             "expected_samples": coverage.expected,
             "missing_hours": coverage.missing_hours,
-            "gaps": [{"from": _time(gap.first), "to": _time(gap.until)} for gap in coverage.gaps],
+            "gaps": [{"from": gap.first, "to": gap.until} for gap in coverage.gaps],
             "late_samples": coverage.late_samples,
             "resets": coverage.resets,
             "rewinds": coverage.rewinds,
@@ -88,7 +88,7 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
     week, weeks = week_of(topic.hours, report.zone), weeks_of(topic.hours)
     return {
         "topic": topic.name,
-        "lag": _lag(topic.lag) if topic.lag else None,
+        "lag": topic.lag and asdict(topic.lag),
         "threshold": {
             "value": above.threshold,
             "is_given": above.is_given,
@@ -96,7 +96,7 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
             "known_seconds": above.known_seconds,
             "episodes": above.episodes,
             "longest_seconds": above.longest_seconds,
-            "longest_from": _time(above.longest_from) if above.longest_from else None,
+            "longest_from": above.longest_from,
         },
         "wait_seconds": {
             **{name: topic.hours.wait_seconds(getattr(topic.lag, name, None)) for name in WAITS},
@@ -107,41 +107,18 @@ def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
         "drains": None if drain is None else math.isfinite(drain),
         "busiest_hours": [{"hour": hour, "production_rate": rate} for hour, rate in week.busiest(5)],
         "production_by_weekday_and_hour": week.rates.tolist(),
-        "stuck": topic.still and asdict(topic.still) | {name: _time(getattr(topic.still, name)) for name in SPAN},
+        "stuck": topic.still and asdict(topic.still),
         "uncommitted": {"partitions": topic.uncommitted, "messages": topic.uncommitted_lag},
-        "partitions": None
-        if topic.shares is None
-        else {"hour": _time(topic.shares.hour), "of": [asdict(share) for share in topic.shares.of]},
+        "partitions": topic.shares and asdict(topic.shares),
         "hourly": _periods(last_hours(topic.hours, MOST_HOURS), "hour"),
         "daily": _periods(topic.days, "day"),
     }
 
 
-def _lag(lag: Lag) -> dict[str, Any]:
-    return asdict(lag) | {"since": _time(lag.since), "until": _time(lag.until)}
-
-
 def _periods(of: Periods, name: str) -> dict[str, Any]:
     """Columns of one length."""
-    columns: dict[str, Any] = {name: [f"{value.astype('datetime64[s]')}Z" for value in of.start]}
-    for column in ("lag_p50", "lag_p95", "lag_p99", "lag_max", "produced", "consumed", "covered_seconds"):
-        columns[column] = getattr(of, column).tolist()
-    columns["production_rate_max"] = of.production_rate_max.tolist()
-    columns |= {"production_rate": of.production_rate.tolist(), "consumption_rate": of.consumption_rate.tolist()}
-    for column in (
-        "seconds_lagging",
-        "samples",
-        "expected_samples",
-        "resets",
-        "rewinds",
-        "skips",
-        "recreations",
-        "partitions",
-        "members_max",
-        "skew",
-    ):
-        columns[column] = getattr(of, column).tolist()
-    return columns
+    starts = [f"{value.astype('datetime64[s]')}Z" for value in of.start]
+    return {name: starts, **{column: getattr(of, column).tolist() for column in COLUMNS}}
 
 
 def _hpa(hpa: Recommendation) -> dict[str, Any]:
@@ -157,8 +134,7 @@ def _hpa(hpa: Recommendation) -> dict[str, Any]:
 def _behavior(behavior: Behavior) -> dict[str, Any]:
     policies = [
         {"type": kind, **_number(number), "period_seconds": behavior.period_seconds}
-        for kind, number in (("Pods", behavior.pods), ("Percent", behavior.percent))
-        if number.value
+        for kind, number in behavior.policies
     ]
     return {"stabilization_window_seconds": _number(behavior.window_seconds), "policies": policies}
 
@@ -173,6 +149,8 @@ def _plain(text: str) -> str:
 
 def known(value: object) -> object:
     """NaN and infinity are null in the documents; whole floats, but for what computing adds, are whole numbers."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
     if isinstance(value, dict):
         return {key: known(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -183,7 +161,3 @@ def known(value: object) -> object:
         rounded = float(f"{value:.{DIGITS}g}")
         return int(rounded) if rounded.is_integer() else rounded
     return value
-
-
-def _time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from spark.figures.model import NUMBERS
 from spark.tables.contract import NAMES
 
 GROUP = ("cluster", "group")
@@ -24,17 +25,7 @@ ADDED = (
     "samples",
     "expected_samples",
 )
-LARGEST = (
-    "lag_p50",
-    "lag_p95",
-    "lag_p99",
-    "lag_max",
-    "covered_seconds",
-    "production_rate_max",
-    "seconds_lagging",
-    "members_max",
-    "skew",
-)
+LARGEST = tuple(name for name in NUMBERS if name not in ADDED)
 
 
 def topics_of(hours: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spark.figures import formatting
 from spark.figures.model import Floats
 
 WIDTH, HEIGHT = 480, 190
@@ -103,10 +104,7 @@ def grid(frame: Frame, step: float, word: str, labels: Sequence[tuple[float, str
 def axis_word(value: float, word: str) -> str:
     if word == "share":
         return f"{100 * value:.3g} %"
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= size:
-            return f"{value / size:.3g} {letter}"
-    return f"{value:.3g}"
+    return formatting.short(value)
 
 
 def line(frame: Frame, across: Floats, values: Floats, name: str, breaks: Floats) -> str:
@@ -121,6 +119,10 @@ def line(frame: Frame, across: Floats, values: Floats, name: str, breaks: Floats
             d.append("h.1")  # a value alone is seen as a dot
         pen = "L"
     return f'<path class="line {name}" d="{"".join(d)}"/>' if d else ""
+
+
+def limit_line(frame: Frame, value: float) -> str:
+    return f'<path class="limit" d="M{LEFT} {frame.y(value):.1f}H{WIDTH - RIGHT}"/>'
 
 
 def band(frame: Frame, across: Floats, low: Floats, high: Floats, breaks: Floats) -> str:

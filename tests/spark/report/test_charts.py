@@ -123,5 +123,5 @@ def test_a_lag_that_dwarfs_its_threshold_is_drawn_on_a_scale_that_shows_both() -
 
     assert "messages, by hour, logarithmic" in text
     assert HEIGHT / 3 < limit < HEIGHT - 40
-    assert [label for label in ("100", "10 k", "1 M") if f">{label}</text>" not in text] == []
+    assert [label for label in ("100", "10\u202fk", "1\u202fM") if f">{label}</text>" not in text] == []
     assert "logarithmic" not in charts.lag_chart(hours(48, lag=lambda _: 60.0), topic().above, BERLIN)
