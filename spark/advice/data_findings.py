@@ -6,7 +6,6 @@ One rule a function; each gives a `Finding` or nothing. Those for trouble are in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from zoneinfo import ZoneInfo
 
@@ -16,6 +15,7 @@ from adapter.verdicts.causes import Verdict, explained_by
 from spark.advice import group_findings
 from spark.advice.demand import Load
 from spark.advice.finding import Finding, Severity
+from spark.advice.group_findings import Rule
 from spark.figures import formatting
 from spark.figures.model import ENOUGH_WINDOWS, Group, Times
 from spark.rules.backlog import IN_FLIGHT_SECONDS
@@ -40,20 +40,6 @@ def nothing_known(group: Group, _: Load) -> Finding | None:
         "Lag not known",
         "The lag was not known in a single sample of this range.",
         explains=explained_by([Verdict.NO_LAG]),
-    )
-
-
-def resets(group: Group, _: Load) -> Finding | None:
-    number = int(np.nansum(group.hours.resets))
-    if not number:
-        return None
-    return Finding(
-        "resets",
-        Severity.NOTE,
-        "Log ends went backward",
-        f"Log ends went backward {formatting.plural(number, 'time')} (messages lost in an election, or a topic "
-        "made again that has no id); "
-        "what was produced across such a step is not counted.",
     )
 
 
@@ -147,7 +133,6 @@ def nothing_produced(_: Group, load: Load) -> Finding | None:
     )
 
 
-Rule = Callable[[Group, Load], Finding | None]
 RULES: tuple[Rule, ...] = (
     nothing_known,
     group_findings.lag_without_members,
@@ -164,6 +149,6 @@ RULES: tuple[Rule, ...] = (
     never_saturated,
     rare_commits,
     little_data,
-    resets,
+    group_findings.resets,
     nothing_produced,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
@@ -15,6 +15,7 @@ from spark.figures import formatting
 from spark.figures.model import Flags, Group, Periods, Still, Times, Topic
 from spark.figures.periods import between, last_hours
 
+Rule = Callable[[Group, Load], Finding | None]
 HOUR = timedelta(hours=1)
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
@@ -328,35 +329,41 @@ def idle_members(_: Group, load: Load) -> Finding | None:
 
 
 def _severity_of(hours: Periods, events: str) -> Severity:
-    """What happened once and long ago is history."""
+    """What happened once and long ago is history, and a reset asks for nothing."""
+    if events == "resets":
+        return Severity.NOTE
     recent = last_hours(hours, WORTH_WATCHING_HOURS)
     return Severity.WATCH if np.nansum(getattr(recent, events)) > 0 else Severity.NOTE
 
 
-def rewinds(group: Group, _: Load) -> Finding | None:
-    number = int(np.nansum(group.hours.rewinds))
-    if not number:
-        return None
-    return Finding(
-        "rewinds",
-        _severity_of(group.hours, "rewinds"),
-        "Commits went backward",
-        f"Commits went backward {formatting.plural(number, 'time')}: messages were read again. What was read again is "
-        "not counted as consumed.",
-    )
+def _events(code: str, brief: str, words: str) -> Rule:
+    """What the column of that name counts; `words` have its number."""
+
+    def found(group: Group, _: Load) -> Finding | None:
+        number = int(np.nansum(getattr(group.hours, code)))
+        said = words.format(formatting.plural(number, "time"))
+        return Finding(code, _severity_of(group.hours, code), brief, said) if number else None
+
+    return found
 
 
-def skips(group: Group, _: Load) -> Finding | None:
-    number = int(np.nansum(group.hours.skips))
-    if not number:
-        return None
-    return Finding(
-        "skips",
-        _severity_of(group.hours, "skips"),
-        "Messages were skipped",
-        f"Commits skipped messages {formatting.plural(number, 'time')}: from before the start of the log, where "
-        "messages were deleted unread, or past its end. What was skipped is not counted as consumed.",
-    )
+rewinds = _events(
+    "rewinds",
+    "Commits went backward",
+    "Commits went backward {}: messages were read again. What was read again is not counted as consumed.",
+)
+skips = _events(
+    "skips",
+    "Messages were skipped",
+    "Commits skipped messages {}: from before the start of the log, where messages were deleted unread, or past its "
+    "end. What was skipped is not counted as consumed.",
+)
+resets = _events(
+    "resets",
+    "Log ends went backward",
+    "Log ends went backward {} (messages lost in an election, or a topic made again that has no id). What was produced "
+    "across such a step is not counted.",
+)
 
 
 def recreations(group: Group, _: Load) -> Finding | None:

@@ -14,7 +14,7 @@ from spark.advice.hpa import Behavior, Recommendation, expected_in_words
 from spark.advice.local_days import local_days
 from spark.advice.weeks import weeks_of
 from spark.figures import formatting
-from spark.figures.model import Group, Periods, Topic
+from spark.figures.model import Group, Topic
 from spark.report.svg_parts import escaped
 
 MOST_SECTIONS = 100
@@ -54,7 +54,6 @@ def attention_table(report: Report) -> str:
 
 def _attention(standing: Standing, number: int) -> Sequence[str]:
     group, advice = standing.group, standing.advice
-    lags = [topic.lag for topic in group.topics if topic.lag]
     hpa = advice.hpa
     name = escaped(standing.called)
     if number < MOST_SECTIONS:
@@ -71,11 +70,7 @@ def _attention(standing: Standing, number: int) -> Sequence[str]:
             f"{f' and {len(group.topics) - 3} more' if len(group.topics) > 3 else ''}</span>"
         ),
         why + to_do,
-        _with_wait(group.hours, sum(lag.p95 for lag in lags) if lags else None),
-        _with_wait(group.hours, group.largest_lag),
-        escaped(formatting.duration(group.seconds_above)),
-        formatting.rate(advice.load.peak),
-        f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
+        *map(_two_lines, figures_of(standing)),
         f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
     )
 
@@ -154,9 +149,23 @@ def presets_table(standing: Standing) -> str:
     return f"<h3>Presets{chosen}</h3>" + table(heads, rows, {1, 2, 3}, {5})
 
 
-def _with_wait(hours: Periods, lag: float | None) -> str:
-    wait = formatting.wait(hours.wait_seconds(lag), lag)
-    return formatting.count(lag) + (f'<br/><span class="soft">{wait}</span>' if wait else "")
+def figures_of(standing: Standing) -> tuple[str, ...]:
+    """Lag p95, largest lag, time above the threshold, busiest hour, members and partitions."""
+    group, load = standing.group, standing.advice.load
+    lags = [topic.lag for topic in group.topics if topic.lag]
+    return (
+        formatting.with_wait(group.hours, sum(lag.p95 for lag in lags) if lags else None),
+        formatting.with_wait(group.hours, group.largest_lag),
+        formatting.duration(group.seconds_above),
+        formatting.rate(load.peak),
+        f"{formatting.count(load.members_max)} / {load.partitions}",
+    )
+
+
+def _two_lines(words: str) -> str:
+    """What is in brackets at the end has a line of its own."""
+    first, _, second = escaped(words).partition(" (")
+    return f'{first}<br/><span class="soft">{second.removesuffix(")")}</span>' if second else first
 
 
 def weeks_table(topic: Topic) -> str:
@@ -164,9 +173,9 @@ def weeks_table(topic: Topic) -> str:
     weeks = weeks_of(topic.hours)
     if weeks is None:
         return ""
-    (last, before), lag = weeks, partial(_with_wait, topic.hours)
+    (last, before), lag = weeks, partial(formatting.with_wait, topic.hours)
     rows = [
-        (name, formatted(new), formatted(old), formatting.change(new, old))
+        (name, _two_lines(formatted(new)), _two_lines(formatted(old)), formatting.change(new, old))
         for name, formatted, new, old in (
             ("Production, mean", formatting.rate, last.production_rate, before.production_rate),
             ("Production, busiest hour", formatting.rate, last.busiest_rate, before.busiest_rate),
@@ -179,11 +188,12 @@ def weeks_table(topic: Topic) -> str:
 
 
 def days_table(topic: Topic, group: Group, zone: ZoneInfo) -> str:
+    waiting = partial(formatting.with_wait, topic.hours)
     days = local_days(topic.hours, group.silent, group.interval_seconds, zone)[-MOST_DAYS:]
     rows = [
         (
             str(day.day),
-            *(_with_wait(topic.hours, lag) for lag in (day.lag_p50, day.lag_p95, day.lag_max)),
+            *(_two_lines(waiting(lag)) for lag in (day.lag_p50, day.lag_p95, day.lag_max)),
             *(formatting.count(number) for number in (day.produced, day.consumed)),
             *(formatting.rate(_share(number, day.covered_seconds)) for number in (day.produced, day.consumed)),
             formatting.count(day.hours) + (f" of {day.hours + day.missing}" if day.missing else ""),
@@ -206,9 +216,9 @@ def days_table(topic: Topic, group: Group, zone: ZoneInfo) -> str:
     return table(heads, rows, set(range(1, 10)))
 
 
-def coverage_table(report: Report) -> str:
+def coverage_in_words(report: Report) -> list[str]:
     coverage, skipped = report.coverage, report.findings.skipped
-    lines = [
+    return [
         (
             f"{formatting.share(coverage.share)} of the expected samples of a lag were seen: "
             f"{formatting.count(coverage.samples)} "
@@ -226,6 +236,10 @@ def coverage_table(report: Report) -> str:
         ),
         f"{formatting.plural(len(skipped), 'file')} of the history {'was' if len(skipped) == 1 else 'were'} skipped.",
     ]
+
+
+def coverage_table(report: Report) -> str:
+    coverage, skipped = report.coverage, report.findings.skipped
     gaps = [
         (escaped(formatting.moment(gap.first, report.zone)), escaped(formatting.moment(gap.until, report.zone)))
         for gap in coverage.gaps[:MOST_SKIPPED]
@@ -234,7 +248,7 @@ def coverage_table(report: Report) -> str:
     more = len(skipped) - len(files)
     return (
         '<section><div class="head"><h2>Coverage</h2></div>'
-        + "".join(f"<p>{escaped(line)}</p>" for line in lines)
+        + "".join(f"<p>{escaped(line)}</p>" for line in coverage_in_words(report))
         + (table(("Hours without a sample from", "until"), gaps, set()) if gaps else "")
         + (table(("Skipped file", "Reason"), files, set(), {1}) if files else "")
         + (f'<p class="soft">{formatting.plural(more, "file")} more in report.json.</p>' if more > 0 else "")

@@ -16,7 +16,7 @@ from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
 from spark.figures.model import Floats, Periods, Skipped, Topic
 from spark.report.html_page import at_a_glance, range_in_words
-from spark.report.html_tables import MOST_SKIPPED, target_of
+from spark.report.html_tables import MOST_SKIPPED, coverage_in_words, figures_of, target_of
 from spark.report.json_export import known
 
 Column = Callable[[Standing, Topic], object]
@@ -117,7 +117,6 @@ def _cell(value: object) -> object:
 
 
 def markdown_of(report: Report) -> str:
-    findings, coverage = report.findings, report.coverage
     lines = [
         "# Consumer lag report",
         "",
@@ -142,16 +141,9 @@ def markdown_of(report: Report) -> str:
     lines += [
         "## Coverage",
         "",
-        (
-            f"{formatting.count(coverage.samples)} of {formatting.count(coverage.expected)} expected samples "
-            f"({formatting.share(coverage.share)}); {formatting.plural(coverage.missing_hours, 'hour')} without any; "
-            f"{formatting.plural(coverage.late_samples, 'sample')} after a gap; "
-            f"{formatting.plural(coverage.resets, 'reset')}, {formatting.plural(coverage.rewinds, 'rewind')}, "
-            f"{formatting.plural(coverage.recreations, 'partition')} made again; "
-            f"{formatting.plural(len(findings.skipped), 'file')} skipped{':' if findings.skipped else '.'}"
-        ),
+        *(markdown(line) for line in coverage_in_words(report)),
         "",
-        *_skipped(findings.skipped),
+        *_skipped(report.findings.skipped),
     ]
     return "\n".join(lines)
 
@@ -173,17 +165,12 @@ def markdown(text: str) -> str:
 
 def _line(standing: Standing) -> str:
     group, advice = standing.group, standing.advice
-    lags = [topic.lag for topic in group.topics if topic.lag]
     hpa = advice.hpa
     cells = (
         standing.severity.word,
         markdown(standing.called),
         markdown(", ".join(topic.name for topic in group.topics)),
-        formatting.with_wait(group.hours, sum(lag.p95 for lag in lags) if lags else None),
-        formatting.with_wait(group.hours, group.largest_lag),
-        formatting.duration(group.seconds_above),
-        formatting.rate(advice.load.peak),
-        f"{formatting.count(advice.load.members_max)} / {advice.load.partitions}",
+        *figures_of(standing),
         f"{target_of(hpa)}, {hpa.min_replicas.value}-{hpa.max_replicas.value}",
     )
     return f"| {' | '.join(cells)} |"

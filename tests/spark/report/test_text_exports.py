@@ -145,7 +145,7 @@ def test_markdown_names_what_was_skipped() -> None:
     gathered = replace(findings(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn"),))
     text = markdown_of(decided(gathered))
 
-    assert "1 file skipped:" in text
+    assert "1 file of the history was skipped." in text
     assert "- samples/date=2026-06-01/hour=00/a\\*.parquet: is torn\n" in text
 
 
@@ -157,7 +157,7 @@ def test_hours_without_any_group_and_samples_after_a_gap_are_told_as_such() -> N
 
     assert (coverage["missing_hours"], coverage["late_samples"]) == (4, 9)
     assert coverage["gaps"] == [{"from": "2026-06-01T03:00:00Z", "to": "2026-06-01T07:00:00Z"}]
-    assert "4 hours without any; 9 samples after a gap" in markdown_of(of)
+    assert "9 samples came after a gap" in markdown_of(of)
 
 
 def test_data_that_is_days_old_is_said_to_be_so_first_and_asks_nobody_to_act_now() -> None:
