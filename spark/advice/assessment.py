@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,7 +15,7 @@ from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
 from spark.figures.model import STALE_SECONDS, Findings, Gap, Group, Periods, Topic
-from spark.figures.periods import HOUR, silent_between
+from spark.figures.periods import HOUR, silent_between, time_of
 
 STANDING_STILL = {"stuck", "lag_without_members"}
 
@@ -111,7 +110,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     silent = silent_between(hours)
     begins = np.flatnonzero(np.diff(silent, prepend=silent[:1] - 2 * HOUR) > HOUR)
     gaps = [
-        Gap(_time(silent[begin]), _time(silent[end - 1] + HOUR))
+        Gap(time_of(silent[begin]), time_of(silent[end - 1] + HOUR))
         for begin, end in itertools.pairwise([*begins, len(silent)])
     ]
     return Coverage(
@@ -131,7 +130,7 @@ def _ended(group: Group, newest: np.datetime64 | None, zone: ZoneInfo) -> tuple[
     last = group.hours.start[-1]
     if newest is None or newest - last <= np.timedelta64(int(STALE_SECONDS), "s"):
         return ()
-    since = formatting.moment(_time(last + HOUR), zone)
+    since = formatting.moment(time_of(last + HOUR), zone)
     words = f"No data since {since}: the group or its topics were deleted, or the adapter cannot read them."
     return (Finding("ended", Severity.NOTE, f"No data since {since}", words),)
 
@@ -163,7 +162,3 @@ def _waiting(group: Group) -> float:
 
 def _sum(hours: list[Periods], column: str) -> int:
     return int(sum(np.nansum(getattr(part, column)) for part in hours))
-
-
-def _time(value: np.datetime64) -> datetime:
-    return datetime.fromtimestamp(int(value.astype("datetime64[s]").astype(np.int64)), UTC)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -13,7 +13,7 @@ from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import Flags, Group, Periods, Still, Times, Topic
-from spark.figures.periods import between, last_hours
+from spark.figures.periods import between, last_hours, time_of
 
 Rule = Callable[[Group, Load], Finding | None]
 HOUR = timedelta(hours=1)
@@ -63,7 +63,7 @@ def _stuck_as_a_whole(group: Group, zone: ZoneInfo) -> Finding | None:
         return None
     last = int(np.flatnonzero(still)[-1])
     first = last - int(np.argmin(np.append(still[: last + 1][::-1], False))) + 1
-    begin, until = (_time(hours.start[at]) for at in (first, last))
+    begin, until = (time_of(hours.start[at]) for at in (first, last))
     until += HOUR
     return _stuck(
         "No commit of the group moves",
@@ -127,16 +127,12 @@ def _within(hours: Periods, still: Still) -> Flags:
 
 
 def _is_current(group: Group, still: Still) -> bool:
-    return still.until > _time(_at_work(group).start[-1])
+    return still.until > time_of(_at_work(group).start[-1])
 
 
 def _is_recent(group: Group, until: datetime) -> bool:
     """Whether the last day was disturbed by what ended then."""
-    return until > _time(group.hours.start[-1]) + HOUR * (1 - RECENT_HOURS)
-
-
-def _time(value: np.datetime64) -> datetime:
-    return datetime.fromtimestamp(int(value.astype("datetime64[us]").astype(np.int64)) / 1e6, UTC)
+    return until > time_of(group.hours.start[-1]) + HOUR * (1 - RECENT_HOURS)
 
 
 def lag_without_members(group: Group, _: Load) -> Finding | None:
@@ -146,7 +142,7 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
     if not number:
         return None
     had_members = np.nanmax(hours.members_max) > 0
-    until = _time(hours.start[np.flatnonzero(alone)[-1]]) + HOUR
+    until = time_of(hours.start[np.flatnonzero(alone)[-1]]) + HOUR
     return Finding(
         Verdict.LAG_WITHOUT_MEMBERS,
         Severity.URGENT if alone[-1] else Severity.WATCH,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Sequence
 
@@ -185,10 +186,7 @@ def _comment(text: str, indent: str = "") -> list[str]:
         character if character.isprintable() else " " if character == "\u202f" else _escaped(character)
         for character in text
     )
-    lines, line = [], ""
-    for word in safe.split(" "):
-        if line and len(indent) + len(line) + len(word) > _WIDTH:
-            lines.append(line)
-            line = ""
-        line = f"{line} {word}" if line else word
-    return [f"{indent}# {line}" for line in [*lines, line] if line]
+    start = f"{indent}# "
+    return textwrap.wrap(
+        safe, _WIDTH + 2, initial_indent=start, subsequent_indent=start, break_long_words=False, break_on_hyphens=False
+    )

@@ -9,8 +9,8 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from spark.advice.weekly_pattern import local_times
-from spark.figures.model import Floats, Periods, Times
-from spark.figures.periods import between
+from spark.figures.model import Periods, Times
+from spark.figures.periods import between, median, total
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,14 @@ def local_days(hours: Periods, silent: Times, interval_seconds: float, zone: Zon
 def _day(day: date, hours: Periods, missing: int, interval_seconds: float) -> LocalDay:
     return LocalDay(
         day=day,
-        lag_p50=_median(hours.lag_p50),
+        lag_p50=median(hours.lag_p50),
         lag_p95=float(np.fmax.reduce(hours.lag_p95)),
         lag_max=float(np.fmax.reduce(hours.lag_max)),
-        produced=_sum(hours.produced),
-        consumed=_sum(hours.consumed),
+        produced=total(hours.produced),
+        consumed=total(hours.consumed),
         covered_seconds=float(np.nansum(hours.covered_seconds)),
         hours=len(hours),
         missing=missing,
         samples=float(np.nansum(hours.samples)),
         expected=float(np.nansum(hours.expected_samples)) + missing * 3600 / interval_seconds,
     )
-
-
-def _median(column: Floats) -> float:
-    known = column[~np.isnan(column)]
-    return float(np.median(known)) if len(known) else np.nan
-
-
-def _sum(column: Floats) -> float:
-    return float(np.nansum(column)) if (~np.isnan(column)).any() else np.nan

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark.figures.model import Periods
-from spark.figures.periods import HOUR, between
+from spark.figures.periods import HOUR, between, median
 
 WEEK = 168 * HOUR
 ENOUGH_HOURS = 24
@@ -39,11 +39,10 @@ def weeks_of(hours: Periods) -> tuple[Span, Span] | None:
 
 def _span(hours: Periods) -> Span:
     covered = float(np.nansum(hours.covered_seconds))
-    lag_p95 = hours.lag_p95[~np.isnan(hours.lag_p95)]
     return Span(
         hours=len(hours),
         production_rate=float(np.nansum(hours.produced)) / covered if covered > 0 else np.nan,
         busiest_rate=float(np.fmax.reduce(hours.production_rate)),
-        lag_p95=float(np.median(lag_p95)) if len(lag_p95) else np.nan,
+        lag_p95=median(hours.lag_p95),
         lag_max=float(np.fmax.reduce(hours.lag_max)),
     )

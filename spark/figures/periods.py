@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields
+from datetime import UTC, datetime
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,21 @@ def between(hours: Periods, keep: NDArray[np.bool_]) -> Periods:
 def last_hours(hours: Periods, number: int) -> Periods:
     """Those of the last so many hours by the clock: fewer where rows are missing."""
     return between(hours, hours.start > hours.start[-1:] - np.timedelta64(number, "h"))
+
+
+def total(column: Floats) -> float:
+    """NaN where nothing is known."""
+    return float(np.nansum(column)) if (~np.isnan(column)).any() else np.nan
+
+
+def median(column: Floats) -> float:
+    """Of what is known; NaN where nothing is."""
+    known = column[~np.isnan(column)]
+    return float(np.median(known)) if len(known) else np.nan
+
+
+def time_of(start: np.datetime64) -> datetime:
+    return datetime.fromtimestamp(int(start.astype("datetime64[us]").astype(np.int64)) / 1e6, UTC)
 
 
 def silent_between(parts: Sequence[Periods]) -> Times:

@@ -9,14 +9,12 @@ from datetime import UTC, datetime, timedelta
 from importlib import metadata
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import numpy as np
 from pyspark.sql import SparkSession
 
 from spark.advice.assessment import Report, decided
 from spark.errors import Unusable
-from spark.figures import model
+from spark.figures import model, periods
 from spark.figures.model import Findings, Group
-from spark.figures.periods import NO_TIMES
 from spark.pipeline.plan import found_in
 from spark.report.gather import groups_of
 from spark.report.group_file import Agreements
@@ -177,8 +175,7 @@ def documents_of(report: Report) -> dict[str, str]:
 
 def _range(request: Request, groups: Sequence[Group]) -> tuple[datetime, datetime]:
     """From the first hour with data to the end of the last, or what was asked for if there is none."""
-    starts = np.concatenate([group.hours.start for group in groups]).astype(np.int64) if groups else NO_TIMES
-    if len(starts):
-        first, last = (datetime.fromtimestamp(int(start) / 1e6, UTC) for start in (starts.min(), starts.max()))
-        return first, request.wanted.until or last + timedelta(hours=1)
+    if groups:
+        first, last = min(group.hours.start[0] for group in groups), max(group.hours.start[-1] for group in groups)
+        return periods.time_of(first), request.wanted.until or periods.time_of(last) + timedelta(hours=1)
     return request.wanted.since or request.now, request.wanted.until or request.now

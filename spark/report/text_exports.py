@@ -14,7 +14,8 @@ from spark.advice.demand import production_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
-from spark.figures.model import Floats, Periods, Skipped, Topic
+from spark.figures.model import Skipped, Topic
+from spark.figures.periods import median, total
 from spark.report.html_page import at_a_glance, range_in_words
 from spark.report.html_tables import MOST_SKIPPED, coverage_in_words, figures_of, target_of
 from spark.report.json_export import known
@@ -35,13 +36,13 @@ def _of_capacity(name: str) -> Column:
 
 
 def _summed(name: str) -> Column:
-    return lambda _, topic: _sum(topic.hours, name)
+    return lambda _, topic: total(getattr(topic.hours, name))
 
 
 def _rate(name: str) -> Column:
     def rate(_: Standing, topic: Topic) -> float | None:
-        messages, seconds = _sum(topic.hours, name), _sum(topic.hours, "covered_seconds")
-        return messages / seconds if messages is not None and seconds else None
+        seconds = total(topic.hours.covered_seconds)
+        return total(getattr(topic.hours, name)) / seconds if seconds else None
 
     return rate
 
@@ -67,7 +68,7 @@ COLUMNS: Mapping[str, Column] = {
     **{f"capacity_{name}": _of_capacity(name) for name in ("p50", "p95", "windows")},
     "partitions": lambda _, topic: topic.partitions,
     "members_max": lambda of, _: of.advice.load.members_max,
-    "skew": lambda _, topic: _median(topic.hours.skew[topic.hours.produced > 0]),
+    "skew": lambda _, topic: median(topic.hours.skew[topic.hours.produced > 0]),
     **{name: _summed(name) for name in ("samples", "expected_samples", "resets", "rewinds", "recreations")},
     "target": lambda of, _: of.advice.hpa.target.value,
     "min_replicas": lambda of, _: of.advice.hpa.min_replicas.value,
@@ -179,13 +180,3 @@ def _line(standing: Standing) -> str:
 def _target(standing: Standing) -> str:
     hpa = standing.advice.hpa
     return f"{target_of(hpa)}. {hpa.target.reason} {expected_in_words(standing.advice)}"
-
-
-def _median(column: Floats) -> float | None:
-    known = column[~np.isnan(column)]
-    return float(np.median(known)) if len(known) else None
-
-
-def _sum(hours: Periods, name: str) -> float | None:
-    column = getattr(hours, name)
-    return float(np.nansum(column)) if (~np.isnan(column)).any() else None

@@ -533,7 +533,8 @@ def test_every_column_of_the_csv_has_its_truth(rows: dict[Key, dict[str, str]]) 
 def test_the_csv_has_the_same_truth(
     rows: dict[Key, dict[str, str]], topics: dict[Key, dict[str, Any]], groups: dict[str, dict[str, Any]], key: Key
 ) -> None:
-    row = {name: None if cell == "" else float(cell) for name, cell in rows[key].items() if name not in WORDS}
+    """An empty cell is a null of report.json."""
+    row = {name: float(cell or "nan") for name, cell in rows[key].items() if name not in WORDS}
     of_json = {
         **{name: at(topics[key], path) for name, path in CSV.items()},
         **{name: at(groups[key[0]], path) for name, path in CSV_OF_GROUP.items()},
@@ -541,4 +542,5 @@ def test_the_csv_has_the_same_truth(
         **{name: truth(key, TOPICS[key]) for name, truth in CSV_TRUTH.items()},
     }
 
-    assert row == pytest.approx(of_json, rel=1e-9)
+    expected = {name: math.nan if it is None else it for name, it in of_json.items()}
+    assert row == pytest.approx(expected, rel=1e-9, nan_ok=True)
