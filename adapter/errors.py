@@ -1,10 +1,10 @@
-"""What can go wrong, in our own words; `apiservice.http.status` turns it into HTTP, `__main__` into exit statuses.
+"""Errors of the adapter; `apiservice.http.status` turns them into HTTP, `__main__` into exit statuses.
 
 AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2
 ├── MetricUnknown       no metric of that name is served
-├── NothingChosen       the metric exists, but no partition is what was asked for
-└── ValueUnavailable    there is something to say, but it is not known well enough to be said"""
+├── NothingChosen       the metric exists, but no partition matches
+└── ValueUnavailable    the value exists, but is not known well enough"""
 
 from collections.abc import Sequence
 

@@ -1,10 +1,10 @@
-"""The whole HTTP surface: who asks, may they, then the answer.
+"""The HTTP surface: authenticate, authorize, answer.
 
-request ──► caller ──► a metric ──► ExternalMetrics      a few look-ups, nothing of the framework
-                 │ └─► all else ──► FastAPI               health comes here without any caller
+request ──► caller ──► a metric ──► ExternalMetrics      a few lookups, without the framework
+                 │ └─► all else ──► FastAPI               also health, without a caller
                  └───► not allowed ──► Status
 
-Queries and `Accept` are parsed once the caller is known; those of anybody else are bounded first."""
+Queries and `Accept` are parsed once the caller is known; those of other callers are limited first."""
 
 import logging
 import time

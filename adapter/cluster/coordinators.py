@@ -101,7 +101,7 @@ class Round:
     before: Topology
     is_full: bool
     """Whether every broker was asked."""
-    looks: int = 0
+    confirmations: int = 0
     """The number of Metadata responses since, each from a different broker than the previous one."""
     is_over: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """By partition of the offsets topic, as far as known: whether its leader reported all its groups."""
@@ -112,7 +112,7 @@ class Round:
         return {node for node, listing in self.listings.items() if not listing.loading}
 
     def seen_again(self) -> "Round":
-        return replace(self, looks=self.looks + 1)
+        return replace(self, confirmations=self.confirmations + 1)
 
 
 def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:

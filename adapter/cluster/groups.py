@@ -131,17 +131,17 @@ def with_listings(
     )
 
 
-def _standings(known: Directory, listings: Mapping[int, Listing], told: Collection[str]) -> dict[str, Standing]:
+def _standings(known: Directory, listings: Mapping[int, Listing], reported: Collection[str]) -> dict[str, Standing]:
     """Keeps a group's previous state if its coordinator did not report, unless another broker did."""
     silent = {
         group: standing
         for group, standing in known.standings.items()
-        if group not in told and _tells_nothing(listings.get(known.coordinators.get(group, NOBODY)))
+        if group not in reported and _is_incomplete(listings.get(known.coordinators.get(group, NOBODY)))
     }
     return silent | {group: one for listing in listings.values() for group, one in listing.standings.items()}
 
 
-def _tells_nothing(listing: Listing | None) -> bool:
+def _is_incomplete(listing: Listing | None) -> bool:
     return listing is None or listing.loading
 
 

@@ -38,7 +38,7 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     """Merges `seen`; a known or `expected` topic is deleted only after several responses without it.
 
     Returns the same object if nothing changed. Fewer partitions and older leaders are ignored, because a broker that is
-    cut off may report them. `counts` is False for a second look in one cycle, which proves no more than the first."""
+    cut off may report them. `counts` is False for a second response in a cycle, which proves no more."""
     absent = (known.topics.keys() | expected | known.missing.keys()) - seen.topics.keys() - seen.hidden
     missing = {topic: known.missing.get(topic, 0) + counts for topic in absent}
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
@@ -100,6 +100,6 @@ def _bytes(epochs: NDArray[np.int32] | None) -> bytes | None:
     return None if epochs is None else epochs.tobytes()
 
 
-def wants_another_look(topology: Topology) -> bool:
+def has_undecided_topics(topology: Topology) -> bool:
     """Whether a topic is missing but does not count as deleted yet."""
     return any(count < ANSWERS_BEFORE_DELETED for count in topology.missing.values())

@@ -17,7 +17,7 @@ from adapter.lag.transaction_markers import followed, no_residue
 from adapter.settings.models import Isolation
 
 
-class StandingRows:
+class CurrentRows:
     def __init__(self, watching: Watching, residue_after: float) -> None:
         self._watching = watching
         self._residue_after = residue_after

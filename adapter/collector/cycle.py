@@ -11,8 +11,8 @@ import numpy as np
 from adapter.clock import Clock
 from adapter.cluster.unlisted_groups import Silence
 from adapter.collector.commits import CommitRound, Commits
-from adapter.collector.current_rows import StandingRows
-from adapter.collector.inventory import Looking
+from adapter.collector.current_rows import CurrentRows
+from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members
 from adapter.collector.observed import batches_of, with_commits, with_ends
@@ -83,8 +83,8 @@ class Cycle:
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
         self._owners = OwnerColumn()
         self._members = Members(brokers, self._liveness, clock.monotonic, interval)
-        self._looking = Looking(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
-        self._rows = StandingRows(watching, residue_after)
+        self._inventory = Inventory(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
+        self._rows = CurrentRows(watching, residue_after)
 
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""
@@ -98,27 +98,27 @@ class Cycle:
         except ClusterUnreachable as error:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
-        looking = self._looking
-        looking.look_round(has_news=is_in_trouble or self._ends.have_moved)
+        inventory = self._inventory
+        inventory.refresh(has_news=is_in_trouble or self._ends.have_moved)
         commits, shares = self._read_pairs()
-        looking.look_again_for_strangers(commits)
+        inventory.refresh_for_unknown_partitions(commits)
         layout = self._lay_out()
-        self._ends.ask(layout, looking.topology, self._ends.not_asked(layout, self._rows.needed()))
+        self._ends.ask(layout, inventory.topology, self._ends.not_asked(layout, self._rows.needed()))
         observed = self._observe(layout, commits, shares)
-        self._members.describe_if_due(self._commits.directory, looking.topology.brokers.keys())
+        self._members.describe_if_due(self._commits.directory, inventory.topology.brokers.keys())
         self._lay_out()
         self._begin_anew_if_nobody_answers()
-        return self._apply(observed, looking.silence(), commits.problems, self._gaps(commits, shares))
+        return self._apply(observed, inventory.silence(), commits.problems, self._gaps(commits, shares))
 
     # -- gather ----------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         if not self._brokers.is_connected:
             self._brokers.connect()
-            self._looking.begin_with_new_client()
+            self._inventory.begin_with_new_client()
 
     def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
-        topology = self._looking.topology
+        topology = self._inventory.topology
         commits = self._commits.ask(topology.brokers.keys())
         shares = self._shares.ask(self._commits.directory, topology)
         self._ends.begin()
@@ -130,11 +130,11 @@ class Cycle:
                 # The first round requests all ends: it is the same in every cycle, and shows production to groups that
                 # cannot be read.
                 self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
-        has_offsets_topic = self._looking.has_offsets_topic
+        has_offsets_topic = self._inventory.has_offsets_topic
         return self._commits.finish(commits, has_offsets_topic=has_offsets_topic), self._shares.finish(shares)
 
     def _lay_out(self) -> Layout:
-        return self._rows.lay_out(self._commits, self._shares, self._looking.topology, self._members.topics_read)
+        return self._rows.lay_out(self._commits, self._shares, self._inventory.topology, self._members.topics_read)
 
     def _gaps(self, commits: CommitRound, shares: ShareRound) -> tuple[float, ...]:
         arrivals = [(part.batch, part.received) for part in commits.parts if part.is_accepted.any()]
@@ -143,7 +143,7 @@ class Cycle:
         return tuple(sent - received for sent, received in pairs if sent is not None)
 
     def _observe(self, layout: Layout, commits: CommitRound, shares: ShareRound) -> Observed:
-        causes, topology = Causes(), self._looking.topology
+        causes, topology = Causes(), self._inventory.topology
         observed = nothing_observed(layout)
         is_doubtful = with_commits(observed, layout, commits, causes)
         tables, batches = self._ends.collect(layout, topology, causes), batches_of(layout, commits, shares)
@@ -176,11 +176,11 @@ class Cycle:
             values=values_of(rows.snapshot, rows.treatment, residue),
             silence=silence,
             unread=self._unread(rows.layout, problems),
-            missing=self._looking.missing_topics(),
-            unseen=self._looking.unseen_topics(),
+            missing=self._inventory.missing_topics(),
+            unseen=self._inventory.unseen_topics(),
             in_doubt=in_doubt,
             assumed=self._watching.named_groups - directory.groups,
-            topics=self._looking.watched_topics,
+            topics=self._inventory.watched_topics,
         )
         self._store.replace(view)
         if self._keep is not None:
@@ -238,4 +238,4 @@ class Cycle:
         observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
         observed = replace(observed, causes=causes.table())
         problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
-        return self._apply(observed, self._looking.silence(unreachable=reason), problems)
+        return self._apply(observed, self._inventory.silence(unreachable=reason), problems)

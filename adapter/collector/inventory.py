@@ -4,7 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
 from adapter.cluster.groups import NOBODY
-from adapter.cluster.topics import ANSWERS_BEFORE_DELETED, Topic, Topology, updated, wants_another_look, without_epochs
+from adapter.cluster.topics import (
+    ANSWERS_BEFORE_DELETED,
+    Topic,
+    Topology,
+    has_undecided_topics,
+    updated,
+    without_epochs,
+)
 from adapter.cluster.unlisted_groups import Limits, Silence, nothing_heard, silence_of
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.log_offsets import may_not_describe_topic
@@ -15,7 +22,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Watching
 
-LOOK_SECONDS = 30.0
+REFRESH_SECONDS = 30.0
 """Period of Metadata and ListGroups: a new group or partition is discovered within this time."""
 LIVING_SECONDS = 10.0
 """Period of asking which brokers are alive, because a deposed broker may not know that it was deposed."""
@@ -23,15 +30,15 @@ MOST_ASKED = 3
 """The number of brokers asked for Metadata at a time, concurrently if they are slow."""
 FIND_SECONDS = 15.0
 """Between two FindCoordinator requests."""
-LOOKS_TO_CONFIRM = 2
+CONFIRMATIONS = 2
 """The number of consecutive brokers that must report the same leaders before a listing counts as complete."""
-LOOKS_BEFORE_STALE = 3
+ROUNDS_BEFORE_STALE = 3
 """After this many rounds without a broker's listing, sums may lack groups; `maxAge` counts if it is longer."""
 MISSING_SECONDS = 15.0
 """Period while a topic is missing that the settings list by name, but at most every second cycle."""
 
 
-class Looking:
+class Inventory:
     def __init__(
         self,
         brokers: Brokers,
@@ -54,12 +61,12 @@ class Looking:
         """Brokers in Metadata that another broker no longer counts as alive."""
         self._heard = Heard()
         self._rounds: list[Round] = []
-        self._newest_round = self._asked_who = NEVER
+        self._newest_round = self._coordinators_asked = NEVER
         self._metadata_from = NOBODY
         self._is_new_client = True
-        self._strangers: Mapping[tuple[str, int], int] = {}
+        self._unknown: Mapping[tuple[str, int], int] = {}
         """Partitions with commits that Metadata lacks -> the number of consecutive cycles."""
-        self._looked_at: tuple[object, ...] = ()
+        self._checked: tuple[object, ...] = ()
         self._watched_of: Topology | None = None
         self._watched: frozenset[str] = frozenset()
 
@@ -70,11 +77,11 @@ class Looking:
         self._is_new_client = True
         self.topology = without_epochs(self.topology)
 
-    def look_round(self, *, has_news: bool) -> None:
+    def refresh(self, *, has_news: bool) -> None:
         """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are."""
         now = self._monotonic()
-        has_looked = self._is_new_client
-        if has_looked:
+        has_read = self._is_new_client
+        if has_read:
             self._read_topology(now)
         if self._is_new_client:
             # The first connected broker may be the one that hangs.
@@ -85,11 +92,11 @@ class Looking:
         has_news |= handovers.is_outdated or self._has_lost_a_broker(now)
         handovers.follow(self._coordinating_topic)
         self._list_groups(now)
-        has_news = (has_news and not has_looked) or wants_another_look(self.topology) or self._has_first_lists
+        has_news = (has_news and not has_read) or has_undecided_topics(self.topology) or self._has_first_lists
         if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
-            self._read_topology(now, is_second_look=has_looked)
+            self._read_topology(now, is_repeat=has_read)
         if self._has_first_lists:
-            self._read_topology(now, is_second_look=True)
+            self._read_topology(now, is_repeat=True)
         handovers.follow(self._coordinating_topic)
         self._find_coordinators(now)
 
@@ -114,8 +121,8 @@ class Looking:
         """Looks up groups whose coordinator is unknown. Without an offsets topic the request would create one."""
         exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
         nodes = self._in_turn(self.topology.brokers)
-        if self._commits.lost and exists and nodes and now - self._asked_who >= FIND_SECONDS:
-            self._asked_who = now
+        if self._commits.lost and exists and nodes and now - self._coordinators_asked >= FIND_SECONDS:
+            self._coordinators_asked = now
             self._commits.find_coordinators(nodes[0])
 
     def _list_groups(self, now: float) -> None:
@@ -147,31 +154,31 @@ class Looking:
 
     def _confirm_rounds(self) -> None:
         """Applies rounds whose leaders several brokers confirm: one that is cut off may report former leaders."""
-        enough = min(LOOKS_TO_CONFIRM, len(self.topology.brokers))
+        enough = min(CONFIRMATIONS, len(self.topology.brokers))
         rounds = [listed.seen_again() for listed in self._rounds]
         for listed in rounds:
-            if listed.looks >= enough:
+            if listed.confirmations >= enough:
                 self._heard = heard_in(self._heard, listed, self.topology)
                 self._newest_round = max(self._newest_round, listed.at if listed.is_full else NEVER)
-        self._rounds = [listed for listed in rounds if listed.looks < enough]
+        self._rounds = [listed for listed in rounds if listed.confirmations < enough]
 
-    def look_again_for_strangers(self, commits: CommitRound) -> None:
+    def refresh_for_unknown_partitions(self, commits: CommitRound) -> None:
         """Reads Metadata for commits of unknown partitions, and again in later cycles: a broker may be cut off."""
-        looked_at = (self.topology, *(part.columns.shape for part in commits.parts))
-        if self._looked_at == looked_at:
+        checked = (self.topology, *(part.columns.shape for part in commits.parts))
+        if self._checked == checked:
             return
-        self._strangers = {
-            (topic, partition): self._strangers.get((topic, partition), 0) + 1
+        self._unknown = {
+            (topic, partition): self._unknown.get((topic, partition), 0) + 1
             for part in commits.parts
             for topic, partition in part.learnt.largest.items()
-            if self._is_strange(topic, partition)
+            if self._is_unknown(topic, partition)
         }
-        if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._strangers.values()):
-            self._read_topology(self._monotonic(), is_second_look=True)
+        if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._unknown.values()):
+            self._read_topology(self._monotonic(), is_repeat=True)
         else:
-            self._looked_at = looked_at
+            self._checked = checked
 
-    def _is_strange(self, topic: str, partition: int) -> bool:
+    def _is_unknown(self, topic: str, partition: int) -> bool:
         known = self.topology.topics.get(topic)
         return known is None or partition >= len(known.leaders)
 
@@ -180,9 +187,9 @@ class Looking:
         return is_time and bool(self.missing_topics())
 
     def _is_due(self, last: float, now: float) -> bool:
-        return now - last >= LOOK_SECONDS - self._interval / 2
+        return now - last >= REFRESH_SECONDS - self._interval / 2
 
-    def _read_topology(self, now: float, *, is_second_look: bool = False) -> None:
+    def _read_topology(self, now: float, *, is_repeat: bool = False) -> None:
         """Reads Metadata from another broker each time, because one may be cut off; the next cycle asks more."""
         known = self._in_turn(self.topology.brokers)
         # If all known brokers may have been replaced, any connected broker comes first.
@@ -193,7 +200,7 @@ class Looking:
             self._metadata_from = self._metadata_from if node is None else node
             if isinstance(answer, Answer):
                 expected = self._expected_topics()
-                self.topology = updated(self.topology, answer.content, expected, counts=not is_second_look)
+                self.topology = updated(self.topology, answer.content, expected, counts=not is_repeat)
                 self._topology_read = self._living_read = now
                 self._is_new_client = False
                 self._liveness.forget_others(self.topology.brokers.keys())
@@ -259,9 +266,9 @@ class Looking:
         """Returns which unlisted groups may exist; `unreachable` is why no broker can be asked."""
         topology, now = self.topology, self._monotonic()
         if not topology.brokers:
-            told = unreachable or some_of([failure.text for failure in self._liveness.failures])
-            return nothing_heard(told or "no broker has described the cluster yet")
-        patience = max(self._watching.max_age, LOOKS_BEFORE_STALE * max(LOOK_SECONDS, self._interval))
+            why = unreachable or some_of([failure.text for failure in self._liveness.failures])
+            return nothing_heard(why or "no broker has described the cluster yet")
+        patience = max(self._watching.max_age, ROUNDS_BEFORE_STALE * max(REFRESH_SECONDS, self._interval))
         limits = Limits(now, newest=self._newest_round, oldest=now - patience)
         return silence_of(
             self._heard, topology, limits, self._why_silent if unreachable is None else lambda _: unreachable
@@ -269,5 +276,5 @@ class Looking:
 
     def _why_silent(self, node: int) -> str | None:
         failure = self._liveness.failure(node)
-        told = (one.text for one in self._liveness.failures if one.text.startswith(f"broker {node} "))
-        return failure.text if failure else next(told, None)
+        texts = (one.text for one in self._liveness.failures if one.text.startswith(f"broker {node} "))
+        return failure.text if failure else next(texts, None)

@@ -128,8 +128,8 @@ class Ends:
             }
             found.append(tables)
             for table in tables.values():
-                is_told = table.is_asked & (table.cause == 0) & (table.log_end != NOT_KNOWN)
-                self.doubt(np.flatnonzero(is_told & (table.log_end < starts.known)))
+                is_known = table.is_asked & (table.cause == 0) & (table.log_end != NOT_KNOWN)
+                self.doubt(np.flatnonzero(is_known & (table.log_end < starts.known)))
         return found
 
     def sent(self, number: int) -> float | None:

@@ -1,4 +1,4 @@
-"""The members of the groups, and the topics they read: a topic that nobody reads any more must not keep pods running.
+"""The members of the groups, and the topics they read: a topic without readers must not keep pods running.
 
 A describe request covers groups of one kind. A broker that coordinates several kinds is asked about one at a time.
 

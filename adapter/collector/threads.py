@@ -48,7 +48,7 @@ class Collector:
         self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, keep=keep)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
-        self._told = ""
+        self._logged = ""
         telemetry.age.labels(cluster.name).set_function(self._age)
 
     def start(self) -> None:
@@ -86,23 +86,23 @@ class Collector:
         for gap in outcome.gaps:
             self._telemetry.count_gap(self._name, gap)
         self._telemetry.show_rows(self._name, self._rows_by_state())
-        self._tell(outcome)
+        self._log_change(outcome)
 
     def _rows_by_state(self) -> dict[str, int]:
         view = self._view()
         counts = np.bincount(states_of(view.snapshot, view.treatment), minlength=len(State)).tolist()
         return {state.name.lower(): counts[state] for state in State}
 
-    def _tell(self, outcome: Outcome) -> None:
+    def _log_change(self, outcome: Outcome) -> None:
         """Logs one line per change, not per cycle."""
         troubles = sorted({failure.text for failure in outcome.failures})
-        told = f"{outcome.word}: {some_of(troubles, most=10)}" if troubles else outcome.word
-        if told != self._told:
-            self._told = told
+        text = f"{outcome.word}: {some_of(troubles, most=10)}" if troubles else outcome.word
+        if text != self._logged:
+            self._logged = text
             logger.log(
                 logging.WARNING if troubles else logging.INFO,
                 "cluster %s: %d of %d partitions of groups read, %s",
-                self._name, outcome.read, outcome.rows, told,
+                self._name, outcome.read, outcome.rows, text,
             )  # fmt: skip
 
     def _age(self) -> float:

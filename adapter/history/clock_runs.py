@@ -1,4 +1,4 @@
-"""Whether the wall clock was set between two samples: its steps contradict the monotonic clock, which nobody can set.
+"""Whether the wall clock was set between two samples: its steps contradict the monotonic clock, which cannot be set.
 
 Samples between two steps are a run of the clock: within one, differences between times are time that passed. Which of
 two runs has the right time cannot be known here, so each is written under a writer's name of its own."""

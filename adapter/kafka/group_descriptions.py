@@ -5,13 +5,12 @@ may send anything: what cannot be decoded is not known, and concerns its own gro
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from adapter.cluster.groups import Description, Kind, Owned
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
-from adapter.protocol.group_responses import of_a_known_shape
+from adapter.protocol.group_responses import Decoded, of_a_known_shape
 
 Assignment = Iterable[Owned]
 Read = tuple[frozenset[str], Assignment]
@@ -19,7 +18,7 @@ Read = tuple[frozenset[str], Assignment]
 
 
 @of_a_known_shape
-def descriptions_in(response: Any, kind: Kind) -> dict[str, Description | None]:  # noqa: ANN401
+def descriptions_in(response: Decoded, kind: Kind) -> dict[str, Description | None]:
     """Returns group -> members; None: no group of that kind exists. Groups that could not be described are omitted."""
     return {
         group.group_id: None if _is_gone(group) else _description_of(group, kind)
@@ -28,19 +27,19 @@ def descriptions_in(response: Any, kind: Kind) -> dict[str, Description | None]:
     }
 
 
-def _is_gone(group: Any) -> bool:  # noqa: ANN401
+def _is_gone(group: Decoded) -> bool:
     """Brokers report a missing group as Dead without an error (DescribeGroups before version 6), or as not found."""
     return bool(group.error_code == GROUP_NOT_FOUND or group.group_state.lower() == "dead")
 
 
-def _description_of(group: Any, kind: Kind) -> Description:  # noqa: ANN401
+def _description_of(group: Decoded, kind: Kind) -> Description:
     if group.group_state.lower() != "stable":
         return Description(len(group.members), is_stable=False)
     topics, owned = _READERS[kind](group)
     return Description(len(group.members), is_stable=True, topics=topics, owned=tuple(sorted(owned)))
 
 
-def _read_by_classic(group: Any) -> Read:  # noqa: ANN401
+def _read_by_classic(group: Decoded) -> Read:
     try:
         subscribed = _union(map(_subscribed, group.members))
         owned = [one for member in group.members for one in _classic_assignment(member)]
@@ -50,13 +49,13 @@ def _read_by_classic(group: Any) -> Read:  # noqa: ANN401
 
 
 @of_a_known_shape
-def _subscribed(member: Any) -> frozenset[str]:  # noqa: ANN401
+def _subscribed(member: Decoded) -> frozenset[str]:
     body = member.member_metadata
     return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
 
 
 @of_a_known_shape
-def _classic_assignment(member: Any) -> list[Owned]:  # noqa: ANN401
+def _classic_assignment(member: Decoded) -> list[Owned]:
     body = member.member_assignment
     assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
     return [Owned(member.member_id, part.topic, tuple(part.partitions)) for part in assigned]
@@ -68,13 +67,13 @@ def _of_version_0(body: bytes) -> bytes:
     return b"\0\0" + bytes(body)[2:] + b"\xff\xff\xff\xff"
 
 
-def _read_by_consumers(group: Any) -> Read:  # noqa: ANN401
+def _read_by_consumers(group: Decoded) -> Read:
     targets = _union(_topics_in(member.target_assignment) for member in group.members)
     topics, owned = _read_by_subscribers(group)
     return topics | targets, owned
 
 
-def _read_by_subscribers(group: Any) -> Read:  # noqa: ANN401
+def _read_by_subscribers(group: Decoded) -> Read:
     topics = _union(
         frozenset(member.subscribed_topic_names) | _topics_in(member.assignment) for member in group.members
     )
@@ -86,7 +85,7 @@ def _read_by_subscribers(group: Any) -> Read:  # noqa: ANN401
     return topics, _non_empty(owned)
 
 
-def _read_by_share_group(group: Any) -> Read:  # noqa: ANN401
+def _read_by_share_group(group: Decoded) -> Read:
     """Several members may share a partition, which then has no owner."""
     topics, owned = _read_by_subscribers(group)
     owned = list(owned)
@@ -98,7 +97,7 @@ def _read_by_share_group(group: Any) -> Read:  # noqa: ANN401
     return topics, _non_empty(alone)
 
 
-def _read_by_streams(group: Any) -> Read:  # noqa: ANN401
+def _read_by_streams(group: Decoded) -> Read:
     """All members of an application run the same topology; it is null while topics are missing. The task of a
     partition number reads that partition of each source topic."""
     subtopologies = (group.topology.subtopologies or ()) if group.topology else ()
@@ -115,7 +114,7 @@ def _read_by_streams(group: Any) -> Read:  # noqa: ANN401
     return _union(map(frozenset, sources.values())), _non_empty(owned)
 
 
-def _topics_in(assignment: Any) -> frozenset[str]:  # noqa: ANN401
+def _topics_in(assignment: Decoded) -> frozenset[str]:
     return frozenset(part.topic_name for part in assignment.topic_partitions)
 
 
@@ -127,7 +126,7 @@ def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:
     return frozenset().union(*sets)
 
 
-_READERS: Mapping[Kind, Callable[[Any], Read]] = {
+_READERS: Mapping[Kind, Callable[[Decoded], Read]] = {
     Kind.CLASSIC: _read_by_classic,
     Kind.CONSUMER: _read_by_consumers,
     Kind.SHARE: _read_by_share_group,

@@ -58,11 +58,11 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
 
     The new log may already be longer than the old one, so a commit that moved back before the log start counts as well.
     So does the first commit beyond the end: the leader may have been deposed without knowing it."""
-    is_told = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
+    is_known = (observed.end_cause == 0) & (observed.log_end != NOT_KNOWN)
     is_committed = (observed.commit_cause == 0) & (observed.committed != NO_COMMIT)
     is_older = is_committed & (observed.committed < np.minimum(before.committed, before.log_start))
     is_beyond = is_committed & (observed.committed > observed.log_end) & (before.beyond == 0)
-    is_less: Flags = (is_told & ((observed.log_end < before.log_end) | is_beyond)) | is_older
+    is_less: Flags = (is_known & ((observed.log_end < before.log_end) | is_beyond)) | is_older
     return is_less
 
 

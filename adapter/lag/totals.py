@@ -32,9 +32,9 @@ class Totals:
     oldest: list[float]
     """When the oldest part was received, in monotonic seconds; NEVER if a part is unknown."""
     worst: list[int]
-    oldest_told: list[float]
+    oldest_commit: list[float]
     """Like `oldest`, for whether commits exist: a commit beyond the log end does."""
-    worst_told: list[int]
+    worst_commit: list[int]
     is_outside: list[bool]
     is_abandoned: list[bool]
     is_in_doubt: list[bool]
@@ -53,8 +53,8 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
         return Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
     received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
     oldest = np.minimum.reduceat(received, starts)
-    told = np.where(values.is_told[rows], snapshot.received[rows], NEVER)
-    oldest_told = np.minimum.reduceat(told, starts)
+    known_commit = np.where(values.is_commit_known[rows], snapshot.received[rows], NEVER)
+    oldest_commit = np.minimum.reduceat(known_commit, starts)
     lead = np.where(values.has_commit[rows], values.lead[rows], np.iinfo(np.int64).max)
     lead_min = np.minimum.reduceat(lead, starts)
     first = rows[starts]
@@ -67,8 +67,8 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
         uncommitted=np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64).tolist(),
         oldest=oldest.tolist(),
         worst=rows[_first_equal(received, oldest, starts)].tolist(),
-        oldest_told=oldest_told.tolist(),
-        worst_told=rows[_first_equal(told, oldest_told, starts)].tolist(),
+        oldest_commit=oldest_commit.tolist(),
+        worst_commit=rows[_first_equal(known_commit, oldest_commit, starts)].tolist(),
         is_outside=treatment.is_outside[first].tolist(),
         is_abandoned=treatment.is_abandoned[first].tolist(),
         is_in_doubt=treatment.is_in_doubt[first].tolist(),

@@ -23,7 +23,7 @@ from adapter.lag.snapshot import Snapshot, State
 RESIDUE_SECONDS = 300.0
 """Kafka's default for max.poll.interval.ms."""
 _MARKER = 1
-_NOT_STANDING = np.inf
+_MOVING = np.inf
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,7 +39,7 @@ class Residue:
 def no_residue(layout: Layout) -> Residue:
     rows = len(layout)
     unknown = np.full(rows, NOT_KNOWN, dtype=np.int64)
-    return Residue(layout, unknown, unknown, np.full(rows, _NOT_STANDING), np.zeros(rows, dtype=bool))
+    return Residue(layout, unknown, unknown, np.full(rows, _MOVING), np.zeros(rows, dtype=bool))
 
 
 def followed(
@@ -48,12 +48,12 @@ def followed(
     """Returns the state after a cycle; `may_have` marks rows of read_committed groups, `is_stable` of Stable ones."""
     known = _moved(known, snapshot.layout)
     is_one = may_have & (snapshot.state != State.AHEAD) & (snapshot.log_end - snapshot.committed == _MARKER)
-    stands = is_one & (snapshot.committed == known.committed) & (snapshot.log_end == known.log_end)
-    is_found = stands & known.is_found
-    since = np.where(stands & is_stable, np.minimum(known.since, now), np.where(is_one & is_stable, now, _NOT_STANDING))
+    is_unmoved = is_one & (snapshot.committed == known.committed) & (snapshot.log_end == known.log_end)
+    is_found = is_unmoved & known.is_found
+    since = np.where(is_unmoved & is_stable, np.minimum(known.since, now), np.where(is_one & is_stable, now, _MOVING))
     # A reading that shows movement ends it; a missing reading does not.
     is_read = (snapshot.state == State.OK) & (snapshot.cause == 0)
-    is_found |= stands & is_read & is_stable & (now - since >= after)
+    is_found |= is_unmoved & is_read & is_stable & (now - since >= after)
     return Residue(snapshot.layout, snapshot.committed, snapshot.log_end, since, is_found)
 
 

@@ -45,7 +45,7 @@ class Values:
     has_commit: Flags
     is_known: Flags
     """There is a good row and nothing contradicts it; its age is checked when it is read."""
-    is_told: Flags
+    is_commit_known: Flags
     """It is known whether a commit exists, even if it is beyond the end."""
 
 
@@ -62,5 +62,5 @@ def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
         is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD),
-        is_told=snapshot.received > NEVER,
+        is_commit_known=snapshot.received > NEVER,
     )

@@ -19,11 +19,11 @@ class MetricValue(NamedTuple):
 
 
 def oldest_of(kind: MetricKind, totals: Totals) -> list[float]:
-    return totals.oldest_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.oldest
+    return totals.oldest_commit if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.oldest
 
 
 def worst_of(kind: MetricKind, totals: Totals) -> list[int]:
-    return totals.worst_told if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.worst
+    return totals.worst_commit if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.worst
 
 
 def is_changed_by(kind: MetricKind, totals: Totals, entry: int) -> bool:
@@ -64,7 +64,7 @@ def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
     for code, run in groupby(chosen.entries, key=totals.group.__getitem__):
         entries = list(run)
         labels = {"cluster": view.cluster, "group": view.layout.groups[code]}
-        oldest = min(totals.oldest_told[entry] for entry in entries)
+        oldest = min(totals.oldest_commit[entry] for entry in entries)
         yield MetricValue(labels, sum(totals.uncommitted[entry] for entry in entries), oldest + to_epoch)
 
 

@@ -73,7 +73,7 @@ class Served:
         )
 
     @property
-    def gives_topics(self) -> bool:
+    def lists_topics(self) -> bool:
         return self.own is not None and self.own.topics is not None
 
 
@@ -120,7 +120,7 @@ class Metrics:
 
     def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([chosen_of(view, asked, stale_too=served.gives_topics) for view in fitting])
+        chosen = where_known([chosen_of(view, asked, stale_too=served.lists_topics) for view in fitting])
         for one in chosen:
             self._refuse_unheard_groups(one, asked)
         for one in chosen:
@@ -246,16 +246,16 @@ class Metrics:
         """Lists all groups of all clusters; groups without a value are left out and named in a warning."""
         now = self._clock.monotonic()
         warnings: list[str] = []
-        told: list[Chosen] = []
+        listed: list[Chosen] = []
         for everything in where_known([chosen_of(view, (), stale_too=False) for view in views]):
             view = everything.view
             good, left_out = self._without_bad_groups(served, everything, now)
-            told.append(good)
+            listed.append(good)
             warnings.extend(left_out)
             if view.silence.in_sums is not None:
                 warnings.append(f"groups of cluster {view.cluster} may be missing: {view.silence.in_sums}")
-        if any(one.entries for one in told):
-            return self._answer(served, told, version, tuple(warnings))
+        if any(one.entries for one in listed):
+            return self._answer(served, listed, version, tuple(warnings))
         if warnings:
             raise ValueUnavailable(some_of(warnings))
         raise NothingChosen(self._nothing(served, views, ()))

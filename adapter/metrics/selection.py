@@ -79,10 +79,10 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
 
     A name that does not exist costs as much as everything, because the error lists similar names."""
     repeats = Counter(requirement.key for requirement in asked)
-    return _entries_to_look_at(view, asked) * max(repeats.values(), default=1)
+    return _entries_to_read(view, asked) * max(repeats.values(), default=1)
 
 
-def _entries_to_look_at(view: ClusterView, asked: Sequence[Requirement]) -> int:
+def _entries_to_read(view: ClusterView, asked: Sequence[Requirement]) -> int:
     layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
     everything = len(layout.groups) + len(totals)
     groups = _candidates(view, asked) if "group" in keys else layout.groups

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from adapter.protocol.codes import NO_ERROR, MalformedResponse
 
 Given = ParamSpec("Given")
 Read = TypeVar("Read")
+Decoded: TypeAlias = Any
+"""A message, or a part of one, as the client library decodes it: it has no types."""
 
 
 def of_a_known_shape(read: Callable[Given, Read]) -> Callable[Given, Read]:
@@ -54,7 +56,7 @@ class GroupShares:
 
 
 @of_a_known_shape
-def listing_in(response: Any) -> Listing:  # noqa: ANN401
+def listing_in(response: Decoded) -> Listing:
     """Reads a ListGroups response: the broker's groups of every type that can have offsets."""
     present = [group for group in response.groups if _can_have_offsets(group)]
     return Listing(
@@ -65,17 +67,17 @@ def listing_in(response: Any) -> Listing:  # noqa: ANN401
 
 
 @of_a_known_shape
-def coordinators_in(response: Any) -> dict[str, int]:  # noqa: ANN401
+def coordinators_in(response: Decoded) -> dict[str, int]:
     """Reads a FindCoordinator response: group -> node; groups with an error are omitted."""
     return {one.key: int(one.node_id) for one in response.coordinators if one.error_code == NO_ERROR}
 
 
-def _can_have_offsets(group: Any) -> bool:  # noqa: ANN401
+def _can_have_offsets(group: Decoded) -> bool:
     """Kafka Connect's workers have none of their own; a sink connector's consumers are another group."""
     return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"
 
 
-def _standing_of(group: Any) -> Standing | None:  # noqa: ANN401
+def _standing_of(group: Decoded) -> Standing | None:
     """Brokers before 3.8 report no type: all their groups are classic. Members of other protocols read no topics."""
     kind = (group.group_type or Kind.CLASSIC).lower()
     if not group.group_state or kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
@@ -88,7 +90,7 @@ _KINDS = frozenset(kind.value for kind in Kind)
 
 
 @of_a_known_shape
-def shares_in(response: Any) -> dict[str, GroupShares]:  # noqa: ANN401
+def shares_in(response: Decoded) -> dict[str, GroupShares]:
     """Reads a DescribeShareGroupOffsets response; version 0 reports no lag."""
     return {
         group.group_id: GroupShares(
@@ -98,7 +100,7 @@ def shares_in(response: Any) -> dict[str, GroupShares]:  # noqa: ANN401
     }
 
 
-def _shared_partitions(partitions: Iterable[Any]) -> SharedPartitions:
+def _shared_partitions(partitions: Iterable[Decoded]) -> SharedPartitions:
     rows = [(one.partition_index, one.start_offset, one.lag, one.error_code) for one in partitions]
     columns = np.array(rows, dtype=np.int64).reshape(-1, 4)
     if (columns[:, 0] < 0).any():

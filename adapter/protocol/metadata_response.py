@@ -50,9 +50,9 @@ def _fingerprint(body: bytes) -> bytes:
         reader = Reader(body, THROTTLE_BYTES)
         _brokers(reader)
         before, after = memoryview(body)[THROTTLE_BYTES : reader.position], reader.position + _INT32_BYTES
-    told = hashlib.blake2b(before, digest_size=16)
-    told.update(memoryview(body)[after:])
-    return told.digest()
+    digest = hashlib.blake2b(before, digest_size=16)
+    digest.update(memoryview(body)[after:])
+    return digest.digest()
 
 
 def topology_in(body: bytes) -> Topology:

@@ -30,7 +30,7 @@ class Shape:
     sizes: NDArray[np.int64]
     partition: NDArray[np.int32]
 
-    def tells_of_the_same(self, other: "Shape") -> bool:
+    def equals(self, other: "Shape") -> bool:
         return (
             self.groups == other.groups
             and self.topics == other.topics
@@ -151,7 +151,7 @@ class _Found:
             raise MalformedResponse("a partition with a negative number")
         shape = Shape(tuple(self.groups), np.array(self.group, np.int32), tuple(self.topics), sizes, partition)
         return Columns(
-            shape=known if known is not None and known.tells_of_the_same(shape) else shape,
+            shape=known if known is not None and known.equals(shape) else shape,
             offset=values_at(body, row_at + row.offset, ">i8").astype(np.int64, copy=False),
             error=values_at(body, error_at, ">i2").astype(np.int16, copy=False),
             group_error=values_at(body, np.array(self.group_error_at, np.int64), ">i2").astype(np.int16, copy=False),

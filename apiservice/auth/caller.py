@@ -1,9 +1,9 @@
-"""Who asks and for what, and how asking can fail: the words that `callers` (who answers) and `app` (who asks) share.
+"""The caller of a request, what it wants, and the errors, as `callers` and `app` share them.
 
 AdapterError
-├── Unauthorized         a credential was shown and is not good: 401
+├── Unauthorized         the credentials are invalid: 401
 ├── Forbidden            the caller is known and may not do this: 403
-└── ReviewUnavailable    nobody can say who the caller is or what it may do: 503, never "allowed"
+└── ReviewUnavailable    the review failed: 503, never "allowed"
 """
 
 from collections.abc import Mapping

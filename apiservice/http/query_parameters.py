@@ -1,7 +1,7 @@
 """Parses the query of a request.
 
 The first of repeated parameters counts, as in kube-apiserver; but a repeated `labelSelector` is an error, because
-ignoring one would select more than was asked for. Unknown parameters are ignored."""
+ignoring one would select more than intended. Unknown parameters are ignored."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,10 +1,10 @@
 """Every error as Kubernetes' `Status` document, and the one place where HTTP codes are chosen.
 
 AdapterError (adapter.errors, apiservice.auth.caller)
-├── BadRequest          the query cannot be understood: 400
+├── BadRequest          the query is invalid: 400
 ├── PathUnknown         nothing is served there: 404
 ├── MethodNotAllowed    only GET is served: 405
-└── NotAcceptable       the client takes no form that is served: 406
+└── NotAcceptable       the client accepts no format that is served: 406
 
 There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adapter.cluster.topics import Topic, Topology, updated, wants_another_look, without_epochs
+from adapter.cluster.topics import Topic, Topology, has_undecided_topics, updated, without_epochs
 from tests.support import samples
 
 BOTH = samples.topology({"orders": [1, 2], "refunds": [1]})
@@ -35,10 +35,10 @@ def test_one_answer_that_has_the_topic_begins_the_count_anew() -> None:
 
 
 def test_a_topic_in_doubt_wants_another_look_and_a_deleted_one_does_not() -> None:
-    assert wants_another_look(seen(BOTH, ORDERS))
-    assert wants_another_look(seen(BOTH, ORDERS, ORDERS))
-    assert not wants_another_look(seen(BOTH, ORDERS, ORDERS, ORDERS))
-    assert not wants_another_look(BOTH)
+    assert has_undecided_topics(seen(BOTH, ORDERS))
+    assert has_undecided_topics(seen(BOTH, ORDERS, ORDERS))
+    assert not has_undecided_topics(seen(BOTH, ORDERS, ORDERS, ORDERS))
+    assert not has_undecided_topics(BOTH)
 
 
 def test_an_expected_topic_that_never_existed_is_deleted_after_three_answers_and_stays_so() -> None:

@@ -163,11 +163,11 @@ def test_a_value_stands_until_max_age_and_is_refused_in_words_after_it() -> None
     assert str(caught.value) == f"lag of group billing is 95 s old, limit 60 s: orders/3: {SILENCE}"
 
 
-@pytest.mark.parametrize(("age", "is_told"), [(60.0, True), (60.5, False)])
-def test_the_last_good_row_counts_while_it_is_not_older_than_max_age(age: float, is_told: bool) -> None:  # noqa: FBT001
+@pytest.mark.parametrize(("age", "is_served"), [(60.0, True), (60.5, False)])
+def test_the_last_good_row_counts_while_it_is_not_older_than_max_age(age: float, is_served: bool) -> None:  # noqa: FBT001
     one = answers({("billing", "orders", 0): row(7, 10).aged(age).unknown(SILENCE)})
 
-    if is_told:
+    if is_served:
         assert one.value("lag", wants(group="billing")) == 3
     else:
         with pytest.raises(ValueUnavailable):

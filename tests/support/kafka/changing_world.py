@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapter.cluster.groups import Kind
-from adapter.collector.inventory import LOOK_SECONDS
+from adapter.collector.inventory import REFRESH_SECONDS
 from adapter.metrics.aggregation import MetricValue
 from tests.support import samples
 from tests.support.kafka.fake_brokers import NOBODY, Kafka, Partition, Rig
@@ -212,7 +212,8 @@ class World:
 
     def _may_be_unseen(self, group: str, place: Partition, one: Truth) -> bool:
         """A partition without commit is known from the next look at Metadata on."""
-        late = [truths.get((group, place)) for at, truths in self.truths if at >= self.rig.clock.seconds - LOOK_SECONDS]
+        earliest = self.rig.clock.seconds - REFRESH_SECONDS
+        late = [truths.get((group, place)) for at, truths in self.truths if at >= earliest]
         return one.committed is None and any(t is None or t.generation != one.generation for t in late)
 
     def left_out(self, group: str, items: list[MetricValue]) -> list[str]:

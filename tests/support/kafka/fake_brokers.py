@@ -224,13 +224,13 @@ class FakeBrokers(Brokers):
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         nodes = tuple(nodes)
         self._let_pass("ListGroups", nodes)
-        return {node: self._asked("ListGroups", node) or self._told(self._listing(node)) for node in nodes}
+        return {node: self._asked("ListGroups", node) or self._answered(self._listing(node)) for node in nodes}
 
     def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
         self._let_pass("FindCoordinator", [node])
         known = {group: self.kafka.misplaced.get(group, self._coordinator(group)) for group in groups}
-        told = {group: coordinator for group, coordinator in known.items() if coordinator != NOBODY}
-        return self._asked("FindCoordinator", node) or self._told(told)
+        found = {group: coordinator for group, coordinator in known.items() if coordinator != NOBODY}
+        return self._asked("FindCoordinator", node) or self._answered(found)
 
     def _listing(self, node: int) -> Listing:
         if node in self.kafka.loading:
@@ -253,7 +253,7 @@ class FakeBrokers(Brokers):
         self.asked_for.append((f"Describe {kind}", {node: tuple(groups) for node, groups in plan.items()}))
         return {
             node: self._asked(f"Describe {kind}", node)
-            or self._told(
+            or self._answered(
                 {group: self._description(group, kind) for group in groups if self._is_described(node, group)}
             )
             for node, groups in plan.items()
@@ -425,7 +425,7 @@ class FakeBrokers(Brokers):
             return Failure("refused", f"{who} refuses the connection")
         return None
 
-    def _told(self, content: T) -> Answer[T]:
+    def _answered(self, content: T) -> Answer[T]:
         return Answer(content, self._clock.seconds)
 
 
