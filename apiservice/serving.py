@@ -91,23 +91,14 @@ def run(flags: Flags, version: str) -> None:
 def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
     """Tries everything before reporting all problems."""
     attempts = _Attempts()
-    prepared = (
-        attempts.make(lambda: _settings(flags)),
-        attempts.make(lambda: connect(flags.kubeconfig)),
-        attempts.make(lambda: ServingTls(_serving_files(flags, stack))),
-        attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port))),
-        attempts.make(lambda: stack.enter_context(listen(flags.metrics_bind_address, flags.metrics_port))),
-    )
-    match prepared:
-        case (
-            Settings() as settings,
-            Client() as client,
-            ServingTls() as tls,
-            socket.socket() as s,
-            socket.socket() as p,
-        ):
-            return Prepared(settings, client, tls, s, p)
-    raise SettingsInvalid(tuple(attempts.problems))
+    settings = attempts.make(lambda: _settings(flags))
+    client = attempts.make(lambda: connect(flags.kubeconfig))
+    tls = attempts.make(lambda: ServingTls(_serving_files(flags, stack)))
+    secure = attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port)))
+    plain = attempts.make(lambda: stack.enter_context(listen(flags.metrics_bind_address, flags.metrics_port)))
+    if settings is None or client is None or tls is None or secure is None or plain is None:
+        raise SettingsInvalid(tuple(attempts.problems))
+    return Prepared(settings, client, tls, secure, plain)
 
 
 @dataclass(slots=True)

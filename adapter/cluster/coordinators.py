@@ -87,7 +87,8 @@ class Heard:
         """Returns the brokers that may know groups not listed since then, or never."""
         topic = self.offsets_topic(topology)
         if topic is None:
-            return frozenset(node for node in topology.brokers if _is_before(self.brokers.get(node, NEVER), at))
+            listed = ((node, self.brokers.get(node, NEVER)) for node in topology.brokers)
+            return frozenset(node for node, then in listed if then < at or then == NEVER)
         is_missing = (self.partitions < at) | (self.partitions == NEVER)
         return frozenset(topic.leaders[is_missing].tolist()) - {NO_LEADER}
 
@@ -135,10 +136,6 @@ def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
         partitions,
         ((known.disagreeing - listed.listings.keys()) | misplaced) & topology.brokers.keys(),
     )
-
-
-def _is_before(then: float, at: float) -> bool:
-    return then < at or then == NEVER
 
 
 def _partitions(known: Heard, topic: Topic | None) -> Seconds:

@@ -1,7 +1,7 @@
 """The groups' commits in each cycle: which brokers to ask, what to believe, and what is gone."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -63,37 +63,31 @@ class CommitRound:
     """Groups and topics with earlier commits that the latest responses lack."""
 
 
-@dataclass(slots=True)
-class _Found:
-    node: Codes
-    """The node that answered for each group; NOBODY if none has."""
-    was_silent: Flags
-    """Whether that broker was silent a moment ago."""
-    refused: dict[str, float] = field(default_factory=dict)
-    """Group -> when the first broker answered that it does not coordinate it."""
-    refusing: dict[str, int] = field(default_factory=dict)
-    """Group -> the node that reported its error."""
-    problems: dict[str, Cause] = field(default_factory=dict)
-
-    def named(self, groups: Sequence[str]) -> set[str]:
-        return {groups[code] for code in np.flatnonzero(self.node != NOBODY).tolist()}
-
-
 class CommitReading:
     """A round of OffsetFetch whose responses are arriving."""
 
     def __init__(self, plan: CommitPlan, asked: Sequence[int], calls: Calls[Columns]) -> None:
         """`asked` has the numbers of the plan's requests that were sent."""
-        groups = len(plan.groups)
         self.plan = plan
         self.asked = asked
         self.calls = calls
-        self.found = _Found(np.full(groups, NOBODY, dtype=np.int32), np.zeros(groups, dtype=bool))
+        self.node: Codes = np.full(len(plan.groups), NOBODY, dtype=np.int32)
+        """The node that answered for each group; NOBODY if none has."""
+        self.was_silent: Flags = np.zeros(len(plan.groups), dtype=bool)
+        """Whether that broker was silent a moment ago."""
         self.parts: list[Part] = []
         self.failures: dict[int, Failure] = {}
         """Number of the request -> why it failed."""
+        self.refused: dict[str, float] = {}
+        """Group -> when the first broker answered that it does not coordinate it."""
+        self.refusing: dict[str, int] = {}
+        """Group -> the node that reported its error."""
+        self.problems: dict[str, Cause] = {}
         self.unreported: dict[str, set[str]] = {}
         """Group -> topics with earlier commits that the latest responses lack."""
+
+    def answered(self) -> set[str]:
+        return {self.plan.groups[code] for code in np.flatnonzero(self.node != NOBODY).tolist()}
 
     def withdraw(self, withdrawn: Codes) -> None:
         """Withdraws these groups, because a better source has reported them."""
@@ -123,8 +117,6 @@ class Commits:
         """Increases whenever `groups` or `topics` change."""
         self.lost: list[str] = []
         """The groups that every broker refused in the last cycle."""
-
-    # -- groups -----------------------------------------------------------------------------------
 
     def list_groups(
         self, nodes: Iterable[int], brokers: Collection[int], leader_of: Callable[[str], int] = lambda _: NOBODY
@@ -159,8 +151,6 @@ class Commits:
             found = {group: answer.content[group] for group in self.lost if group in answer.content}
             self.directory = with_coordinators(self.directory, found, ())
 
-    # -- commits ----------------------------------------------------------------------------------
-
     def ask(self, brokers: Collection[int]) -> CommitReading:
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
@@ -184,21 +174,21 @@ class Commits:
         return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
 
     def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
-        plan, found = reading.plan, reading.found
+        plan = reading.plan
         answered = set(reading.asked) - reading.failures.keys()
         for number in sorted(set(range(len(plan.questions))) - answered):
             question = plan.questions[number]
             failure = reading.failures.get(number) or self._liveness.failure(question.node)
             text = failure.text if failure else f"broker {question.node} is not asked"
-            found.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
-        self._learn_coordinators(plan, found)
+            reading.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
+        self._learn_coordinators(reading)
         self._takeovers.note_lost(_lost(reading))
         headless: dict[str, float] = {}
         if not (has_offsets_topic or self.directory.coordinators):
-            headless = self._headless_answers(found.refused, found.problems.keys() | found.named(plan.groups))
-        lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in found.refused}
-        settled = headless.keys() | found.named(plan.groups) if lost or found.problems else frozenset[str]()
-        problems = {group: cause for group, cause in (lost | found.problems).items() if group not in settled}
+            headless = self._headless_answers(reading.refused, reading.problems.keys() | reading.answered())
+        lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in reading.refused}
+        settled = headless.keys() | reading.answered() if lost or reading.problems else frozenset[str]()
+        problems = {group: cause for group, cause in (lost | reading.problems).items() if group not in settled}
         for group in headless:
             self._remember_group(group, ())
             reading.unreported[group] = set(self.topics[group])
@@ -217,8 +207,8 @@ class Commits:
         return self._liveness.is_doubtful(plan.questions[number].node)
 
     def _part(self, reading: CommitReading, number: int, answer: Answer[Columns], batch: int) -> Part:
-        """Returns the accepted part of a response and records what it refuses in `reading.found`."""
-        plan, found = reading.plan, reading.found
+        """Returns the accepted part of a response and records in `reading` what it refuses."""
+        plan = reading.plan
         question, columns = plan.questions[number], answer.content
         learnt = plan.learnt[number]
         if learnt is None or learnt.shape is not columns.shape:
@@ -226,40 +216,41 @@ class Commits:
         was_silent = self._was_silent(plan, number)
         is_known = learnt.code != NOWHERE
         is_accepted = is_known & (columns.group_error == codes.NO_ERROR)
-        self._refuse_handovers(learnt, is_accepted, question.node, found)
-        is_first = found.node[learnt.code] == NOBODY
+        self._refuse_handovers(reading, learnt, is_accepted, question.node)
+        is_first = reading.node[learnt.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
-        is_better = ~is_first & found.was_silent[learnt.code] & (not was_silent)
+        is_better = ~is_first & reading.was_silent[learnt.code] & (not was_silent)
         is_accepted &= is_first | is_better
         if is_better.any():
             reading.withdraw(learnt.code[is_accepted & is_better])
         accepted = learnt.code[is_accepted]
-        found.node[accepted], found.was_silent[accepted] = question.node, was_silent
+        reading.node[accepted], reading.was_silent[accepted] = question.node, was_silent
         is_doubtful = np.full(len(is_accepted), was_silent)
         is_doubtful[is_accepted] |= self._takeovers.note_answer(accepted, question.node, answer.received)
-        _note_errors(found, columns, is_known, question.node, answer.received)
+        _note_errors(reading, columns, is_known, question.node, answer.received)
         if np.count_nonzero(is_known) != len(plan.asked[number]):
             for code in np.setdiff1d(plan.asked[number], learnt.code[is_known]).tolist():
                 text = f"broker {question.node} omitted group {plan.groups[code]} from its response"
-                found.problems[plan.groups[code]] = Cause(State.ERROR, text)
+                reading.problems[plan.groups[code]] = Cause(State.ERROR, text)
         return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
 
-    def _refuse_handovers(self, learnt: Learnt, is_accepted: Flags, node: int, found: _Found) -> None:
+    def _refuse_handovers(self, reading: CommitReading, learnt: Learnt, is_accepted: Flags, node: int) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
         for place in np.flatnonzero(is_accepted & ~self._takeovers.are_read_from(learnt.code, node)).tolist():
             group = learnt.shape.groups[place]
             if not self.handovers.is_final(group, node):
                 is_accepted[place] = False
                 text = f"broker {node} has just taken over group {group} and may report old commits"
-                found.problems[group] = Cause(State.UNKNOWN, text)
-                found.refusing[group] = node
+                reading.problems[group] = Cause(State.UNKNOWN, text)
+                reading.refusing[group] = node
 
-    def _learn_coordinators(self, plan: CommitPlan, found: _Found) -> None:
+    def _learn_coordinators(self, reading: CommitReading) -> None:
         """The broker that answers for a group, or reports its error, is its coordinator."""
-        moved = np.flatnonzero((found.node != NOBODY) & (found.node != plan.coordinator))
-        answered = {plan.groups[code]: int(found.node[code]) for code in moved.tolist()}
-        refusing = {group: node for group, node in found.refusing.items() if found.node[plan.codes[group]] == NOBODY}
-        unanswered = (group for group in found.refused if found.node[plan.codes[group]] == NOBODY)
+        plan, nodes = reading.plan, reading.node
+        moved = np.flatnonzero((nodes != NOBODY) & (nodes != plan.coordinator))
+        answered = {plan.groups[code]: int(nodes[code]) for code in moved.tolist()}
+        refusing = {group: node for group, node in reading.refusing.items() if nodes[plan.codes[group]] == NOBODY}
+        unanswered = (group for group in reading.refused if nodes[plan.codes[group]] == NOBODY)
         self.lost = [group for group in unanswered if group not in refusing]
         known = self.directory.coordinators
         news = {group: node for group, node in (refusing | answered).items() if known.get(group) != node}
@@ -310,24 +301,23 @@ class Commits:
             self._incomplete.discard(group)
 
 
-def _note_errors(found: _Found, columns: Columns, is_known: Flags, node: int, received: float) -> None:
+def _note_errors(reading: CommitReading, columns: Columns, is_known: Flags, node: int, received: float) -> None:
     """Records the groups for which the node returned an error: it does not coordinate them, or cannot read them now."""
     for place in np.flatnonzero(is_known & (columns.group_error != codes.NO_ERROR)).tolist():
         group, error = columns.shape.groups[place], int(columns.group_error[place])
         if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
-            found.refused[group] = min(received, found.refused.get(group, received))
+            reading.refused[group] = min(received, reading.refused.get(group, received))
         else:
-            found.problems[group] = _cause_of(error, group, node)
-            found.refusing[group] = node
+            reading.problems[group] = _cause_of(error, group, node)
+            reading.refusing[group] = node
 
 
 def _lost(reading: CommitReading) -> set[str]:
     """Returns the groups that no broker reported, unless a broker was silent."""
-    found, questions = reading.found, reading.plan.questions
     ended = (number for number, failure in reading.failures.items() if not failure.was_silence)
-    lost = {group for number in ended for group in questions[number].groups}
-    lost |= found.refused.keys() | found.refusing.keys()
-    return lost - found.named(reading.plan.groups) if lost else lost
+    lost = {group for number in ended for group in reading.plan.questions[number].groups}
+    lost |= reading.refused.keys() | reading.refusing.keys()
+    return lost - reading.answered() if lost else lost
 
 
 def _cause_of(error: int, group: str, node: int) -> Cause:

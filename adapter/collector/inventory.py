@@ -70,8 +70,6 @@ class Inventory:
         self._watched_of: Topology | None = None
         self._watched: frozenset[str] = frozenset()
 
-    # -- gather ----------------------------------------------------------------------------------
-
     def begin_with_new_client(self) -> None:
         """Known brokers may have been replaced, so any connected broker is asked next."""
         self._is_new_client = True
@@ -194,12 +192,14 @@ class Inventory:
         known = self._in_turn(self.topology.brokers)
         # If all known brokers may have been replaced, any connected broker comes first.
         nodes = [None, *known] if self._is_new_client or not known else known
-        answers = self._brokers.topology(nodes[:MOST_ASKED], self._asked_by_name())
+        expected = self._expected_topics()
+        # With named groups it matters whether the offsets topic is missing or hidden from us.
+        by_name = expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
+        answers = self._brokers.topology(nodes[:MOST_ASKED], by_name)
         self._liveness.note({node: answer for node, answer in answers.items() if node is not None})
         for node, answer in answers.items():
             self._metadata_from = self._metadata_from if node is None else node
             if isinstance(answer, Answer):
-                expected = self._expected_topics()
                 self.topology = updated(self.topology, answer.content, expected, counts=not is_repeat)
                 self._topology_read = self._living_read = now
                 self._is_new_client = False
@@ -217,13 +217,6 @@ class Inventory:
     def _expected_topics(self) -> frozenset[str]:
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
         return frozenset().union(*named)
-
-    def _asked_by_name(self) -> frozenset[str]:
-        """Returns the topics for which it matters whether they are missing or hidden from us."""
-        expected = self._expected_topics()
-        return expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
-
-    # -- decide ----------------------------------------------------------------------------------
 
     @property
     def has_offsets_topic(self) -> bool:

@@ -81,8 +81,6 @@ class Ends:
         self.have_moved = False
         """Whether the last responses show that Metadata has changed."""
 
-    # -- ends ------------------------------------------------------------------------------------
-
     def begin(self) -> None:
         self._plans.forget_rounds(max(self.rounds, 1))
         self.have_moved = False
@@ -183,8 +181,6 @@ class Ends:
             topics = columns.shape.topics
             block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[wiring.wire[failed]]
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
-
-    # -- starts ----------------------------------------------------------------------------------
 
     def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
         """Returns the latest known starts; those of new partitions are read at once, others when they are due."""

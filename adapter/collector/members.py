@@ -93,8 +93,6 @@ class Members:
         for kind, plan in self._plans(directory, due, now).items():
             self._describe(kind, plan, now)
 
-    # -- what listings say -----------------------------------------------------------------------
-
     def _follow(self, directory: Directory, now: float) -> None:
         before, self._directory = self._directory, directory
         if directory.standings is before.standings:
@@ -113,8 +111,6 @@ class Members:
         is_another = standing.phase is not Phase.STABLE or (before is not None and before.kind is not standing.kind)
         known = known.outdated(now) if is_another else known
         self._known[group] = _listed(known, standing, now) if is_listed else known
-
-    # -- what descriptions say -------------------------------------------------------------------
 
     def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
         """Returns kind -> brokers to ask -> groups. Every broker occurs at most once."""

@@ -23,9 +23,6 @@ class Wiring:
         return Wiring(self.wire[is_kept], self.target[is_kept])
 
 
-NO_WIRING = Wiring(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp))
-
-
 def wired_commits(shape: Shape, layout: Layout) -> Wiring:
     """Maps response rows to layout rows; unwatched rows are dropped, and the last of duplicates counts."""
     names = [(shape.groups[group], topic) for group, topic in zip(shape.group.tolist(), shape.topics, strict=True)]

@@ -109,8 +109,6 @@ class History:
     def buffered_rows(self) -> int:
         return self._samples.rows + self._unwritten.rows + self._under_way
 
-    # -- in the history's thread -----------------------------------------------------------------
-
     def _run(self) -> None:
         is_last = False
         while not is_last:

@@ -24,6 +24,7 @@ from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
 from adapter.kafka.failures import failure_of
 from adapter.kafka.group_descriptions import descriptions_in
+from adapter.kafka.liveness import Sign
 from adapter.protocol import group_responses, offset_requests
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
@@ -56,8 +57,6 @@ class Brokers:
         self._addresses: Mapping[int, str] = {}
         self._descriptions = Descriptions()
         self._changed = Condition()
-
-    # -- connecting ------------------------------------------------------------------------------
 
     @property
     def is_connected(self) -> bool:
@@ -112,8 +111,6 @@ class Brokers:
         client, self._client = self._client, None
         if client is not None:
             end(client)
-
-    # -- asking ----------------------------------------------------------------------------------
 
     def topology(
         self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
@@ -232,9 +229,10 @@ class Brokers:
         self.wait(calls, together=float("inf"))
         return list(calls.take().values())
 
-    def probe(self, node: int) -> "Probe":
+    def probe(self, node: int) -> Sign:
         self._count_request("Metadata")
-        return Probe(self._send(node, offset_requests.metadata(()), lambda: None))
+        sign: Sign = self._send(node, offset_requests.metadata(()), lambda: None)
+        return sign
 
     @property
     def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
@@ -312,16 +310,3 @@ def _note_sent(calls: Calls[Any], number: int) -> None:
 
 def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Columns]:
     return lambda response: question.columns(response.body)
-
-
-class Probe:
-    def __init__(self, future: Any) -> None:  # noqa: ANN401
-        self._future = future
-
-    @property
-    def is_done(self) -> bool:
-        return bool(self._future.is_done)
-
-    @property
-    def was_answered(self) -> bool:
-        return self.is_done and self._future.exception is None

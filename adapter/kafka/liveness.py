@@ -11,12 +11,11 @@ DISTRUST_SECONDS = 5.0
 
 
 class Sign(Protocol):
-    """A pending probe of a silent broker."""
+    """A pending probe of a silent broker: the client library's future."""
 
     @property
     def is_done(self) -> bool: ...
-    @property
-    def was_answered(self) -> bool: ...
+    def succeeded(self) -> bool: ...
 
 
 @dataclass(slots=True)
@@ -41,7 +40,7 @@ class Liveness:
         """Reinstates brokers that answered a probe, and probes the others again."""
         self.failures, self.answers = [], 0
         for node, absence in list(self._absences.items()):
-            if absence.probe.was_answered:
+            if absence.probe.succeeded():
                 del self._absences[node]
                 self._back_since[node] = self._monotonic()
             elif absence.probe.is_done:

@@ -40,13 +40,14 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
     cause = np.where((cause == 0) & ~is_read, len(causes) - 2, cause)
     cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
+    otherwise = np.array([each.state or State.UNKNOWN for each in causes], dtype=np.int8)[cause]
     return Snapshot(
         layout=before.layout,
         committed=np.where(is_shown_beyond, observed.committed, committed),
         log_end=np.where(is_good | is_shown_beyond, observed.log_end, before.log_end),
         log_start=log_start,
         received=np.where(is_good | is_shown_beyond, received, before.received),
-        state=_states(committed, log_start, is_good, beyond, _states_of_causes(causes)[cause]),
+        state=_states(committed, log_start, is_good, beyond, otherwise),
         cause=cause,
         causes=causes,
         beyond=beyond,
@@ -91,10 +92,6 @@ def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
         return observed
     commit_cause = np.where(is_apart, len(observed.causes), observed.commit_cause)
     return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, TOO_FAR_APART))
-
-
-def _states_of_causes(causes: tuple[Cause, ...]) -> NDArray[np.int8]:
-    return np.array([cause.state or State.UNKNOWN for cause in causes], dtype=np.int8)
 
 
 def _states(

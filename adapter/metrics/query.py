@@ -100,7 +100,8 @@ class Metrics:
         """Returns the values; raises MetricUnknown, NothingChosen or ValueUnavailable."""
         served = self._by_name.get(metric.lower())
         if served is None:
-            raise MetricUnknown(self._unknown(metric))
+            names = some_of(self.names, most=10, separator=", ")
+            raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
         version, views = self._store.version, self._store.views
         asked = (*served.requirements(), *requirements)
         if not asked and served.kind in LISTED:
@@ -115,8 +116,6 @@ class Metrics:
             return 0
         asked = (*served.requirements(), *requirements)
         return sum(effort_of(view, asked) for view in self._store.views if fits("cluster", view.cluster, asked))
-
-    # -- selection --------------------------------------------------------------------------------
 
     def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
@@ -165,9 +164,6 @@ class Metrics:
                 if group in one.view.unread:
                     raise ValueUnavailable(self._not_known(served, one.view, group, one.view.unread[group]))
 
-    def _unknown(self, metric: str) -> str:
-        return f"no metric {metric[:80]!r} is served; the metrics are {some_of(self.names, most=10, separator=', ')}"
-
     def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
         values = {"cluster": [view.cluster for view in views]}
         values["group"] = [group for view in views for group in view.layout.groups]
@@ -183,8 +179,6 @@ class Metrics:
         whose = f" of group {min(groups[0].only or ())!r}" if groups else ""
         why = " (a partition needs a commit, or a rule that names group and topics)" if served.kind in LISTED else ""
         return f"the selector matches nothing{whose} for {served.name}{why}"
-
-    # -- aggregation ------------------------------------------------------------------------------
 
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
         now = self._clock.monotonic()
@@ -239,8 +233,6 @@ class Metrics:
     def _whose(self, served: Served, view: ClusterView, group: str) -> str:
         where = f" in cluster {view.cluster}" if self._several_clusters else ""
         return f"{IN_WORDS[served.kind]} of group {group}{where}"
-
-    # -- listings --------------------------------------------------------------------------------
 
     def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
         """Lists all groups of all clusters; groups without a value are left out and named in a warning."""

@@ -95,9 +95,6 @@ class RawResponse:
         return cls(body, min(throttle, LONGEST_THROTTLE_MS))
 
 
-# -- bodies -----------------------------------------------------------------------------------
-
-
 def offset_fetch(groups: Sequence[str]) -> RawRequest:
     """Requests all commits of each group, without waiting for unstable ones."""
     named = (_compact(group) + _ALL_TOPICS + _NO_TAGS for group in groups)

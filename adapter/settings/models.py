@@ -14,18 +14,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from adapter.settings.types import (
-    BootstrapServer,
-    ClusterName,
-    HistoryLocation,
-    Name,
-    Pattern,
-    ReadableFile,
-    Seconds,
-    SecretFile,
-    TopicNames,
-    metric_name,
-)
+from adapter.settings import types
 
 
 class MetricKind(StrEnum):
@@ -71,15 +60,15 @@ class Security(SettingsPart):
 
     protocol: Protocol = Protocol.PLAINTEXT
     mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
-    username: Name | None = None
-    password_file: SecretFile | None = None
-    ca_file: ReadableFile | None = None
+    username: types.Name | None = None
+    password_file: types.SecretFile | None = None
+    ca_file: types.ReadableFile | None = None
     """PEM; absent: the system's certificate authorities."""
-    cert_file: ReadableFile | None = None
+    cert_file: types.ReadableFile | None = None
     """PEM: the client's certificate with its intermediates."""
-    key_file: ReadableFile | None = None
+    key_file: types.ReadableFile | None = None
     """PEM: PKCS#1, PKCS#8 or EC, encrypted or not."""
-    key_password_file: SecretFile | None = None
+    key_password_file: types.SecretFile | None = None
 
     @model_validator(mode="after")
     def _parts_belong_together(self) -> Self:
@@ -139,17 +128,17 @@ def secret_in(path: Path | None) -> str | None:
 
 
 class Cluster(SettingsPart):
-    name: ClusterName
+    name: types.ClusterName
     """The label `cluster`."""
-    bootstrap_servers: Annotated[tuple[BootstrapServer, ...], Field(min_length=1)]
+    bootstrap_servers: Annotated[tuple[types.BootstrapServer, ...], Field(min_length=1)]
     security: Security = Security()
 
 
 class Names(SettingsPart):
     """Regular expressions that must match the whole name."""
 
-    include: tuple[Pattern, ...] = (".*",)
-    exclude: tuple[Pattern, ...] = ()
+    include: tuple[types.Pattern, ...] = (".*",)
+    exclude: tuple[types.Pattern, ...] = ()
 
     @cached_property
     def watches(self) -> Callable[[str], bool]:
@@ -164,9 +153,9 @@ class Names(SettingsPart):
 
 
 class Collection(SettingsPart):
-    interval: Annotated[Seconds, Field(ge=1, le=3600)] = 10.0
+    interval: Annotated[types.Seconds, Field(ge=1, le=3600)] = 10.0
     """Time between two cycles in seconds; below the 15 s between two reads of an HPA."""
-    max_age: Annotated[Seconds, Field(ge=1, le=86400)] = 60.0
+    max_age: Annotated[types.Seconds, Field(ge=1, le=86400)] = 60.0
     """The age above which a value is refused, in seconds: a few cycles, and far below a scale-down window."""
     groups: Names = Names()
     topics: Names = Names(exclude=("__.*",))
@@ -188,9 +177,9 @@ class Isolation(StrEnum):
 class Rule(SettingsPart):
     """How a group is treated; the first matching rule counts."""
 
-    group: Name | None = None
-    groups: Pattern | None = None
-    topics: TopicNames | None = None
+    group: types.Name | None = None
+    groups: types.Pattern | None = None
+    topics: types.TopicNames | None = None
     offset_reset: Literal["latest", "earliest"] = "latest"
     isolation: Isolation = Isolation.READ_UNCOMMITTED
 
@@ -208,21 +197,21 @@ class Rule(SettingsPart):
 class NamedMetric(SettingsPart):
     """A metric with its own name, for groups that are no valid label values, or for short HPAs."""
 
-    name: Annotated[str, AfterValidator(metric_name)]
+    name: Annotated[str, AfterValidator(types.metric_name)]
     value: MetricKind
-    cluster: Name | None = None
-    group: Name
-    topics: TopicNames | None = None
+    cluster: types.Name | None = None
+    group: types.Name
+    topics: types.TopicNames | None = None
 
 
 class History(SettingsPart):
     """The offset history; without a location, none is kept."""
 
-    location: HistoryLocation | None = None
+    location: types.HistoryLocation | None = None
     """An absolute path, or a prefix in a bucket: s3:// (or s3a://), gs:// or abfss://."""
-    flush_interval: Annotated[Seconds, Field(ge=10, le=3600)] = 300.0
+    flush_interval: Annotated[types.Seconds, Field(ge=10, le=3600)] = 300.0
     """Seconds between two files: a crash may lose this much; shorter intervals make more files."""
-    retention: Annotated[Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0
+    retention: Annotated[types.Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0
     """How long a day (UTC) is kept after its last sample, in seconds for which adapters ran."""
 
     @model_validator(mode="after")

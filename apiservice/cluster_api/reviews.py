@@ -5,24 +5,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from kubernetes.client import (
-    AuthenticationV1Api,
-    AuthorizationV1Api,
-    V1NonResourceAttributes,
-    V1ResourceAttributes,
-    V1SubjectAccessReview,
-    V1SubjectAccessReviewSpec,
-    V1TokenReview,
-    V1TokenReviewSpec,
-    V1TokenReviewStatus,
-)
+from kubernetes import client as api
 
 from apiservice.auth.caller import Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import CALL_SECONDS, LANE_THREADS, Client, calling
 
 Status = TypeVar("Status")
-Review = TypeVar("Review", V1TokenReview, V1SubjectAccessReview)
+Review = TypeVar("Review", api.V1TokenReview, api.V1SubjectAccessReview)
 
 _RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "subresource", "name")
 
@@ -31,22 +21,20 @@ class ClusterReviews:
     def __init__(self, client: Client) -> None:
         # Threads start with the first review of their lane.
         self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
-        self._authentication = AuthenticationV1Api(client)
-        self._authorization = AuthorizationV1Api(client)
+        self._authentication = api.AuthenticationV1Api(client)
+        self._authorization = api.AuthorizationV1Api(client)
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
         """Returns the token's owner, or None if the token is invalid. Raises ClusterUnreachable."""
-        review = V1TokenReview(
-            api_version="authentication.k8s.io/v1", kind="TokenReview", spec=V1TokenReviewSpec(token=token)
-        )
+        spec = api.V1TokenReviewSpec(token=token)
+        review = api.V1TokenReview(api_version="authentication.k8s.io/v1", kind="TokenReview", spec=spec)
         answer = await self._asked(lane, self._authentication.create_token_review, review)
         return _caller_of(_given(answer.status))
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
         """Returns whether the caller is allowed, and the authorizer's reason, if any. Raises ClusterUnreachable."""
-        review = V1SubjectAccessReview(
-            api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=_wish(caller, attributes)
-        )
+        spec = _wish(caller, attributes)
+        review = api.V1SubjectAccessReview(api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=spec)
         answer = await self._asked(lane, self._authorization.create_subject_access_review, review)
         status = _given(answer.status)
         return bool(status.allowed and not status.denied), status.reason or ""
@@ -70,15 +58,15 @@ class ClusterReviews:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {CALL_SECONDS} s") from error
 
 
-def _wish(caller: Caller, attributes: Attributes) -> V1SubjectAccessReviewSpec:
+def _wish(caller: Caller, attributes: Attributes) -> api.V1SubjectAccessReviewSpec:
     named = {name: getattr(attributes, name) or None for name in _RESOURCE_ATTRIBUTES}
-    path = V1NonResourceAttributes(path=attributes.path, verb=attributes.verb)
-    return V1SubjectAccessReviewSpec(
+    path = api.V1NonResourceAttributes(path=attributes.path, verb=attributes.verb)
+    return api.V1SubjectAccessReviewSpec(
         user=caller.name,
         uid=caller.uid or None,
         groups=list(caller.groups),
         extra={key: list(values) for key, values in caller.extra} or None,
-        resource_attributes=V1ResourceAttributes(**named) if attributes.group else None,
+        resource_attributes=api.V1ResourceAttributes(**named) if attributes.group else None,
         non_resource_attributes=None if attributes.group else path,
     )
 
@@ -89,7 +77,7 @@ def _given(status: Status | None) -> Status:
     return status
 
 
-def _caller_of(status: V1TokenReviewStatus) -> Caller | None:
+def _caller_of(status: api.V1TokenReviewStatus) -> Caller | None:
     user = status.user
     if not status.authenticated or user is None or not user.username:
         return None

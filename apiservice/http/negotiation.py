@@ -101,11 +101,8 @@ def _clauses(accept: bytes) -> Iterable[_Clause]:
     for text in accept.decode("latin-1").split(","):
         media_range, *pairs = (part.strip() for part in text.split(";"))
         parameters = {name.strip(): value.strip() for name, _, value in (pair.partition("=") for pair in pairs)}
-        quality = _quality(parameters.pop("q", "1"))
+        asked = parameters.pop("q", "1")
+        quality = float(asked) if _QUALITY.fullmatch(asked) else 1.0
         if quality > 0:
             ranked.append((quality, (media_range.lower(), parameters)))
     return [clause for _, clause in sorted(ranked, key=lambda entry: -entry[0])]
-
-
-def _quality(text: str) -> float:
-    return float(text) if _QUALITY.fullmatch(text) else 1.0

@@ -60,7 +60,8 @@ def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
     groups = encoded({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]})
     plain = json_reply(groups, headers={"vary": "Accept"})
     body = encoded(_aggregated(names))
-    headers = {"content-type": _aggregated_type(), "vary": "Accept", "etag": etag_of(body)}
+    content_type = ";".join(["application/json", *(f"{name}={value}" for name, value in AGGREGATED.items())])
+    headers = {"content-type": content_type, "vary": "Accept", "etag": etag_of(body)}
     aggregated = json_reply(body, headers=headers)
 
     @router.get("/apis")
@@ -73,10 +74,6 @@ def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
         response = unless_known(aggregated, request.scope)
         is_indented = response is aggregated and is_for_people(request.scope["query_string"], agent)
         return pretty(response) if is_indented else response
-
-
-def _aggregated_type() -> str:
-    return ";".join(["application/json", *(f"{name}={value}" for name, value in AGGREGATED.items())])
 
 
 def _group() -> dict[str, Any]:

@@ -61,12 +61,9 @@ def _bytes_of(text: str) -> int:
 
 
 def invalid(place: str, value: str, problems: list[str]) -> str:
-    return f"{place}: Invalid value: {_quoted(value)}: {'; '.join(problems)}"
-
-
-def _quoted(text: str) -> str:
-    """Quotes the text like Go's %q."""
-    return '"' + "".join(map(_visible, text)) + '"'
+    """Quotes the value like Go's %q."""
+    quoted = "".join(map(_visible, value))
+    return f'{place}: Invalid value: "{quoted}": {"; ".join(problems)}'
 
 
 def _visible(character: str) -> str:

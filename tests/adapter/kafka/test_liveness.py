@@ -16,6 +16,9 @@ class Sign:
     is_done: bool = False
     was_answered: bool = False
 
+    def succeeded(self) -> bool:
+        return self.was_answered
+
 
 @dataclass
 class Signs:

@@ -20,7 +20,7 @@ from adapter.collector.cycle import Cycle, Outcome
 from adapter.history.sample import Sample
 from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
 from adapter.kafka.calls import Calls
-from adapter.kafka.client import CALL_SECONDS, Brokers, Probe
+from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.lag.rules import Watching
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.selection import Requirement
@@ -399,7 +399,7 @@ class FakeBrokers(Brokers):
             return UNKNOWN_TOPIC_OR_PARTITION
         return 0 if leaders[index] == node else NOT_LEADER
 
-    def probe(self, node: int) -> Probe:
+    def probe(self, node: int) -> "FakeProbe":
         self.requests.append(("probe", node))
         return FakeProbe(self.kafka, node)
 
@@ -429,20 +429,18 @@ class FakeBrokers(Brokers):
         return Answer(content, self._clock.seconds)
 
 
-class FakeProbe(Probe):
+class FakeProbe:
     """Answered as soon as its broker is no longer silent."""
 
     def __init__(self, kafka: Kafka, node: int) -> None:
-        super().__init__(None)
         self._kafka = kafka
         self._node = node
 
     @property
     def is_done(self) -> bool:
-        return self.was_answered
+        return self.succeeded()
 
-    @property
-    def was_answered(self) -> bool:
+    def succeeded(self) -> bool:
         return self._node not in self._kafka.silent | self._kafka.refusing
 
 
