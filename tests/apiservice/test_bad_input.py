@@ -36,7 +36,7 @@ def ended(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_every_problem_of_flags_and_files_is_told_with_its_place(tmp_path: Path) -> None:
+def test_every_problem_of_flags_and_files_is_reported_with_its_place(tmp_path: Path) -> None:
     settings, certificate = tmp_path / "settings.yaml", tmp_path / "tls.crt"
     settings.write_text(SETTINGS)
     with socket.create_server(("127.0.0.1", 0)) as taken:

@@ -111,7 +111,7 @@ def running(cluster: FakeCluster, tmp_path_factory: pytest.TempPathFactory) -> I
         yield server
 
 
-def test_whoever_asks_is_told_apart(running: Serving) -> None:
+def test_callers_are_distinguished(running: Serving) -> None:
     code, body = running.get(GROUP, PROXY, AS_AUTOSCALER)
     assert (code, json.loads(body)["kind"]) == (200, "APIResourceList")
 
@@ -241,7 +241,7 @@ def test_outside_a_cluster_one_sentence_says_what_is_missing(refused: Callable[.
     assert told == "kafka-lag-adapter: not running in a Kubernetes cluster, so --kubeconfig FILE is required\n"
 
 
-def test_all_problems_are_told_at_once(tmp_path: Path, refused: Callable[..., str]) -> None:
+def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[..., str]) -> None:
     told = refused("serve", *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x")
 
     assert [line.split(": ", 1)[1][:40] for line in told.splitlines()] == [

@@ -98,7 +98,7 @@ def test_what_is_not_served_is_refused_with_a_status(
 
 
 @pytest.mark.parametrize("target", [LAG, V1BETA1, "/favicon.ico"])
-def test_a_refused_method_is_told_which_one_is_allowed(target: str) -> None:
+def test_a_refused_method_gets_the_allowed_one(target: str) -> None:
     answer = House().ask("PUT", target)
 
     assert answer.headers.get("allow") == ("GET" if answer.code == 405 else None)
@@ -112,7 +112,7 @@ def test_an_unmatched_path_has_empty_details_as_clients_expect() -> None:
     "accept", ["application/xml", "application/json;as=Table;v=v1;g=meta.k8s.io", "text/html,*/*;q=0"]
 )
 @pytest.mark.parametrize("target", [LAG, V1BETA1, "/version", "/openapi/v2"])
-def test_a_client_that_takes_no_json_is_told_so(target: str, accept: str) -> None:
+def test_a_client_that_accepts_no_json_gets_an_error(target: str, accept: str) -> None:
     answer = House().get(target, accept=accept)
 
     assert answer.is_status(406, "only the following media types are accepted: application/json")
@@ -131,7 +131,7 @@ def test_a_client_that_takes_no_json_is_told_so(target: str, accept: str) -> Non
     ],
 )
 @pytest.mark.parametrize("target", [LAG, "/apis", V1BETA1, "/openapi/v3"])
-def test_plain_json_goes_to_whoever_takes_it(target: str, accept: str) -> None:
+def test_plain_json_is_returned_to_clients_that_accept_it(target: str, accept: str) -> None:
     answer = House().get(target, accept=accept)
 
     assert (answer.code, answer.headers["content-type"]) == (200, "application/json")
@@ -170,7 +170,7 @@ def test_a_metric_is_forbidden_to_who_may_not_list_it() -> None:
 
 
 @pytest.mark.parametrize("target", [LAG, "/apis", "/livez"])
-def test_a_long_query_or_accept_of_nobody_is_refused_unread(target: str) -> None:
+def test_a_long_query_or_accept_of_a_stranger_is_refused_unread(target: str) -> None:
     house = House()
 
     long_query = house.get(f"{target}?pretty=true&{'a' * 8192}", authorization="")
@@ -225,13 +225,13 @@ def test_why_credentials_are_refused_is_for_the_log_alone(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("remembers", [False, True])
-def test_a_denial_gives_its_reason_whether_it_was_kept_or_not(remembers: bool) -> None:  # noqa: FBT001 - a case
+def test_a_denial_has_its_reason_whether_cached_or_not(remembers: bool) -> None:  # noqa: FBT001 - a case
     house = House(callers=FakeCallers(allowed=frozenset(), reason="no rule allows it", remembers=remembers))
 
     assert house.get(LAG).document["message"].endswith(": no rule allows it")
 
 
-def test_nobody_is_let_in_while_reviews_cannot_be_had() -> None:
+def test_callers_are_refused_while_reviews_are_unavailable() -> None:
     house = House(callers=FakeCallers(failure=ReviewUnavailable("the API server does not answer")))
 
     assert house.get(LAG).is_status(503, "the API server does not answer")

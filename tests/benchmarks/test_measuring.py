@@ -127,7 +127,7 @@ def test_requests_are_counted_by_kind_for_the_adapter_alone() -> None:
     assert kinds_in(lines) == Counter({"METADATA": 1, "LIST_OFFSETS": 2, LOG_STARTS: 1})
 
 
-def test_a_window_tells_offset_requests_from_all_others() -> None:
+def test_a_window_distinguishes_offset_requests_from_all_others() -> None:
     requests = Counter({"OFFSET_FETCH": 36, "LIST_OFFSETS": 36, LOG_STARTS: 6, "METADATA": 2})
     window = Window(cycles=12, seconds=120.0, requests=requests, connections=3, cpu_seconds=1.0, reads=800)
 

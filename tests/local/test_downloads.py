@@ -59,7 +59,7 @@ def test_an_old_java_is_refused(cache: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("cache")
-def test_too_little_disk_is_told_before_anything_is_done(
+def test_too_little_disk_space_is_reported_before_anything_is_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     program(tmp_path / "jdk" / "bin", "java", """echo 'openjdk version "21" 2023-09-19' >&2""")

@@ -117,7 +117,7 @@ def test_a_new_partition_was_never_listed() -> None:
     assert heard(led(1), led(1, 1), 1) == [7, NEVER]
 
 
-def test_whoever_leads_nothing_need_not_be_listed() -> None:
+def test_a_broker_that_leads_nothing_need_not_be_listed() -> None:
     known = heard_in(Heard(), Round(7.0, {1: listing()}, led(1, 2, -1), is_full=True), led(1, 2, -1))
 
     assert known.not_listed_since(7.0, led(1, 2, -1)) == {2}

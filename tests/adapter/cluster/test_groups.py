@@ -73,7 +73,7 @@ def test_a_listing_in_between_begins_the_count_anew() -> None:
     assert after(BILLING_AT_2, *[NOBODY_LISTS] * 2, BILLING_AT_2, *[NOBODY_LISTS] * 2).groups == {"billing"}
 
 
-def test_a_group_whose_coordinator_still_gives_offsets_is_not_gone() -> None:
+def test_a_group_whose_coordinator_still_returns_offsets_is_not_gone() -> None:
     assert after(BILLING_AT_2, *[NOBODY_LISTS] * 9, without_offsets=frozenset()).groups == {"billing"}
 
 
@@ -88,7 +88,7 @@ def test_a_group_is_stable_while_the_newest_listing_of_its_coordinator_says_so()
 
 
 @pytest.mark.parametrize("answered", [{1: EMPTY, 3: EMPTY}, {**NOBODY_LISTS, 2: LOADING}])
-def test_a_coordinator_that_does_not_tell_leaves_its_groups_as_stable_as_they_were(
+def test_a_coordinator_that_does_not_report_leaves_its_groups_unchanged(
     answered: dict[int, Listing],
 ) -> None:
     assert after(STABLE_AT_2, answered).standings == STABLE

@@ -34,7 +34,7 @@ def test_one_answer_that_has_the_topic_begins_the_count_anew() -> None:
     assert seen(BOTH, ORDERS, BOTH).missing == {}
 
 
-def test_a_topic_in_doubt_wants_another_look_and_a_deleted_one_does_not() -> None:
+def test_a_missing_topic_is_undecided_until_it_counts_as_deleted() -> None:
     assert has_undecided_topics(seen(BOTH, ORDERS))
     assert has_undecided_topics(seen(BOTH, ORDERS, ORDERS))
     assert not has_undecided_topics(seen(BOTH, ORDERS, ORDERS, ORDERS))
@@ -49,7 +49,7 @@ def test_an_expected_topic_that_never_existed_is_deleted_after_three_answers_and
     assert seen(*[ORDERS] * 9, expected=expected).is_deleted("payments")
 
 
-def test_a_deleted_topic_that_nobody_expects_is_forgotten() -> None:
+def test_a_deleted_topic_that_is_not_expected_is_forgotten() -> None:
     assert seen(BOTH, *[ORDERS] * 4).missing == {}
 
 
@@ -110,7 +110,7 @@ def test_a_new_partition_has_the_leader_that_is_said() -> None:
     assert leaders(led([1, 2], [5, 0]), led([3], [6])) == [3, 2]
 
 
-def test_epochs_that_are_not_told_prove_nothing() -> None:
+def test_missing_epochs_prove_nothing() -> None:
     assert leaders(led([1], [5]), led([2], None)) == [2]
     assert leaders(led([1], None), led([2], [0]), led([3], [1])) == [3]
 

@@ -160,7 +160,7 @@ def test_who_says_what_is_wrong_with_a_group_is_its_coordinator(error: int) -> N
     assert rounds.plan == {1: ("audit", "wanted"), 2: ("billing",)}
 
 
-def test_an_error_nobody_thought_of_is_told_by_its_number() -> None:
+def test_an_unknown_error_is_reported_by_its_number() -> None:
     rounds = listed()
     rounds.kafka.commit_errors["billing"] = 77
 
@@ -232,7 +232,7 @@ def test_a_group_is_gone_after_three_complete_listings_without_it_and_without_of
     assert rounds.commits.topics.keys() == {"audit"}
 
 
-def test_a_group_that_nobody_lists_but_that_has_offsets_stays() -> None:
+def test_an_unlisted_group_with_offsets_stays() -> None:
     rounds = listed()
     rounds.kafka.unlisted = {"billing"}
     for _ in range(9):
@@ -267,19 +267,19 @@ def test_a_group_given_by_name_is_asked_for_before_anybody_lists_it() -> None:
     assert told(outcome)["wanted"].topics == {}
 
 
-def test_a_given_group_that_nobody_coordinates_counts_as_one_without_commits_after_three_rounds() -> None:
+def test_a_named_group_without_coordinator_counts_as_one_without_commits_after_three_rounds() -> None:
     rounds = listed(Kafka(coordinators={"wanted": NOBODY}), named())
 
     assert ["wanted" in told(rounds.read(has_offsets_topic=False)) for _ in range(4)] == [False, False, True, True]
 
 
-def test_where_there_is_an_offsets_topic_a_group_that_nobody_coordinates_is_not_known() -> None:
+def test_with_an_offsets_topic_a_group_without_coordinator_is_not_known() -> None:
     rounds = listed(Kafka(coordinators={"wanted": NOBODY}), named())
 
     assert ["wanted" in rounds.read(has_offsets_topic=True).problems for _ in range(9)] == [True] * 9
 
 
-def test_where_other_groups_are_coordinated_a_group_that_nobody_coordinates_is_not_known() -> None:
+def test_if_other_groups_are_coordinated_a_group_without_coordinator_is_not_known() -> None:
     cluster = kafka()
     cluster.coordinators["wanted"] = NOBODY
     rounds = listed(cluster, named())
@@ -287,7 +287,7 @@ def test_where_other_groups_are_coordinated_a_group_that_nobody_coordinates_is_n
     assert ["wanted" in rounds.read(has_offsets_topic=False).problems for _ in range(9)] == [True] * 9
 
 
-def test_a_listed_group_that_nobody_coordinates_is_never_one_without_commits() -> None:
+def test_a_listed_group_without_coordinator_never_counts_as_one_without_commits() -> None:
     rounds = listed(settings=samples.settings(rules=[{"group": "billing", "topics": ["orders"]}]))
     rounds.kafka.coordinators["billing"] = NOBODY
 

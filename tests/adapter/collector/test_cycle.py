@@ -14,7 +14,7 @@ from tests.support.samples import EPOCH, NOW, wants
 # -- the first cycles --------------------------------------------------------------------------------------
 
 
-def test_the_first_cycle_gives_values() -> None:
+def test_the_first_cycle_has_values() -> None:
     rig = Rig(kafka())
     outcome = rig.run()
 
@@ -77,7 +77,7 @@ def test_a_broker_that_was_heard_once_may_be_silent_later() -> None:
     assert rig.lag() == 13
 
 
-def test_no_bootstrap_server_is_told_and_what_was_known_stands_until_it_is_too_old() -> None:
+def test_without_a_bootstrap_server_known_values_are_served_until_they_are_too_old() -> None:
     cluster = kafka()
     rig = Rig(cluster)
     cluster.unreachable = "bootstrap server kafka:9092 refuses the connection"
@@ -221,7 +221,7 @@ def test_a_given_topic_that_is_made_later_counts() -> None:
     assert rig.lag() == 113
 
 
-def test_while_nobody_coordinates_groups_a_given_one_is_without_commits_after_three_cycles() -> None:
+def test_while_no_broker_coordinates_groups_a_named_one_has_no_commits_after_three_cycles() -> None:
     cluster = kafka()
     cluster.commits.clear()
     cluster.coordinators["billing"] = NOBODY
@@ -299,7 +299,7 @@ def test_an_empty_group_has_no_stale_topics() -> None:
     assert rig.lag() == 113
 
 
-def test_a_topic_that_a_rule_gives_is_not_stale_though_no_member_reads_it() -> None:
+def test_a_topic_that_a_rule_lists_is_not_stale_even_if_no_member_reads_it() -> None:
     cluster = two_topics()
     cluster.members["billing"] = {"orders"}
 
@@ -326,7 +326,7 @@ def test_clusters_are_read_apart() -> None:
         rig.read("lag", BILLING)
 
 
-def test_a_missing_topic_that_somebody_waits_for_is_looked_for_in_every_second_cycle() -> None:
+def test_a_missing_topic_of_a_rule_is_looked_up_in_every_second_cycle() -> None:
     rig = running(kafka(), given(topics=["payments"]))
     rig.run(3)
     looks = []

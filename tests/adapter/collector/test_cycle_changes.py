@@ -153,7 +153,7 @@ def test_a_deleted_topic_is_dropped_after_three_answers() -> None:
     assert rig.lag() == 13
 
 
-def test_two_looks_in_one_cycle_count_once_for_a_deletion() -> None:
+def test_two_metadata_responses_in_one_cycle_count_once_for_a_deletion() -> None:
     cluster = kafka()
     cluster.topics["refunds"] = [1]
     cluster.commits["billing"]["refunds", 0] = 0

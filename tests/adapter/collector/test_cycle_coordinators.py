@@ -220,7 +220,7 @@ def test_metadata_of_a_broker_that_is_behind_does_not_make_a_group_absent() -> N
         assert not is_absent(rig, READ)
 
 
-def test_a_partition_without_leader_may_have_groups_that_nobody_knows() -> None:
+def test_a_partition_without_leader_may_have_unknown_groups() -> None:
     kafka = cluster([1, 2, 3, 1, 2, 3, -1, 3], READ, UNREAD)
     kafka.coordinators[UNREAD] = -1
     rig = rig_of(kafka)
@@ -241,7 +241,7 @@ def place_otherwise(kafka: Kafka) -> None:
 
 
 @pytest.mark.parametrize("make", [hide, place_otherwise])
-def test_where_nobody_can_say_who_coordinates_whom_a_silent_broker_matters_to_every_unknown_group(
+def test_without_known_placement_a_silent_broker_matters_to_every_unknown_group(
     make: Callable[[Kafka], None],
 ) -> None:
     kafka = cluster([1, 2, 3] * 2 + [1, 2], READ)
@@ -280,7 +280,7 @@ def test_a_group_is_found_although_a_broker_names_the_wrong_coordinator() -> Non
     assert rig.lag(READ) == 3
 
 
-def test_nobody_is_asked_for_coordinators_where_no_offsets_topic_is_known() -> None:
+def test_coordinators_are_not_looked_up_while_no_offsets_topic_is_known() -> None:
     """The question would make the topic: an adapter writes nothing."""
     kafka = Kafka(topics={"orders": [1]}, ends={ORDERS_0: 10}, coordinators={"billing": NOBODY})
     rig = Rig(kafka, samples.settings(rules=[{"group": "billing", "topics": ["orders"]}]))

@@ -88,7 +88,7 @@ def test_a_partition_with_a_commit_counts_though_one_broker_has_not_heard_of_it(
     assert rig.lag() == 75
 
 
-def test_metadata_is_not_asked_for_ever_for_a_partition_that_does_not_exist() -> None:
+def test_metadata_is_not_requested_without_end_for_a_partition_that_does_not_exist() -> None:
     kafka = Kafka({"orders": [1]}, {"billing": {("orders", 0): 0, ("orders", 1): 0}})
     rig = Rig(kafka, samples.settings(collection={"interval": "5s"}))
     rig.run(5)
@@ -116,7 +116,7 @@ def test_a_topic_whose_commits_come_back_counts_at_once() -> None:
     assert rig.lag() == 75
 
 
-def test_a_new_topic_counts_though_a_broker_that_was_silent_tells_of_it() -> None:
+def test_a_new_topic_counts_even_if_a_broker_that_was_silent_reports_it() -> None:
     kafka = Kafka({"orders": [1], "bills": [1]}, {"billing": {("orders", 0): 0}}, {"billing": 2})
     kafka.ends = {("orders", 0): 5, ("bills", 0): 70}
     rig = Rig(kafka)

@@ -123,7 +123,7 @@ def test_coordinators_that_are_late_together_share_a_request_to_each_leader() ->
 
 
 @pytest.mark.parametrize("kind", ["Metadata", "ListGroups", "Describe", "DescribeShareGroupOffsets"])
-def test_what_is_no_part_of_a_row_never_stands_between_its_halves(kind: str) -> None:
+def test_other_requests_never_come_between_the_commit_and_the_end_of_a_row(kind: str) -> None:
     world = World()
     world.kinds["shared"], world.coordinators["shared"] = Kind.SHARE, 3
     world.shares["shared"] = {("orders", 0): (1, 7)}

@@ -53,7 +53,7 @@ def test_a_cycle_without_any_broker_hands_over_rows_of_which_it_knows_nothing() 
     assert sample.state.tolist() == [State.UNKNOWN] * 3
 
 
-def test_stale_rows_are_told_as_such() -> None:
+def test_stale_rows_are_marked_as_stale() -> None:
     cluster = kafka()
     cluster.topics["audit"] = [1]
     cluster.commits["billing"]["audit", 0] = 1
@@ -62,7 +62,7 @@ def test_stale_rows_are_told_as_such() -> None:
     assert [sample.layout.name(row) for row in range(4) if sample.state[row] == State.STALE] == ["audit/0"]
 
 
-def test_a_sample_tells_which_end_it_has() -> None:
+def test_a_sample_says_which_end_it_has() -> None:
     cluster = kafka()
     cluster.commits["audit"] = {ORDERS_0: 1}
     cluster.stable_ends = {ORDERS_0: 4}
@@ -96,7 +96,7 @@ def owners_of(sample: Sample) -> list[str | None]:
     return [None if code < 0 else sample.owners.names[code] for code in sample.owners.codes[rows].tolist()]
 
 
-def test_a_sample_has_the_member_that_owns_each_partition_as_long_as_the_assignment_stands() -> None:
+def test_a_sample_has_the_owner_of_each_partition_while_the_assignment_is_valid() -> None:
     cluster = kafka()
     cluster.members = {"billing": {"orders"}}
     cluster.owned = {"billing": (Owned("m0", "orders", (0, 7)), Owned("m1", "orders", (2,)), Owned("m1", "gone", (0,)))}

@@ -88,7 +88,7 @@ def test_a_share_group_that_is_gone_is_not_found() -> None:
         rig.lag("workers")
 
 
-def test_a_topic_that_nobody_shares_any_more_is_stale() -> None:
+def test_a_topic_that_is_no_longer_shared_is_stale() -> None:
     shared = cluster()
     shared.topics["left"] = [1]
     shared.ends["left", 0] = 50

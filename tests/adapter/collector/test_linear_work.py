@@ -211,7 +211,7 @@ class CopiedGroups(frozenset[str]):
         return CopiedGroups(frozenset.__or__(self, frozenset(other)))  # type: ignore[call-overload]
 
 
-def test_groups_that_nobody_lists_are_added_to_the_directory_all_at_once() -> None:
+def test_unlisted_groups_are_added_to_the_directory_all_at_once() -> None:
     cluster = Kafka(topics={"orders": [1]})
     rig = Rig(cluster, a_rule_for_each(100))
     rig.run()

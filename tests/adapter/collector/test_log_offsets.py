@@ -176,7 +176,7 @@ def test_starts_are_read_at_once_and_then_every_minute() -> None:
     assert asked == [1, 0, 0, 0, 0, 0, 1, 0]
 
 
-def test_between_two_reads_the_newest_known_starts_stand() -> None:
+def test_between_two_reads_the_latest_known_starts_remain() -> None:
     reads = Reads()
     reads.starts()
     reads.kafka.starts["orders", 1] = 9

@@ -102,7 +102,7 @@ def test_a_kind_with_groups_that_were_never_described_goes_first() -> None:
     assert descriptions.run() == [("Describe classic", {2: ("new", "billing")})]
 
 
-def test_a_kind_with_new_groups_every_minute_does_not_keep_the_others_waiting_for_ever() -> None:
+def test_a_kind_with_new_groups_every_minute_does_not_starve_the_others() -> None:
     descriptions = Descriptions(audit=Kind.SHARE)
     descriptions.kafka.coordinators["audit"] = 2
     kinds = []
@@ -127,7 +127,7 @@ def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:
     assert asked == {1: tuple(names[-2:] + names[: GROUPS_PER_REQUEST - 2])}
 
 
-def test_without_groups_that_have_members_nobody_is_asked() -> None:
+def test_without_groups_that_have_members_nothing_is_requested() -> None:
     descriptions = Descriptions()
     descriptions.lists("billing", "audit", phase=Phase.EMPTY)
 

@@ -84,7 +84,7 @@ def test_a_lag_beyond_a_log_that_was_cut_is_no_negative_offset() -> None:
     assert told.committed[ORDERS][0] == 0
 
 
-def test_a_lag_without_a_log_end_tells_no_offset() -> None:
+def test_a_lag_without_a_log_end_yields_no_offset() -> None:
     told, why = seen({"orders": shared((0, 10, 7))}, end=-1)
 
     assert told.committed[ORDERS][0] == 0
@@ -122,7 +122,7 @@ def test_a_group_with_a_problem_leaves_the_others_alone() -> None:
     assert [causes.table()[code].text for code in observed.commit_cause] == [""] * 3 + ["why"] * 4
 
 
-def test_rows_of_a_broker_that_was_silent_are_told_as_doubtful() -> None:
+def test_rows_of_a_broker_that_was_silent_are_doubtful() -> None:
     outcome = ShareRound({"workers": ShareAnswer({}, 5.0, True)}, {})
 
     doubtful = with_shares(nothing_observed(LAYOUT), LAYOUT, {}, outcome, Causes())
@@ -174,7 +174,7 @@ def test_every_coordinator_of_share_groups_is_asked_once() -> None:
     assert reads.shares.topics == {"workers": {"orders": 0}, "helpers": {"orders": 0}}
 
 
-def test_without_share_groups_nobody_is_asked() -> None:
+def test_without_share_groups_nothing_is_requested() -> None:
     reads = Reads()
     reads.lists()
 
@@ -182,7 +182,7 @@ def test_without_share_groups_nobody_is_asked() -> None:
     assert reads.brokers.requests == []
 
 
-def test_a_share_group_that_nobody_lists_just_now_is_still_one() -> None:
+def test_a_share_group_that_is_not_listed_for_a_moment_is_still_one() -> None:
     """As while its coordinator moves: OffsetFetch says that it has no commits, which would be a lag of 0."""
     reads = Reads()
     reads.run()
@@ -234,7 +234,7 @@ def test_a_broker_that_is_too_old_is_an_error_of_its_groups_and_no_failure_of_th
     assert reads.liveness.failures == []
 
 
-def test_a_silent_coordinator_is_told_as_such_and_not_asked_again() -> None:
+def test_a_silent_coordinator_is_reported_and_not_asked_again() -> None:
     reads = Reads()
     reads.kafka.silent = {2}
 

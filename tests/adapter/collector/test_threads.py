@@ -129,7 +129,7 @@ def test_a_cycle_yields_the_cpu_to_reads(watched: Watched) -> None:
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
 
 
-def test_a_round_that_fails_in_a_way_nobody_thought_of_is_logged_and_the_next_one_comes(
+def test_an_unexpected_error_in_a_cycle_is_logged_and_the_next_cycle_runs(
     watched: Watched, caplog: pytest.LogCaptureFixture
 ) -> None:
     mishaps = iter([ZeroDivisionError("nobody thought of it")])
@@ -146,7 +146,7 @@ def test_a_round_that_fails_in_a_way_nobody_thought_of_is_logged_and_the_next_on
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_failures_are_counted_by_cause_and_told_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+def test_failures_are_counted_by_cause_and_logged_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
     watched.kafka.refusing = {2}
     caplog.set_level(logging.INFO, "adapter.collector.threads")
     collect(watched, lambda: watched.store.version >= 2)

@@ -53,7 +53,7 @@ def test_a_file_is_there_as_a_whole_under_its_name_and_nothing_else_is(tmp_path:
 @pytest.mark.parametrize(
     ("number", "cause"), [(errno.ENOSPC, "no_space"), (errno.EROFS, "read_only"), (errno.EIO, "io"), (77, "other")]
 )
-def test_a_write_that_fails_leaves_nothing_and_is_told_in_our_words(
+def test_a_write_that_fails_leaves_nothing_and_raises_our_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, cause: str
 ) -> None:
     def fail(_descriptor: int) -> None:
@@ -67,7 +67,7 @@ def test_a_write_that_fails_leaves_nothing_and_is_told_in_our_words(
     assert everything_in(tmp_path) == []
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(small_disk: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing(small_disk: Path) -> None:
     with (small_disk / "ballast").open("wb") as ballast:
         ballast.write(bytes(64 * 1024))
 
@@ -111,14 +111,14 @@ def test_a_file_system_that_syncs_no_folders_is_written_to(
     assert everything_in(tmp_path) == [f"new/{PATH}"]
 
 
-def test_a_folder_that_could_be_synced_and_was_not_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_synced_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / PATH).parent.mkdir(parents=True)
     let_the_sync_of_folders_fail(monkeypatch, errno.EIO)
 
     assert refusal(Folder(tmp_path)).cause == "io"
 
 
-def test_a_location_below_a_file_is_told(tmp_path: Path) -> None:
+def test_a_location_below_a_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "samples").touch()
 
     assert refusal(Folder(tmp_path)).cause == "not_found"
@@ -210,7 +210,7 @@ def test_a_file_that_was_written_can_be_read(tmp_path: Path) -> None:
     assert Folder(tmp_path / "missing").read("_retention.json") is None
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     (tmp_path / "_retention.json").mkdir()
 
     with pytest.raises(HistoryUnwritable, match="Is a directory"):
@@ -272,7 +272,7 @@ def test_a_file_in_a_bucket_can_be_read(store: FakeStore) -> None:
     assert store.objects == {"history/_retention.json": b"first"}
 
 
-def test_a_bucket_that_is_gone_is_told(store: FakeStore) -> None:
+def test_a_missing_bucket_is_reported(store: FakeStore) -> None:
     error = refusal(BucketFolder(Bucket("s3", "elsewhere/history")))
 
     assert (error.cause, str(error).partition(": ")[0]) == ("not_found", "s3://elsewhere/history")

@@ -142,7 +142,7 @@ def test_a_topic_made_again_has_another_id_in_its_later_rows() -> None:
     assert [row["topic_id"] for row in kept(sample(old), sample(new, at=SAMPLED + 10))] == ["z", "a"]
 
 
-def test_a_group_whose_name_is_no_text_is_told_from_its_like() -> None:
+def test_a_group_whose_name_is_no_text_differs_from_similar_ones() -> None:
     layout = samples.layout([("\udcfe", "t", 0), ("\udcff", "t", 0)])
 
     assert [row["group"] for row in kept(sample(layout))] == ["\\udcfe", "\\udcff"]

@@ -278,7 +278,7 @@ def test_appending_goes_on_while_a_store_hangs(monkeypatch: pytest.MonkeyPatch) 
     assert (rig.metric("rows_total"), rig.metric("dropped_rows_total")) == (10, 0)
 
 
-def test_a_failure_nobody_thought_of_is_counted_and_does_not_end_the_thread(
+def test_an_unexpected_failure_is_counted_and_does_not_end_the_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "EARLY_BYTES", 1)
@@ -299,7 +299,7 @@ def test_a_failure_nobody_thought_of_is_counted_and_does_not_end_the_thread(
     assert (rig.metric("dropped_rows_total"), rig.metric("rows_total")) == (2, 2)
 
 
-def test_after_a_failure_of_the_store_that_nobody_thought_of_there_is_a_pause_and_nothing_is_lost() -> None:
+def test_after_an_unexpected_failure_of_the_store_there_is_a_pause_and_nothing_is_lost() -> None:
     rig = Rig()
     rig.round_after(0)  # the hourly look for old days
     rig.history.append(sample())
@@ -325,7 +325,7 @@ def test_a_sample_without_rows_makes_no_file() -> None:
     assert (rig.files.written, rig.metric("buffered_rows")) == ({}, 0)
 
 
-def test_a_clock_that_was_set_back_gives_no_name_twice() -> None:
+def test_a_clock_that_was_set_back_repeats_no_name() -> None:
     names = FileNames("pod-1")
     first = round(SAMPLED * 1e6)
 

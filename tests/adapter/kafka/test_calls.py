@@ -25,7 +25,7 @@ def calls(count: int, of: Brokers | None = None, seconds: float = LONG) -> Calls
     return Calls(count, of._changed if of else Condition(), seconds, time.monotonic, read, SILENCE)
 
 
-def test_every_answer_is_taken_once_whatever_the_order_of_arrival() -> None:
+def test_every_answer_is_taken_once_in_any_order_of_arrival() -> None:
     under_way = calls(3)
     under_way.settle(2, "third", 7.0)
     assert under_way.take() == {2: Answer("third", 7.0)}
@@ -62,7 +62,7 @@ def test_the_first_answer_waits_a_moment_for_the_others_and_no_longer() -> None:
     assert (list(quick.take()), list(late.take())) == ([0], [])
 
 
-def test_nobody_waits_once_everything_has_arrived() -> None:
+def test_nothing_waits_once_everything_has_arrived() -> None:
     client = brokers()
     one, other = calls(1, client), calls(1, client)
     threads = [Thread(target=each.settle, args=(0, "answer", time.monotonic())) for each in (one, other)]

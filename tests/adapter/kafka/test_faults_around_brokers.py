@@ -46,14 +46,14 @@ def main_is_read_all_along(running: Served, fake: WireFake, other: str, words: s
     running.wait_for_lag(20, "mail", cluster="main")
 
 
-def test_a_tls_peer_that_accepts_and_never_answers_holds_up_nobody(fake: WireFake) -> None:
+def test_a_tls_peer_that_accepts_and_never_answers_delays_no_other_broker(fake: WireFake) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         clusters = (fake.cluster(), at("tls", f"127.0.0.1:{silent.getsockname()[1]}", protocol="SSL"))
         with served(settings(*clusters), call_seconds=CALL_SECONDS) as running:
             main_is_read_all_along(running, fake, "tls", "does not answer")
 
 
-def test_a_black_holed_address_holds_up_nobody(fake: WireFake) -> None:
+def test_a_black_holed_address_delays_no_other_broker(fake: WireFake) -> None:
     with black_hole() as port:
         clusters = (fake.cluster(), at("hole", f"127.0.0.1:{port}"))
         with served(settings(*clusters), call_seconds=CALL_SECONDS) as running:

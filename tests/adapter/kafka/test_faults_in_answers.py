@@ -95,7 +95,7 @@ def test_an_absurd_commit_is_no_number(fake: WireFake, offset: int) -> None:
     watcher.check()
 
 
-def test_an_absurd_log_start_gives_no_number_to_what_needs_it(fake: WireFake) -> None:
+def test_an_absurd_log_start_yields_no_number_that_needs_it(fake: WireFake) -> None:
     absurd = [*ABSURD, -1]
     with reading(fake, max_age=1.0) as running:
         fake.kafka.topics["late"] = [2] * len(absurd)
@@ -129,7 +129,7 @@ def test_names_of_any_characters_have_their_own_number_or_sentence(fake: WireFak
 
 
 @pytest.mark.parametrize("key", [LIST_GROUPS, OFFSET_FETCH])
-def test_a_name_that_is_no_text_harms_nobody_of_another_broker(fake: WireFake, key: int) -> None:
+def test_a_name_that_is_no_text_harms_no_group_of_another_broker(fake: WireFake, key: int) -> None:
     """No Kafka sends one: what is not UTF-8 became a replacement character when it was received."""
     fake.kafka.commits["strange-name"] = {("orders", 1): 1}
     fake.kafka.coordinators["strange-name"] = 2

@@ -84,7 +84,9 @@ def is_alone(causes: set[str], words: str) -> bool:
 
 @pytest.mark.parametrize("key", [API_VERSIONS, METADATA, LIST_GROUPS])
 @pytest.mark.parametrize("how", AT_THE_START)
-def test_a_start_among_spoilt_answers_gives_no_number_until_they_are_right(fake: WireFake, how: str, key: int) -> None:
+def test_a_start_with_corrupt_responses_has_no_number_until_they_are_correct(
+    fake: WireFake, how: str, key: int
+) -> None:
     spoil, _ = SPOILT[how]
     fake.faults = {(node, key): spoil for node in fake.kafka.nodes}
     with starting(fake) as running:

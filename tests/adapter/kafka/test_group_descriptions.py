@@ -74,7 +74,7 @@ def test_a_member_may_announce_a_version_without_its_fields_or_its_user_data(ver
     assert described(Kind.CLASSIC, group("billing", member)) == {"billing": expected}
 
 
-def test_only_what_stable_groups_read_is_told() -> None:
+def test_only_the_topics_of_stable_groups_are_returned() -> None:
     member = subscription("orders"), b""
     others = group("a", member, state="Empty"), group("b", member, error=30), group("c")
 
@@ -98,7 +98,7 @@ def test_a_member_that_sends_nonsense_hides_its_own_group_and_no_other(member: t
     assert described(Kind.CLASSIC, group("odd", member)) == {"odd": Description(1, True)}
 
 
-def test_every_member_counts_whatever_the_group_is_doing() -> None:
+def test_every_member_counts_in_any_state_of_the_group() -> None:
     member = b"", b""
     groups = group("moving", member, member, state="PreparingRebalance"), group("empty", state="Empty")
 

@@ -80,7 +80,7 @@ def test_a_broker_that_refused_is_asked_again_in_the_next_cycle() -> None:
     assert signs.sent == []
 
 
-def test_what_failed_and_how_many_answered_is_told_of_one_cycle() -> None:
+def test_failures_and_answers_are_those_of_one_cycle() -> None:
     liveness, _, _ = silent_broker_2()
 
     assert (liveness.failures, liveness.answers) == ([SILENCE], 1)
@@ -115,7 +115,7 @@ def test_a_new_client_asks_every_broker_and_distrusts_who_was_silent_until_after
     assert not liveness.is_doubtful(2)
 
 
-def test_somebody_is_absent_while_a_probe_is_not_answered() -> None:
+def test_a_broker_is_absent_while_its_probe_is_not_answered() -> None:
     liveness, signs, _ = silent_broker_2()
 
     assert liveness.is_somebody_absent

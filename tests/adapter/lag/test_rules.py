@@ -39,7 +39,7 @@ def test_without_a_rule_groups_are_read_uncommitted() -> None:
     assert isolation_of(watching().rule_for("billing")) is Isolation.READ_UNCOMMITTED
 
 
-def test_groups_that_a_rule_gives_by_name_with_topics_are_known_without_kafka() -> None:
+def test_groups_that_a_rule_names_with_topics_are_known_without_kafka() -> None:
     rules = [*RULES, {"group": "audit", "topics": ["trail"]}, {"group": "no-topics"}]
 
     assert watching(rules=rules).named_groups == {"billing", "audit"}
@@ -93,7 +93,7 @@ def test_answers_for_a_group_that_is_not_listed_drop_nothing() -> None:
     assert known == {"orders": 1}
 
 
-def test_an_answer_that_changes_nothing_gives_the_same_object() -> None:
+def test_a_response_that_changes_nothing_returns_the_same_object() -> None:
     known = {"orders": 0}
 
     assert still_committed(known, ["orders"], can_vanish=True) is known

@@ -79,7 +79,7 @@ def test_a_snapshot_stays_the_same_object_in_its_own_layout() -> None:
     assert moved_to(KNOWN, KNOWN.layout) is KNOWN
 
 
-def test_causes_stand_once_each_and_none_is_number_0() -> None:
+def test_each_cause_occurs_once_and_number_0_means_none() -> None:
     causes = Causes()
     silence = Cause(State.UNKNOWN, "broker 2 does not answer")
 

@@ -49,9 +49,7 @@ def told(snapshot: Snapshot) -> tuple[int, int, int, float]:
         (row(0, 4, 4), State.TRUNCATED, 0, 0),
     ],
 )
-def test_a_commit_gives_lag_from_the_log_start_on_and_a_lead_never_below_0(
-    one: Row, state: State, lag: int, lead: int
-) -> None:
+def test_lag_counts_from_the_log_start_and_lead_is_never_below_0(one: Row, state: State, lag: int, lead: int) -> None:
     snapshot = after(one)
     values = values_of(snapshot, samples.plain_treatment(snapshot.layout))
 

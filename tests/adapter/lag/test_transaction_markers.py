@@ -37,7 +37,7 @@ def lags(one: Rig, cycles: int) -> list[int]:
     return found
 
 
-def test_a_one_that_stands_for_as_long_as_a_member_may_hold_a_record_is_a_marker() -> None:
+def test_a_lag_of_one_that_lasts_as_long_as_a_member_may_hold_a_record_is_a_marker() -> None:
     assert lags(rig(), CYCLES + 1) == [1] * (CYCLES - 1) + [0, 0]
 
 

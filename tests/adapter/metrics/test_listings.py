@@ -61,7 +61,7 @@ def two_clusters(*views: ClusterView) -> Answers:
     return Answers(views, samples.settings(**TWO_CLUSTERS))
 
 
-def test_where_one_cluster_knows_a_group_another_that_a_rule_gives_it_to_does_not_count() -> None:
+def test_if_one_cluster_knows_a_group_others_do_not_assume_it() -> None:
     elsewhere = view({("billing", "orders", 0): row(None, 5000)}, "eu", assumed=frozenset({"billing"}))
     both = two_clusters(view(BILLING), elsewhere)
 
@@ -70,7 +70,7 @@ def test_where_one_cluster_knows_a_group_another_that_a_rule_gives_it_to_does_no
     assert clusters_of(both.read("lag", wants(group="billing", cluster="eu")).values) == ["eu"]
 
 
-def test_where_no_cluster_knows_a_group_all_that_a_rule_gives_it_to_count() -> None:
+def test_if_no_cluster_knows_a_group_all_clusters_assume_it() -> None:
     views = [view(BILLING, name, assumed=frozenset({"billing"})) for name in ("main", "eu")]
 
     assert clusters_of(two_clusters(*views).read("lag", wants(group="billing")).values) == ["eu", "main"]
@@ -95,7 +95,7 @@ def test_a_cluster_that_has_not_listed_its_groups_refuses_every_selector_that_co
     assert silent.value("records_lag_max", wants(group="billing", cluster="main")) == 10
 
 
-def test_a_group_that_a_rule_gives_to_a_cluster_in_vain_is_in_doubt_until_its_coordinator_there_has_answered() -> None:
+def test_an_assumed_group_is_in_doubt_until_its_coordinator_has_answered() -> None:
     silence, assumed = "broker 3 has not listed its groups yet", frozenset({"billing"})
     not_read = view({}, "eu", silence=silence, assumed=assumed, unread={"billing": silence})
     with pytest.raises(ValueUnavailable, match="not all groups of cluster eu are known"):
@@ -117,7 +117,7 @@ def test_a_listing_of_silent_clusters_is_refused() -> None:
         Answers([silent_view("main", "nobody answers")]).read("lag")
 
 
-def test_items_of_several_clusters_stand_apart_and_maxima_become_one() -> None:
+def test_items_of_several_clusters_are_separate_and_maxima_become_one() -> None:
     both = two_clusters(view(BILLING), view({("billing", "orders", 0): row(1, 50)}, "eu"))
 
     assert items(both.read("lag", wants(topic="orders")).values) == [

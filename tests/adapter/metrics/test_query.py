@@ -153,7 +153,7 @@ def test_where_no_group_is_known_nothing_is_found(metric: str) -> None:
 # -- unknown, too old, contradictory -----------------------------------------------------------------------
 
 
-def test_a_value_stands_until_max_age_and_is_refused_in_words_after_it() -> None:
+def test_a_value_is_served_until_max_age_and_then_refused_with_a_reason() -> None:
     late = answers(
         BILLING | {("billing", "orders", 2): row(1, 2), ("billing", "orders", 3): row(1, 2).aged(95).unknown(SILENCE)}
     )
@@ -346,7 +346,7 @@ def test_one_item_for_all_has_the_time_of_the_oldest(metric: str) -> None:
     assert [item.measured_at for item in answers(rows).read(metric).values] == [EPOCH - 25]
 
 
-def test_the_version_changes_with_every_new_view_and_stands_in_the_answer() -> None:
+def test_the_version_changes_with_every_new_view_and_is_in_the_answer() -> None:
     store = Store(["main"])
     metrics = Metrics(samples.settings(), store, SteppedClock())
     before = metrics.version

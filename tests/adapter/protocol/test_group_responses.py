@@ -34,7 +34,7 @@ def listing(*groups: SimpleNamespace, error: int = 0) -> SimpleNamespace:
         (listed("g", state=None), None),
     ],
 )
-def test_a_listing_tells_kind_and_phase_of_groups_whose_members_read_topics(
+def test_a_listing_has_kind_and_phase_of_groups_whose_members_read_topics(
     one: SimpleNamespace, standing: Standing | None
 ) -> None:
     told = listing_in(listing(one))
@@ -63,7 +63,7 @@ def shares(*partitions: tuple[int, int, int, int]) -> SimpleNamespace:
     return SimpleNamespace(groups=[SimpleNamespace(group_id="workers", error_code=0, topics=topics)])
 
 
-def test_share_groups_tell_start_lag_and_error_of_each_partition() -> None:
+def test_share_groups_have_start_lag_and_error_of_each_partition() -> None:
     orders = shares_in(shares((1, 10, 7, 0), (0, -1, -1, 29)))["workers"].topics["orders"]
 
     assert [column.tolist() for column in (orders.partition, orders.start, orders.lag, orders.error)] == [

@@ -180,7 +180,7 @@ def test_topics_that_we_may_not_describe_are_hidden_and_others_with_an_error_are
     assert found.topics == {}
 
 
-def test_the_same_bytes_give_the_same_topology_whatever_the_throttle_and_the_controller() -> None:
+def test_throttle_and_controller_do_not_change_the_topology() -> None:
     known = Descriptions()
     first = known.topology(1, orders())
 

@@ -151,13 +151,13 @@ def reads_alike_whatever_was_read_before(decode: Callable[..., Columns], valid: 
 
 
 @given(commit_responses, changes)
-def test_changed_commits_are_read_alike_whatever_was_read_before(response: Any, how: Changes) -> None:  # noqa: ANN401
+def test_changed_commits_are_read_independently_of_earlier_ones(response: Any, how: Changes) -> None:  # noqa: ANN401
     body = bytes(response.encode())
     reads_alike_whatever_was_read_before(commits_in, body, changed(body, how))
 
 
 @given(offset_responses, changes)
-def test_changed_offsets_are_read_alike_whatever_was_read_before(response: Any, how: Changes) -> None:  # noqa: ANN401
+def test_changed_offsets_are_read_independently_of_earlier_ones(response: Any, how: Changes) -> None:  # noqa: ANN401
     body = bytes(response.encode())
     reads_alike_whatever_was_read_before(offsets_in, body, changed(body, how))
 

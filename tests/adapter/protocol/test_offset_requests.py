@@ -165,7 +165,7 @@ def test_a_count_larger_than_the_response_asks_for_no_memory(count: int) -> None
         commits_in_bytes(body)
 
 
-def test_responses_with_the_same_partitions_have_the_same_shape_whatever_their_numbers_are() -> None:
+def test_responses_with_the_same_partitions_have_the_same_shape() -> None:
     def commits(offset: int, text: str, topic: str = "orders") -> bytes:
         row = _Commit(partition_index=0, committed_offset=offset, committed_leader_epoch=0, metadata=text, error_code=0)
         of_group = _Group(group_id="app", topics=[_Commits(name=topic, partitions=[row])], error_code=0)

@@ -100,7 +100,7 @@ def test_bootstrap_servers_mean_one_cluster_named_main() -> None:
         ("a, b:1, c", ("--bootstrap-servers: 'a' is not HOST:PORT", "--bootstrap-servers: 'c' is not HOST:PORT")),
     ],
 )
-def test_bad_bootstrap_servers_are_told_with_their_flag(text: str, problems: tuple[str, ...]) -> None:
+def test_invalid_bootstrap_servers_are_reported_with_their_flag(text: str, problems: tuple[str, ...]) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         from_bootstrap_servers(text)
 

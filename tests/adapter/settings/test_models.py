@@ -36,7 +36,7 @@ def test_patterns_match_whole_names_and_exclusion_wins() -> None:
     ]
 
 
-def test_all_problems_are_told_at_once_each_with_its_place() -> None:
+def test_all_problems_are_reported_at_once_each_with_its_place() -> None:
     found = settings_problems(
         clusters=[samples.cluster("main"), {"name": "main", "bootstrapServers": ["kafka"]}],
         collection={"interval": 10, "groups": {"include": ["("]}},

@@ -11,7 +11,7 @@ from tests.support.kubernetes.fakes import LAG, FakeCallers, House, ask
 @pytest.mark.parametrize(
     "target", ["/livez", "/readyz", "/healthz", "/readyz/ping", "/readyz/certificate", "/livez?verbose"]
 )
-def test_health_needs_no_credentials_and_asks_nobody(target: str) -> None:
+def test_health_needs_no_credentials_and_no_reviews(target: str) -> None:
     house = House(checks={"certificate": True}, callers=FakeCallers(failure=ReviewUnavailable("silent")))
     answer = house.get(target, authorization="Bearer wrong")
 
@@ -49,7 +49,7 @@ def test_an_excluded_check_does_not_count() -> None:
     assert 'no matches for "kafka"' in lines
 
 
-def test_a_single_check_is_told_by_itself() -> None:
+def test_a_single_check_has_its_own_path() -> None:
     house = House(checks={"certificate": False})
 
     assert (house.get("/readyz/certificate").code, house.get("/readyz/ping").body) == (500, b"ok")

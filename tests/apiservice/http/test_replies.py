@@ -150,7 +150,7 @@ def test_a_long_warning_is_cut() -> None:
 
 
 @given(st.lists(st.text(max_size=600), min_size=1, max_size=200))
-def test_warnings_stay_short_whatever_they_say(warnings: list[str]) -> None:
+def test_warnings_stay_short_with_any_text(warnings: list[str]) -> None:
     header = warning_header(warnings)
 
     assert re.fullmatch(r"[ -~]+", header)

@@ -471,7 +471,7 @@ def test_callers_are_still_served_for_a_while_after_the_signal(running: Running)
     assert (response.status, response.headers["connection"]) == (200, "close")
 
 
-def test_nobody_connected_means_nothing_to_wait_for(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_connections_there_is_nothing_to_wait_for(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "GRACE_SECONDS", HOUR)
     running.stop()
 

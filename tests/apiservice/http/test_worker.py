@@ -62,7 +62,7 @@ def test_all_who_wait_for_the_same_get_one_piece_of_work(shared: SharedWork[int]
     assert (given, work.begun) == ([1] * 25, 1)
 
 
-def test_whoever_comes_after_the_end_gets_new_work(shared: SharedWork[int]) -> None:
+def test_callers_after_the_end_get_new_work(shared: SharedWork[int]) -> None:
     work, given = Gated(), list[int]()
     work.gate.set()
 
@@ -105,7 +105,7 @@ def test_who_is_cancelled_does_not_take_the_work_from_the_others(shared: SharedW
     assert (given, work.begun) == ([1], 1)
 
 
-def test_an_error_that_nobody_waits_for_any_more_is_no_complaint(shared: SharedWork[int]) -> None:
+def test_an_error_without_waiting_callers_causes_no_complaint(shared: SharedWork[int]) -> None:
     failing, fine = Gated(ValueError("no number")), Gated()
     fine.gate.set()
 

@@ -106,7 +106,7 @@ def test_the_etag_follows_what_is_served() -> None:
     assert (etags[0] == etags[1], etags[0] == etags[2]) == (True, False)
 
 
-def test_the_version_is_told() -> None:
+def test_the_version_is_served() -> None:
     document = House().get("/version").document
 
     assert (document["major"], document["minor"], document["gitVersion"]) == ("0", "1", "v0.1.0")

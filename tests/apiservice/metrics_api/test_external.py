@@ -99,7 +99,7 @@ def test_a_value_that_is_not_served_says_why(error: Exception, code: int) -> Non
     assert "details" not in answer.document
 
 
-def test_a_fault_of_ours_is_a_status_that_tells_no_secret(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_internal_error_is_a_status_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     house = House(metrics=FakeMetrics({"kafka_consumergroup_lag": ZeroDivisionError("password=secret")}))
 
     answer = house.get(LAG)
@@ -135,7 +135,7 @@ def test_a_message_about_an_endless_name_is_cut_in_its_middle() -> None:
     assert message.endswith("ggg is not known: broker 2 does not answer")
 
 
-def test_warnings_stand_in_a_header() -> None:
+def test_warnings_are_in_a_header() -> None:
     house = House()
     house.metrics.warnings = ('groups left out: "a"', "grün")
 

@@ -146,14 +146,14 @@ def test_a_bad_selector_is_refused_in_the_words_of_kubernetes(text: str, message
     assert str(refused.value).startswith(message)
 
 
-def test_a_long_list_of_bad_values_is_told_in_short() -> None:
+def test_a_long_list_of_invalid_values_is_reported_briefly() -> None:
     with pytest.raises(SelectorInvalid) as refused:
         parse(f"x in ({','.join(f'-{number}' for number in range(3000))})")
 
     assert str(refused.value).count("Invalid value") == 10
 
 
-def test_what_is_wrong_with_a_value_is_told_with_the_rule() -> None:
+def test_an_invalid_value_is_reported_with_the_rule() -> None:
     with pytest.raises(SelectorInvalid) as refused:
         parse("x=-a")
 

@@ -151,7 +151,9 @@ def test_client_cas_survive_a_renewed_serving_certificate(tmp_path: Path) -> Non
         assert is_accepted(port, tmp_path, PROXIES.issue("front-proxy-client"))
 
 
-def test_a_broken_new_pair_is_told_once_and_the_old_one_stays(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_new_pair_is_logged_once_and_the_old_one_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     files = serving_pair(tmp_path)
     tls = ServingTls(files)
     with accepting(tls.context) as port:

@@ -43,7 +43,7 @@ def commits(node: int, groups: list[str]) -> dict[str, GroupCommits]:
     return commits_in_bytes(answers(node).answer(sent(offset_requests.offset_fetch(groups)))[HEAD:])
 
 
-def test_a_node_gives_the_commits_of_the_groups_it_coordinates_and_refuses_the_others() -> None:
+def test_a_node_returns_the_commits_of_the_groups_it_coordinates_and_refuses_the_others() -> None:
     found = commits(1, ["billing", "shop"])
 
     assert {group: each.error for group, each in found.items()} == {"billing": 0, "shop": NOT_COORDINATOR}
@@ -53,7 +53,7 @@ def test_a_node_gives_the_commits_of_the_groups_it_coordinates_and_refuses_the_o
     }
 
 
-def test_a_node_gives_the_ends_of_the_partitions_it_leads_and_refuses_the_others() -> None:
+def test_a_node_returns_the_ends_of_the_partitions_it_leads_and_refuses_the_others() -> None:
     asked = offset_requests.list_offsets({"shop-topic-000": [0, 1, 2, 3]}, -1, committed_only=False)
     (offsets,) = offsets_in_bytes(answers(1).answer(sent(asked))[HEAD:]).values()
 
@@ -104,7 +104,7 @@ def test_the_same_question_is_answered_with_newer_numbers_and_its_own_correlatio
     assert (after["shop-topic-000"].offset - before["shop-topic-000"].offset).tolist() == [2000] * 4
 
 
-def test_log_starts_stand_still() -> None:
+def test_log_starts_do_not_move() -> None:
     asked = offset_requests.list_offsets({"shop-topic-000": [1, 3]}, -2, committed_only=False)
     found = [offsets_in_bytes(answers(n).answer(sent(asked))[HEAD:])["shop-topic-000"] for n in (1, 2)]
 

@@ -51,7 +51,7 @@ def test_it_has_the_contracts_columns_and_a_file_for_each_hour_with_an_adapter(l
     assert len(list(location.rglob("*.parquet"))) == 7 * 24 - 3 + 1
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_other_offsets(location: Path, tmp_path: Path) -> None:
+def test_the_same_seed_creates_the_same_bytes_and_another_one_other_offsets(location: Path, tmp_path: Path) -> None:
     def digest(folder: Path) -> str:
         files = sorted(folder.rglob("*.parquet"))
         return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()
@@ -79,7 +79,7 @@ def test_commits_are_never_beyond_the_log(week: pa.Table) -> None:
     assert pc.all(pc.less_equal(known["committed"], known["log_end"])).as_py()
 
 
-def test_the_stuck_group_has_members_and_stands_while_its_lag_grows(week: pa.Table) -> None:
+def test_the_stuck_group_has_members_and_does_not_move_while_its_lag_grows(week: pa.Table) -> None:
     rows = chosen(between(week, at(3, 14, 20), at(4, 14, 20)), group="mail", state="ok")
     first = rows.filter(pc.equal(rows["partition"], 0))
 
@@ -97,7 +97,7 @@ def test_a_topic_is_made_again_and_begins_at_zero(week: pa.Table) -> None:
     assert set(after["state"].to_pylist()) == {"no_commit"}
 
 
-def test_nobody_wrote_on_saturday_night_and_two_did_on_tuesday_morning(location: Path, week: pa.Table) -> None:
+def test_no_adapter_wrote_on_saturday_night_and_two_did_on_tuesday_morning(location: Path, week: pa.Table) -> None:
     tuesday = [path.name for path in location.glob("samples/date=2026-11-10/hour=10/*")]
 
     assert between(week, at(5, 2), at(5, 5)).num_rows == 0
