@@ -1,7 +1,5 @@
 """Pure: what was decided about each group, in the order in which a person should look; and how whole the data is."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo

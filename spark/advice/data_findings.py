@@ -3,8 +3,6 @@
 One rule a function; each gives a `Finding` or nothing. Those for trouble are in `spark.advice.group_findings`.
 """
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Pure: a group's demand in the figures that advice is made from, and how many members a rate needs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Pure: what is said about a group: how urgent it is, in words, and what a person does about it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import IntEnum
 

@@ -1,7 +1,5 @@
 """Pure: trouble in a group that its history shows. One rule a function; each gives a `Finding` or nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo

@@ -5,8 +5,6 @@ seconds, so the target follows from the wait that was agreed on. With less than 
 replicas never settle: then, and where the data does not support a number, no target is recommended.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo

@@ -4,8 +4,6 @@ Group names may hold any characters: what is no legal label value gets a named m
 another one, never one that two groups share.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 import textwrap

@@ -1,7 +1,5 @@
 """Pure: hours put together as the days of the people who read them. The daily table has days of UTC."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import date
 from zoneinfo import ZoneInfo

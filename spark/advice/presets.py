@@ -3,8 +3,6 @@
 A preset is the recommended HPA with the numbers that its situation asks for; `fits`: the data looks like it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 

@@ -2,8 +2,6 @@
 replicas would have changed. One step is one look of the HPA controller.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from dataclasses import dataclass

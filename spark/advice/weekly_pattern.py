@@ -3,8 +3,6 @@
 The tables keep hours in UTC; an hour belongs to the local hour in which it begins, also where a clock was changed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Pure: the last seven days of a topic beside the seven days before."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What the people behind a group have agreed on: how long a message may wait, who owns it, and when it may pause."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Numbers as people read them: with a unit, no more digits than help, and a word where nothing is known."""
 
-from __future__ import annotations
-
 import math
 from datetime import datetime
 from zoneinfo import ZoneInfo

@@ -3,8 +3,6 @@
 `report_tables` makes them from the history's tables; tests make them by hand.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Pure: hours and days as columns, sorted, cut and counted."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import UTC, datetime

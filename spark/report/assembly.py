@@ -1,7 +1,5 @@
 """Pure: the rows that Spark has computed -> the values that a report is made of."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

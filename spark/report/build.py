@@ -1,7 +1,5 @@
 """`report`: gather the figures, decide what they say, publish them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace

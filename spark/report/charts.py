@@ -1,7 +1,5 @@
 """Pure: the six charts of a group and topic as inline SVG, without script, with a tooltip at every point."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -4,8 +4,6 @@ Spark's tasks reduce samples to figures, and DataFrames (`range_figures`) put ho
 a few rows for each topic and hour, become the values of `spark.figures.model`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """The file that `--groups` names: what was agreed on for each group. Every problem is reported with its place in it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace

@@ -3,8 +3,6 @@
 First what needs attention, then a section for each group, worst first. All text passes `escaped`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import cache, partial
 from importlib import resources

@@ -1,7 +1,5 @@
 """Pure: the tables of the page."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from zoneinfo import ZoneInfo

@@ -1,7 +1,5 @@
 """Pure: the report as JSON, the same figures as the page: a versioned schema (docs/report.md)."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

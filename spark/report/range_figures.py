@@ -1,7 +1,5 @@
 """DataFrames in, DataFrames out: hours of topics, as the hourly table has them -> the figures of a range."""
 
-from __future__ import annotations
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 

@@ -1,8 +1,6 @@
 """The totals and partitions of a range as Spark tasks: each reads the groups of one slice from every hour, and none of
 their rows leaves it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence

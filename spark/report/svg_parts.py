@@ -3,8 +3,6 @@
 Colors are CSS classes, so that one drawing serves light, dark and print. All text passes `escaped`.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Sequence

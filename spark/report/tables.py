@@ -1,8 +1,6 @@
 """The tables of a history, read by pyarrow in Spark's tasks. Every location is read in the same way, each process finds
 its own credentials, and only wanted rows and columns leave a task."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Pure: the report as CSV and as Markdown: the same figures as the page."""
 
-from __future__ import annotations
-
 import csv
 import io
 import re
