@@ -80,7 +80,7 @@ class Forwarder:
             try:
                 server = socket.create_connection(("127.0.0.1", self._target))
             except OSError:
-                client.close()  # nobody is there yet
+                client.close()  # nothing listens there yet
                 continue
             self._open += [client, server]
             answers: SimpleQueue[tuple[float, bytes]] = SimpleQueue()

@@ -256,7 +256,7 @@ class _Owner:
     def forget(self, process: Process) -> None:
         with self._lock:
             self._running.remove(process)
-            with contextlib.suppress(BrokenPipeError):  # somebody killed the watchdog: nothing is left to tell it
+            with contextlib.suppress(BrokenPipeError):  # the watchdog was killed, so it needs no message
                 self._tell(f"-{process.pid}\n")
 
     def stop_all(self) -> None:

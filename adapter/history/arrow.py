@@ -1,5 +1,5 @@
-"""Columns of numbers -> Arrow arrays, from their buffers: `pyarrow.array` and its like import pandas wherever that is
-installed, which takes longer than all else that a short run does."""
+"""Converts columns of numbers to Arrow arrays through their buffers. `pyarrow.array` would import pandas if that is
+installed, which takes longer than the rest of a short run."""
 
 from typing import Any
 

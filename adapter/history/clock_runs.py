@@ -1,7 +1,7 @@
-"""Whether the wall clock was set between two samples: its steps contradict the monotonic clock, which cannot be set.
+"""Detects when the wall clock was set between two samples: its steps contradict the monotonic clock.
 
 Samples between two steps are a run of the clock: within one, differences between times are time that passed. Which of
-two runs has the right time cannot be known here, so each is written under a writer's name of its own."""
+two runs has the right time cannot be known here, so each is written under a separate writer's name."""
 
 import logging
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Where the files of the history are: a local folder or a bucket. Readers never see half a file in either.
+"""The history's files in a local folder or a bucket. Readers never see half a file in either.
 
 Paths are relative to the location, with `/` between their parts. Every error is raised as HistoryUnwritable."""
 

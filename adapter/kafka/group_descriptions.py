@@ -1,7 +1,7 @@
 """Responses that describe groups -> their members, the topics that these read, and the partitions that each one owns.
 
 Members of classic groups send their subscription and assignment as bytes, which the client library decodes. Any client
-may send anything: what cannot be decoded is not known, and concerns its own group alone."""
+may send anything: what cannot be decoded is unknown, and affects only its own group."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -62,8 +62,7 @@ def _classic_assignment(member: Decoded) -> list[Owned]:
 
 
 def _of_version_0(body: bytes) -> bytes:
-    """The fields that every version has: some clients announce a later version without its fields, or send no user
-    data."""
+    """Returns the fields of every version: some clients announce later versions without theirs, or no user data."""
     return b"\0\0" + bytes(body)[2:] + b"\xff\xff\xff\xff"
 
 

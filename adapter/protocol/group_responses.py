@@ -21,7 +21,7 @@ Decoded: TypeAlias = Any
 
 
 def of_a_known_shape(read: Callable[Given, Read]) -> Callable[Given, Read]:
-    """What the library decodes may lack what its version always has: null instead of a list, or of a name."""
+    """Raises MalformedResponse if a response lacks what its version requires, such as a list or a name."""
 
     @wraps(read)
     def read_or_malformed(*args: Given.args, **kwargs: Given.kwargs) -> Read:

@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in ("certificate", "key", "body"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     flags = parser.parse_args(arguments)
-    # Whoever kube-apiserver's front proxy may be: nobody is asked for a certificate here.
+    # No client certificate is requested here, whatever front proxy kube-apiserver uses.
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(flags.certificate, flags.key)
     uvicorn.run(

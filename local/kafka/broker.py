@@ -178,7 +178,7 @@ def kafka(
     with contextlib.ExitStack() as stack:
         for broker in members:
             broker.launch()
-            stack.callback(broker.kill)  # nobody needs the data, and a last voter cannot hand over anyway
+            stack.callback(broker.kill)  # the data is not needed, and a last voter cannot hand over anyway
         for broker in members:
             broker.wait_until_ready(set(ports))
         yield Kafka(_servers(ports, OPEN_LISTENER), members, secure, outside_port)

@@ -40,7 +40,7 @@ def _commit(consumer: KafkaConsumer) -> None:
     try:
         consumer.commit()
     except (CommitFailedError, RetriableError) as error:
-        # The group changes hands: whoever has the partitions next does this batch again.
+        # In a rebalance, the next owner of the partitions repeats this batch.
         logger.warning("not committed: %s", error)
 
 

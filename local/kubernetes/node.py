@@ -64,8 +64,8 @@ class Pod:
     uid: str
     began_at: str
     containers: list[Container]
-    told: Json = field(default_factory=dict)
-    kill_after: float | None = None  # monotonic; set once its processes were told to end
+    reported: Json = field(default_factory=dict)
+    kill_after: float | None = None  # monotonic; set once its processes were asked to end
 
 
 class Node:
@@ -193,11 +193,11 @@ class Node:
 
     def _tell_status(self, pod: Pod, specs: Sequence[Json], policy: str) -> None:
         status = _status(pod, specs, policy)
-        if status == pod.told:
+        if status == pod.reported:
             return
         path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
         self._change("PATCH", path, {"metadata": {"uid": pod.uid}, "status": status}, passing=[404, 409])
-        pod.told = status
+        pod.reported = status
 
     def _change(self, method: str, path: str, body: Json, passing: Sequence[int] = ()) -> None:
         """Sends one writing request. `passing` are statuses of races that the next step resolves."""

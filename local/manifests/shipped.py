@@ -116,7 +116,7 @@ def _operators_pod(template: Manifest, role: str) -> Manifest:
     }
 
 
-def at(found: object, path: str) -> Any:  # noqa: ANN401 - what stands in a YAML file is anything
+def at(found: object, path: str) -> Any:  # noqa: ANN401 - a YAML file can contain anything
     """Returns `at(object, "spec.ports")`; None if there is no such path."""
     for key in path.split("."):
         found = found.get(key) if isinstance(found, Mapping) else None
