@@ -86,7 +86,7 @@ class HistoryTelemetry:
     """Metrics about the history, which exist only if one is kept."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        counter, gauge = partial(Counter, registry=registry), partial(Gauge)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self._files = counter("kafka_lag_adapter_history_files", "Files of the history written.")
         self._rows = counter("kafka_lag_adapter_history_rows", "Rows of the history written.")
         self._bytes = counter("kafka_lag_adapter_history_bytes", "Bytes of the history written.")
