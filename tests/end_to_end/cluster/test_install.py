@@ -111,32 +111,45 @@ def test_every_command_of_the_page_prints_what_it_shows(plane: ControlPlane, tmp
     assert left == ""
 
 
-def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(plane: ControlPlane) -> None:
+@pytest.fixture
+def somebody_elses(plane: ControlPlane) -> Iterator[Manifest]:
+    """The APIService as KEDA has it, in force."""
+    service = {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443}
+    spec = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
     theirs = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
         "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
-        "spec": {
-            "group": "external.metrics.k8s.io",
-            "version": "v1beta1",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-            "service": {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443},
-        },
+        "spec": {**spec, "groupPriorityMinimum": 100, "versionPriority": 100},
     }
     plane.apply([theirs])
-    before = plane.get(API_SERVICE)["spec"]
-    values = f"--values={VALUES['api-service']}"
-    try:
-        with pytest.raises(RigError, match="cannot be imported into the current release"):
-            helm(plane, "upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag", values)
-        assert plane.get(API_SERVICE)["spec"] == before
+    yield plane.get(API_SERVICE)["spec"]
+    plane.delete([theirs])
 
-        helm(plane, "upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag")
-        helm(plane, "uninstall", "lag", "-n", "lag")
-        assert plane.get(API_SERVICE)["spec"] == before
-    finally:
-        plane.delete([theirs])
+
+def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(
+    plane: ControlPlane, somebody_elses: Manifest
+) -> None:
+    install = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag")
+
+    with pytest.raises(RigError, match="cannot be imported into the current release"):
+        helm(plane, *install, f"--values={VALUES['api-service']}")
+    assert plane.get(API_SERVICE)["spec"] == somebody_elses
+
+    helm(plane, *install)
+    helm(plane, "uninstall", "lag", "-n", "lag")
+    assert plane.get(API_SERVICE)["spec"] == somebody_elses
+
+
+@pytest.mark.usefixtures("somebody_elses")
+def test_helm_takes_an_api_service_over_when_told_to_and_removes_it_with_the_release(plane: ControlPlane) -> None:
+    install = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag")
+
+    helm(plane, *install, f"--values={VALUES['api-service']}", "--take-ownership")
+    assert plane.get(API_SERVICE)["spec"]["service"]["name"] == "lag-kafka-lag-adapter"
+
+    helm(plane, "uninstall", "lag", "-n", "lag")
+    assert plane.request("GET", API_SERVICE)[0] == 404
 
 
 def test_an_upgrade_with_other_values_keeps_the_selectors(plane: ControlPlane) -> None:
