@@ -143,24 +143,24 @@ def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(
 
 @pytest.mark.usefixtures("somebody_elses")
 def test_helm_takes_an_api_service_over_when_told_to_and_removes_it_with_the_release(plane: ControlPlane) -> None:
-    install = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag")
+    install = ("upgrade", "--install", "taken", str(MANIFESTS), "--create-namespace", "-n", "lag")
 
-    helm(plane, *install, f"--values={VALUES['api-service']}", "--take-ownership")
-    assert plane.get(API_SERVICE)["spec"]["service"]["name"] == "lag-kafka-lag-adapter"
+    helm(plane, *install, f"--values={VALUES['api-service']}", "--take-ownership", "--force-conflicts")
+    assert plane.get(API_SERVICE)["spec"]["service"]["name"] == "taken-kafka-lag-adapter"
 
-    helm(plane, "uninstall", "lag", "-n", "lag")
+    helm(plane, "uninstall", "taken", "-n", "lag")
     assert plane.request("GET", API_SERVICE)[0] == 404
 
 
 def test_an_upgrade_with_other_values_keeps_the_selectors(plane: ControlPlane) -> None:
     """They cannot be changed: an upgrade that tried would be refused."""
-    upgrade = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "upgraded")
+    upgrade = ("upgrade", "--install", "kept", str(MANIFESTS), "--create-namespace", "-n", "lag")
     helm(plane, *upgrade)
     changed = ("several-clusters", "cert-manager", "volume", "monitoring", "host-network", "scheduling")
     helm(plane, *upgrade, *(f"--values={VALUES[name]}" for name in changed))
 
-    assert '"deployed"' in helm(plane, "list", "-n", "upgraded", "--output", "json")
-    helm(plane, "uninstall", "lag", "-n", "upgraded")
+    assert '"deployed"' in helm(plane, "list", "-n", "lag", "--output", "json")
+    helm(plane, "uninstall", "kept", "-n", "lag")
     assert plane.request("GET", API_SERVICE)[0] == 404
 
 
