@@ -68,7 +68,7 @@ def rare_commits(group: Group, _: Load) -> Finding | None:
         Verdict.RARE_COMMITS,
         Severity.NOTE,
         "Commits are rarer than samples",
-        f"Commits are rarer than samples: about one in {formatting.duration(group.commit_seconds)}, sampled every "
+        f"Commits are rarer than samples: about one every {formatting.duration(group.commit_seconds)}, sampled every "
         f"{formatting.duration(group.interval_seconds)}. The lag includes what is processed but not committed, and "
         "moves in steps.",
     )
