@@ -18,7 +18,7 @@ report-demo: $(VENV)/installed ## a week of plausible history and the report on 
 	@$(BIN)/python -m local.demo.report
 
 test: rig ## every test, the quick ones first, and how long each part took
-	@$(BIN)/python -m pytest -n 4 --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-unit: $(VENV)/installed ## the tests that need no real parts, in parallel
 	@$(BIN)/python -m pytest -m "not spark and not e2e" -n 4 --dist worksteal $(PYTEST_ARGS)
@@ -27,7 +27,7 @@ test-spark: rig ## the tests that run Spark or the S3 server
 	@$(BIN)/python -m pytest -m spark $(PYTEST_ARGS)
 
 test-e2e: rig ## the tests on a real Kafka and a real control plane
-	@$(BIN)/python -m pytest -m e2e $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m e2e -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@echo "check: format, lint, types, imports, manifests"

@@ -23,13 +23,13 @@ BEGAN_AT = time.monotonic()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by part, the quick ones first. Each other part has one process, as its fixtures are expensive."""
+    """Sort the tests by part, the quick ones first. Tests that share expensive fixtures run in one process."""
     for item in items:
         part = _part_of(item)
         item.user_properties.append(("part", part))
         if part != "unit":
             item.add_marker(part)
-            item.add_marker(pytest.mark.xdist_group(part))
+            item.add_marker(pytest.mark.xdist_group(_group_of(item, part)))
     items.sort(key=lambda item: PARTS.index(_part_of(item)))
 
 
@@ -52,6 +52,13 @@ def _part_of(item: pytest.Item) -> str:
         return "e2e"
     needs_spark = SPARK_FIXTURES.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark")
     return "spark" if needs_spark else "unit"
+
+
+def _group_of(item: pytest.Item, part: str) -> str:
+    """The folder of an end-to-end test, but all that need the control plane are one group; otherwise the part."""
+    if part != "e2e":
+        return part
+    return "cluster" if "control_plane" in getattr(item, "fixturenames", ()) else item.path.parent.name
 
 
 @pytest.fixture(scope="session")

@@ -33,7 +33,7 @@ NOT_CLOSED = "missing ), unterminated subpattern at position 0"
 
 def ended(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     command = [Path(sys.executable).with_name("kafka-lag-adapter"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
 
 
 def test_every_problem_of_flags_and_files_is_reported_with_its_place(tmp_path: Path) -> None:

@@ -149,5 +149,5 @@ def test_a_kube_apiserver_that_never_answers_means_live_but_not_ready(
             status, body = running.get(path("default", LAG), headers={"Authorization": "Bearer any"})
             assert (status, json.loads(body)["kind"]) == (503, "Status")
 
-            running.process.stop(grace_seconds=10)
+            running.process.stop(grace_seconds=60)
             assert running.process.status == 0, running.process.log_tail()

@@ -151,13 +151,13 @@ def test_a_killed_broker_is_read_again_when_it_is_back(cluster: Kafka) -> None:
         with Watcher(running, scene.groups, truth.is_true) as watcher:
             victim.kill()
             truth.produce(scene.near, 3, through=other)
-            running.wait_for_lag(93, scene.untouched, seconds=MAX_AGE)
-            running.wait_for_refusal("killed-led/0", scene.reader, seconds=MAX_AGE + 4)
+            running.wait_for_lag(93, scene.untouched)
+            running.wait_for_refusal("killed-led/0", scene.reader)
             running.wait_for_lag(93, scene.kept, seconds=RECOVERY_SECONDS)
             victim.start()
             running.wait_for_lag(40, scene.reader, seconds=RECOVERY_SECONDS)
             truth.produce(scene.led, 2)
-            running.wait_for_lag(42, scene.reader, seconds=MAX_AGE)
+            running.wait_for_lag(42, scene.reader)
     watcher.check()
     assert watcher.refusals[scene.untouched] == []
 
@@ -188,18 +188,17 @@ def test_all_brokers_gone_for_long_are_refused_and_read_again_when_they_are_back
             for broker in cluster.brokers:
                 broker.freeze()
             try:
-                before, begun = running.cycles("other"), time.monotonic()
+                before = running.cycles("other")
                 for group in scene.groups:
-                    running.wait_for_refusal("does not answer", group, seconds=MAX_AGE + 6, cluster="main")
-                while time.monotonic() - begun < 2 * MAX_AGE:
+                    running.wait_for_refusal("does not answer", group, cluster="main")
+                while running.cycles("other") - before < 2 * MAX_AGE:
                     assert running.lag("gone-far", cluster="other") == 7
                     time.sleep(0.05)
-                assert running.cycles("other") - before >= 8
             finally:
                 for broker in cluster.brokers:
                     broker.kill()
             for group in scene.groups:
-                running.wait_for_refusal("refuses the connection", group, seconds=MAX_AGE + 6, cluster="main")
+                running.wait_for_refusal("refuses the connection", group, cluster="main")
             for broker in cluster.brokers:
                 broker.launch()
             for broker in cluster.brokers:

@@ -67,7 +67,7 @@ def test_the_consumer_keeps_its_rate_commits_and_leaves_on_sigterm(one_broker: K
         assert _committed(one_broker, "paced") < 100
 
         wait_until(lambda: _committed(one_broker, "paced") == 100, "the last commit", 60, alive=[consumer])
-        consumer.stop(grace_seconds=5)
+        consumer.stop(grace_seconds=60)
 
         assert consumer.status == 0, consumer.log_tail()
     with admin(one_broker.bootstrap_servers) as client:

@@ -63,7 +63,7 @@ def test_a_coordinator_that_moves_ten_times_is_followed(three_brokers: Kafka) ->
             move(client, OFFSETS_TOPIC, partition, [first, *({1, 2, 3} - {first})])
             wait_until(partial(coordinates, client, first, group), f"{first} to coordinate {group}", 60)
             truth.commit(group, 2 + number)
-        running.wait_for_lag(100 - 2 - MOVES + 1, group, seconds=MAX_AGE + 4)
+        running.wait_for_lag(100 - 2 - MOVES + 1, group)
     watcher.check()
     assert watcher.numbers[group] > 0
 
@@ -183,7 +183,7 @@ def test_leadership_that_moves_while_cycles_run_is_followed(three_brokers: Kafka
                 first = next(nodes)
                 move(client, "moves-leader", 0, [first, *({1, 2, 3} - {first})])
                 truth.produce("moves-leader", 1)
-                running.wait_for_lag(8 + number, "moves-reader", seconds=MAX_AGE + 4)
+                running.wait_for_lag(8 + number, "moves-reader")
     watcher.check()
     assert watcher.refusals["moves-reader"] == []
 

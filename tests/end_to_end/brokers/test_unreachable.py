@@ -74,7 +74,7 @@ def door() -> Iterator[Forwarder]:
 
 
 def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joined: Joined, door: Forwarder) -> None:
-    with in_process(joined.cluster, call_seconds=1.0) as rig:
+    with in_process(joined.cluster, call_seconds=2.0) as rig:
         rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "both groups")
         assert rig.lag(joined.group) == 40
         with third_broker(joined, door), door.held():
@@ -97,7 +97,7 @@ def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordina
         names = (f"at-the-third-{number}" for number in range(100))
         theirs, nobody = [name for name in names if offsets_partition(name) == MOVED][:2]
         commit(joined.cluster, theirs, {(TOPIC, 0): 10})
-        with in_process(joined.cluster, call_seconds=1.0) as rig:
+        with in_process(joined.cluster, call_seconds=2.0) as rig:
             with door.held():
                 rig.wait_for_lag(40, joined.group)
                 for _ in range(3):
@@ -142,6 +142,7 @@ def third_broker(joined: Joined, door: Forwarder) -> Iterator[Broker]:
     with joining_broker(joined.home, JOINING, door.port) as broker:
         door.lead_to(broker.port)
         door.release()
+        broker.wait_until_ready({JOINING})  # it counts as alive some tenths of a second before it listens
         for one in joined.cluster.brokers:
             wait_until(partial(knows_at, one, JOINING, door.port), f"{one.node_id} to know broker 3", WAIT_SECONDS)
         yield broker

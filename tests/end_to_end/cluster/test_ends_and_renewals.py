@@ -43,10 +43,10 @@ def test_a_read_under_way_at_sigterm_is_finished_and_the_end_is_in_time(
                 running.process.send(signal.SIGTERM)
                 signalled_at = time.monotonic()
                 code, body = answer()
-            status = running.process.wait(15)
+            status = running.process.wait(60)
 
             assert status == 0, running.process.log_tail()
-            assert time.monotonic() - signalled_at < 10
+            assert time.monotonic() - signalled_at < 20  # when the kubelet would kill it
             assert "Traceback" not in running.process.log.read_text()
     assert (code, "did not answer within" in json.loads(body)["message"]) == (503, True)
 

@@ -18,7 +18,8 @@ from local.processes import wait_until
 from tests.support.history.fake_store import fake_store
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 
-END_SECONDS = 10.0
+END_SECONDS = 20.0
+"""When the kubelet would kill it."""
 NOBODY = {"clusters": [{"name": "main", "bootstrapServers": ["127.0.0.1:1"]}]}
 
 

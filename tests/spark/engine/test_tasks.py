@@ -92,7 +92,7 @@ def test_a_task_whose_process_was_killed_is_tried_again_under_another_name(tmp_p
     """In a JVM of its own: how often a task is tried is part of the master's name."""
     command = [sys.executable, "-c", RETRIED, str(tmp_path / "marker")]
 
-    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240)
+    found = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600)
 
     assert found.stdout == "attempt-2\n"
 

@@ -87,7 +87,7 @@ def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.Te
     chance = Random(seed)  # noqa: S311 -- a history, no secret
     limits = Limits(chance.choice([400, 10_000]), chance.choice([100, 1000]), chance.choice([50, 200]))
 
-    assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits)
+    assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits, histories=12)
 
 
 def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
@@ -101,9 +101,10 @@ def assert_two_compactions_are_right(
     chance: Random,
     limits: Limits = DEFAULT_LIMITS,
     session: Callable[[], SparkSession] = in_process,
+    histories: int = 40,
 ) -> None:
-    """Forty histories at once, each a cluster; the late files come after a first compaction."""
-    written = [part for number in range(40) for part in history(f"c{number:02d}", chance)]
+    """So many histories at once, each a cluster; the late files come after a first compaction."""
+    written = [part for number in range(histories) for part in history(f"c{number:02d}", chance)]
     early = [part for part in written if not part.is_late]
 
     lay(root, early)

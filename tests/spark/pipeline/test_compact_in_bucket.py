@@ -44,7 +44,7 @@ def asked(*command: str) -> tuple[int, str]:
 def ended(*command: str) -> tuple[int, str]:
     """The same of a process of its own, which starts Spark."""
     process = subprocess.run(
-        [sys.executable, "-m", "spark", *command], stderr=subprocess.PIPE, text=True, check=False, timeout=240
+        [sys.executable, "-m", "spark", *command], stderr=subprocess.PIPE, text=True, check=False, timeout=600
     )
     return process.returncode, process.stderr.splitlines()[-1]
 
@@ -194,7 +194,7 @@ def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next
 
     try:
         store.on_request = end_over_totals
-        _, told = process.communicate(timeout=60)
+        _, told = process.communicate(timeout=600)
     finally:
         process.kill()
     store.on_request = lambda _method, _path: None

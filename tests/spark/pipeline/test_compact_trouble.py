@@ -23,7 +23,7 @@ def command(root: Path) -> list[str]:
 def test_two_runs_at_once_do_not_mix_their_tables(tmp_path: Path) -> None:
     write(tmp_path, [sample(0, 1, 10)])
     with LocalFiles(tmp_path).reserved():
-        other = subprocess.run(command(tmp_path), stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+        other = subprocess.run(command(tmp_path), stderr=subprocess.PIPE, text=True, check=False, timeout=600)
 
     assert (other.returncode, other.stderr) == (1, f"kafka-lag-report: another run compacts {tmp_path}\n")
     assert [each.name for each in tmp_path.iterdir()] == ["samples"]
@@ -39,7 +39,7 @@ def test_a_full_disk_ends_the_run_in_one_sentence_and_leaves_what_was_there(tmp_
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)),
     )
 

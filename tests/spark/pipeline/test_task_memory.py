@@ -55,7 +55,7 @@ def peaks(root: Path, interval: int) -> tuple[int, list[int]]:
     for rows in islice(flushes(PARTITIONS, interval, days=1, seed=1), FLUSHES_OF_AN_HOUR):
         Folder(root).write(names.path_for(rows.first_sample), encoded(rows))
     command = [sys.executable, "-c", TASKS, str(root), str(ROWS_AT_ONCE)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=240).stdout
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
     number, *kilobytes = (int(each) for each in said.split())
     return number, [each // 1024 for each in kilobytes]
 

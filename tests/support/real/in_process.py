@@ -120,10 +120,13 @@ def settings_for(cluster: Kafka, **parts: Any) -> Settings:  # noqa: ANN401 - as
 def in_process(
     cluster: Kafka,
     *,
-    call_seconds: float = 3.0,
+    call_seconds: float = 30.0,
     **parts: Any,  # noqa: ANN401 - as above
 ) -> Iterator[InProcess]:
-    """Not yet connected: the first cycle does that. Afterwards nothing of it is left, its thread included."""
+    """Not yet connected: the first cycle does that. Afterwards nothing of it is left, its thread included.
+
+    `call_seconds` is the deadline of each call. The product's is 3 s, which brokers on a busy machine may exceed.
+    """
     settings = settings_for(cluster, **parts)
     requests: list[str] = []
     clock = CycleClock()
