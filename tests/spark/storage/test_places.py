@@ -72,7 +72,7 @@ def refusal(found: Ended) -> str:
     assert found.status == 2, found
     assert len(found.lines) <= 3, found
     assert all(len(line) < 500 for line in found.lines), found
-    assert found.seconds < 20, found
+    assert found.seconds < 60, found  # 20 s where no other process needs the cores
     return found.lines[-1].removeprefix("kafka-lag-report: ")
 
 
