@@ -214,7 +214,7 @@ def test_trouble_with_a_bucket_is_one_sentence_that_names_it(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(bucket, "ATTEMPTS", 1)
-    monkeypatch.setattr(buckets, "REQUEST_SECONDS", 0.3)
+    monkeypatch.setattr(buckets, "REQUEST_SECONDS", 5.0)
     nobody = {"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": ""}
     store.objects["history/samples/unknown"] = b"1"
 
