@@ -104,10 +104,9 @@ def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
         ("maxReplicas", str(hpa.max_replicas.value), hpa.max_replicas.reason),
     ]
     for name, behavior in (("scaleUp", hpa.up), ("scaleDown", hpa.down)):
-        rows.append((f"{name} window", f"{behavior.window_seconds.value} s", behavior.window_seconds.reason))
-        rows += [
-            (f"{name} step", f"{step} / {behavior.period_seconds} s", reason) for step, reason in _steps_of(behavior)
-        ]
+        rows.append((f"{name} window", f"{behavior.window_seconds.value}\u202fs", behavior.window_seconds.reason))
+        per = f"{behavior.period_seconds}\u202fs"
+        rows += [(f"{name} step", f"{step} / {per}", reason) for step, reason in _steps_of(behavior)]
     return rows
 
 
@@ -118,7 +117,7 @@ def target_of(hpa: Recommendation) -> str:
 def _steps_of(behavior: Behavior) -> list[tuple[str, str]]:
     """Each policy's step, as `4 pods` or `100 %`, and its reason."""
     return [
-        (formatting.plural(number.value, "pod") if kind == "Pods" else f"{number.value} %", number.reason)
+        (formatting.plural(number.value, "pod") if kind == "Pods" else f"{number.value}\u202f%", number.reason)
         for kind, number in behavior.policies
     ]
 
@@ -133,7 +132,7 @@ def presets_table(standing: Standing) -> str:
                 f"{escaped(preset.name)}{badge}",
                 target_of(hpa),
                 f"{hpa.min_replicas.value}&#8211;{hpa.max_replicas.value}",
-                f"{hpa.up.window_seconds.value} s / {hpa.down.window_seconds.value} s",
+                f"{hpa.up.window_seconds.value}\u202fs / {hpa.down.window_seconds.value}\u202fs",
                 _steps(hpa),
                 escaped(f"{preset.why} {preset.extra}".strip()),
             )
@@ -256,7 +255,7 @@ def coverage_table(report: Report) -> str:
 
 def _steps(hpa: Recommendation) -> str:
     said = (
-        f"{' or '.join(step for step, _ in _steps_of(behavior))} / {behavior.period_seconds} s"
+        f"{' or '.join(step for step, _ in _steps_of(behavior))} / {behavior.period_seconds}\u202fs"
         for behavior in (hpa.up, hpa.down)
     )
     return escaped(", ".join(said))
