@@ -72,16 +72,17 @@ def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster:
             victim.freeze()
             try:
                 truth.produce(scene.near, 3, through=other)
-                running.wait_for_lag(93, scene.untouched, seconds=MAX_AGE)
-                running.wait_for_refusal("frozen-led/0", scene.reader, seconds=MAX_AGE + 4)
-                wait_until(lambda: bool(watcher.refusals[scene.reader]), "the watcher's own refusal", MAX_AGE)
+                running.wait_for_lag(93, scene.untouched)
+                running.wait_for_refusal("frozen-led/0", scene.reader)
+                wait_until(lambda: bool(watcher.refusals[scene.reader]), "the watcher's own refusal", RECOVERY_SECONDS)
                 assert f"broker {victim.node_id} at" in " ".join(watcher.refusals[scene.reader])
                 # A new coordinator may report old commits until another record is written to the group's partition.
                 commit(connecting_to(cluster, other), scene.neighbour, {(scene.near, 0): 1})
-                running.wait_for_lag(93, scene.kept, seconds=RECOVERY_SECONDS)
+                running.wait_for_lag(93, scene.kept)
                 truth.commit(scene.kept, 60, through=other)
-                running.wait_for_lag(43, scene.kept, seconds=RECOVERY_SECONDS)
-                running.wait_for_refusal("the partition has no leader", scene.reader, seconds=RECOVERY_SECONDS)
+                running.wait_for_lag(43, scene.kept)
+                running.wait_for_refusal("the partition has no leader", scene.reader)
+                asked = watcher.numbers[scene.untouched]
             finally:
                 victim.thaw()
             back: list[int] = []
@@ -89,12 +90,12 @@ def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster:
                 answer = running.answer(scene.kept)
                 back += [answer] if isinstance(answer, int) else []
                 time.sleep(0.01)
-            running.wait_for_lag(40, scene.reader, seconds=RECOVERY_SECONDS)
+            running.wait_for_lag(40, scene.reader)
     victim.wait_until_ready({1, 2, 3})
     watcher.check()
     assert set(back) == {43}, "a step backward after the thaw"
     assert watcher.refusals[scene.untouched] == []
-    assert watcher.slowest < 1.0
+    assert asked > 100, "reads waited for the frozen broker"
 
 
 def test_a_coordinator_that_restarts_brings_no_stale_topic_back(

@@ -148,8 +148,6 @@ class Watcher:
         """Group -> how many numbers were served."""
         self.refusals: dict[str, list[str]] = {group: [] for group in groups}
         self.wrong: list[str] = []
-        self.slowest = 0.0
-        """Seconds that the slowest answer took."""
         self._served = served
         self._groups = groups
         self._is_true = is_true
@@ -179,7 +177,6 @@ class Watcher:
         except Exception as error:  # noqa: BLE001 - any other error is a wrong answer
             self.wrong.append(f"{group}: {error!r}")
             return
-        self.slowest = max(self.slowest, time.monotonic() - began)
         if isinstance(answer, str):
             self.refusals[group].append(answer)
         elif self._is_true(group, answer, began):
