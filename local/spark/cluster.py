@@ -26,7 +26,8 @@ class SparkCluster:
     home: Path
     port: int
     web_port: int
-    workers: tuple[Process, ...]
+    workers: list[Process]
+    parts: contextlib.ExitStack
 
     @property
     def master(self) -> str:
@@ -53,8 +54,12 @@ class SparkCluster:
         except (urllib.error.URLError, ValueError, OSError):
             return {}
 
-    def cores_in_use(self) -> int:
-        return int(self.state().get("coresused", 0))
+    def start_worker(self) -> Process:
+        name = f"worker-{len(self.workers) + 1}"
+        size = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.home / name), "--webui-port", "0"]
+        worker = self.parts.enter_context(_part(self.home, name, "worker.Worker", [*size, self.master]))
+        self.workers.append(worker)
+        return worker
 
 
 def python() -> str:
@@ -90,10 +95,8 @@ def spark_cluster(home: Path, *, workers: int = WORKERS) -> Iterator[SparkCluste
     with contextlib.ExitStack() as stack:
         ports = ["--port", str(port), "--webui-port", str(web_port)]
         master = stack.enter_context(_part(home, "master", "master.Master", ports))
-        running = tuple(
-            stack.enter_context(_worker(home, f"worker-{number}", port)) for number in range(1, workers + 1)
-        )
-        cluster = SparkCluster(home, port, web_port, running)
+        cluster = SparkCluster(home, port, web_port, [], stack)
+        running = [cluster.start_worker() for _ in range(workers)]
         wait_until(
             lambda: cluster.state().get("aliveworkers") == workers,
             f"{workers} workers to be known to the master",
@@ -101,11 +104,6 @@ def spark_cluster(home: Path, *, workers: int = WORKERS) -> Iterator[SparkCluste
             alive=[master, *running],
         )
         yield cluster
-
-
-def _worker(home: Path, name: str, master_port: int) -> Process:
-    size = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / name)]
-    return _part(home, name, "worker.Worker", [*size, "--webui-port", "0", f"spark://127.0.0.1:{master_port}"])
 
 
 def _part(home: Path, name: str, main_class: str, arguments: list[str]) -> Process:

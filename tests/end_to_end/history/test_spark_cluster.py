@@ -1,20 +1,32 @@
 """Spark's own standalone cluster: a master and two workers, whose executors have neither our code nor our packages."""
 
-import os
-import subprocess
+import json
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from local.processes import scratch
+from local.histories.plausible_history import write_large_day
+from local.processes import Process, scratch, start, wait_until
 from local.spark.cluster import SparkCluster, environment, spark_cluster, spark_home
+from spark.pipeline.compact import compact
+from spark.storage.local import LocalFiles
+from tests.support.history.compacting import NOW, no_session
 from tests.support.history.random_histories import history, lay
+from tests.support.history.task_processes import stopped_halfway
 
 LIMIT_SECONDS = 300
+PARTITIONS = 300
+"""1.7 million rows a day, which two tasks share."""
+SPECULATION = ("--conf", "spark.speculation=true", "--conf", "spark.speculation.multiplier=1.1")
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="only Linux lists a process's open files")
 
 
 @pytest.fixture(scope="module")
@@ -23,68 +35,102 @@ def cluster() -> Iterator[SparkCluster]:
         yield running
 
 
-def of_master(cluster: SparkCluster) -> tuple[list[str], dict[str, str]]:
-    """The command and its environment: Spark reads from PYSPARK_SUBMIT_ARGS what is given to spark-submit."""
+class Runs:
+    """Of the command on one history, each with a log of its own."""
+
+    def __init__(self, root: Path, command: Sequence[str], env: dict[str, str], options: Sequence[str] = ()) -> None:
+        self._root, self._command, self._env, self._options = root, command, env, options
+
+    def begun(self, name: str, *options: str) -> AbstractContextManager[Process]:
+        command = [*self._command, name, "--history", str(self._root), *options, *self._options]
+        return start(name, command, log=self._root.with_name(f"{name}.log"), env={**environment(), **self._env})
+
+    def compacted(self) -> None:
+        with self.begun("compact") as process:
+            ended_well(process)
+
+    def report(self) -> dict[str, Any]:
+        output = self._root.with_name("report")
+        with self.begun("report", "--output", str(output)) as process:
+            ended_well(process)
+        return {**json.loads((output / "report.json").read_text()), "made_at": None}
+
+
+def ended_well(process: Process) -> None:
+    assert process.wait(LIMIT_SECONDS) == 0, process.log_tail()
+
+
+def by_master(cluster: SparkCluster, root: Path) -> Runs:
+    """Spark reads from PYSPARK_SUBMIT_ARGS what is given to spark-submit."""
     submit = " ".join([*cluster.arguments()[2:], "pyspark-shell"])
-    return [sys.executable, "-m", "spark"], {"PYSPARK_SUBMIT_ARGS": submit}
+    return Runs(root, [sys.executable, "-m", "spark"], {"PYSPARK_SUBMIT_ARGS": submit}, ["--master", cluster.master])
 
 
-def submitted(cluster: SparkCluster) -> tuple[list[str], dict[str, str]]:
-    command = [str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), "spark/__main__.py"]
-    return command, {}
-
-
-def begun(command: Sequence[str], env: dict[str, str]) -> "subprocess.Popen[str]":
-    return subprocess.Popen(command, env={**os.environ, **environment(), **env}, stderr=subprocess.PIPE, text=True)
-
-
-def run(command: Sequence[str], env: dict[str, str]) -> None:
-    process = begun(command, env)
-    try:
-        _, told = process.communicate(timeout=LIMIT_SECONDS)
-    finally:
-        process.kill()
-    assert process.returncode == 0, told
+def submitted(cluster: SparkCluster, root: Path, *options: str) -> Runs:
+    command = [str(spark_home() / "bin" / "spark-submit"), *cluster.arguments(), *options, "spark/__main__.py"]
+    return Runs(root, command, {})
 
 
 def laid(root: Path) -> Path:
+    """A day of many rows, and small histories with all that may go wrong."""
+    write_large_day(root, PARTITIONS, 15, 1)
     chance = Random(11)  # noqa: S311 -- a history, no secret
     lay(root, [part for number in range(6) for part in history(f"c{number}", chance)])
     return root
 
 
-def tables_of(root: Path) -> dict[str, list[str]]:
-    """The rows below each folder of a table."""
-    found: dict[str, list[str]] = {}
-    for path in sorted(root.rglob("*.parquet")):
-        folder = path.parent.relative_to(root)
-        if folder.parts[0] != "samples" and not folder.parts[0].startswith("."):
-            rows = pq.ParquetFile(path).read().to_pylist()
-            found.setdefault(str(folder), []).extend(map(repr, rows))
-    return {folder: sorted(rows) for folder, rows in found.items()}
+def tables_of(root: Path) -> dict[str, pa.Table]:
+    """By their paths."""
+    paths = {str(path.relative_to(root)): path for path in root.rglob("*.parquet")}
+    return {name: pq.ParquetFile(path).read() for name, path in paths.items() if not name.startswith((".", "samples"))}
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history and its tables, made by `local[2]`."""
-    root = laid(tmp_path_factory.mktemp("here"))
-    run(
-        [sys.executable, "-m", "spark", "compact", "--history", str(root), "--master", "local[2]"],
-        {"PYSPARK_PYTHON": sys.executable},
-    )
-    return root
+def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """The tables and the report that `local[2]` makes."""
+    root = laid(tmp_path_factory.mktemp("here") / "history")
+    runs = Runs(root, [sys.executable, "-m", "spark"], {"PYSPARK_PYTHON": sys.executable}, ["--master", "local[2]"])
+    runs.compacted()
+    return tables_of(root), runs.report()
 
 
-@pytest.mark.parametrize("way", ["--master", "spark-submit"])
-def test_compact_and_report_make_the_tables_of_one_machine(
-    way: str, cluster: SparkCluster, here: Path, tmp_path: Path
+def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_goes_on_after_the_publication(
+    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], tmp_path: Path
 ) -> None:
-    command, env = submitted(cluster) if way == "spark-submit" else of_master(cluster)
-    master = [] if way == "spark-submit" else ["--master", cluster.master]
-    root, output = laid(tmp_path / "history"), tmp_path / "report"
+    """Spark's speculation starts the second attempt."""
+    root = laid(tmp_path / "history")
+    runs = submitted(cluster, root, *SPECULATION)
 
-    run([*command, "compact", "--history", str(root), *master], env)
-    assert tables_of(root) == tables_of(here)
+    with runs.begun("compact") as process:
+        frozen = stopped_halfway(cluster.workers[-1], root)
+        try:
+            ended_well(process)
+            assert tables_of(root) == here[0]
+            assert not list(root.glob(".compacting-*"))
+            frozen.thaw_task()
+            wait_until(
+                lambda: any(root.glob(".compacting-*/attempt-*/hours/*/*/*")), "the task to go on", LIMIT_SECONDS
+            )
+        finally:
+            frozen.thaw()
+    wait_until(frozen.has_ended, "the executor to end", LIMIT_SECONDS)
 
-    run([*command, "report", "--history", str(root), "--output", str(output), *master], env)
-    assert (output / "report.json").is_file()
+    assert tables_of(root) == here[0]
+    again = compact(LocalFiles(root), no_session, NOW, NOW, lambda _: None)
+    assert (again.hours, again.days) == ((), ())
+    assert runs.report() == here[1]
+
+
+def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
+    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], tmp_path: Path
+) -> None:
+    root = laid(tmp_path / "history")
+    runs = by_master(cluster, root)
+
+    with runs.begun("compact") as process:
+        stopped_halfway(cluster.workers[-1], root).kill()
+        ended_well(process)
+    cluster.start_worker()
+
+    assert tables_of(root) == here[0]
+    assert runs.report() == here[1]

@@ -1,0 +1,98 @@
+"""What a worker of Spark's cluster has started, caught in the middle of compacting hours."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from local.processes import Process, wait_until
+
+LIMIT_SECONDS = 120
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProcesses:
+    """Stopped by SIGSTOP: a Python process with a task, and every other process of its worker."""
+
+    task: int
+    others: tuple[int, ...]
+
+    def kill(self) -> None:
+        _send(signal.SIGKILL, (self.task, *self.others))
+
+    def thaw_task(self) -> None:
+        _send(signal.SIGCONT, (self.task,))
+
+    def thaw(self) -> None:
+        _send(signal.SIGCONT, (self.task, *self.others))
+
+    def has_ended(self) -> bool:
+        """The task's process alone."""
+        return _state_of(self.task) in {"", "Z", "X"}
+
+
+def stopped_halfway(worker: Process, root: Path) -> TaskProcesses:
+    """Stops all processes of a worker while one has a task that has staged an hour of the history and is staging the
+    next: it stays like that, for nothing moves until they are thawed."""
+    found: list[TaskProcesses] = []
+
+    def is_stopped() -> bool:
+        tree = _tree(worker.pid)
+        for pid in tree:
+            if not _is_halfway(pid, root):
+                continue
+            processes = TaskProcesses(pid, tuple(other for other in tree if other != pid))
+            _send(signal.SIGSTOP, (pid, *processes.others))
+            wait_until(lambda: _state_of(pid) in {"T", "", "Z", "X"}, "a task to stop", LIMIT_SECONDS)  # noqa: B023
+            if _is_halfway(pid, root):
+                found.append(processes)
+                return True
+            processes.thaw()
+        return False
+
+    wait_until(is_stopped, f"a task of {worker.name} to be staging its second hour", LIMIT_SECONDS)
+    return found[0]
+
+
+def _is_halfway(pid: int, root: Path) -> bool:
+    """Whether a process writes into an hour that is staged, not the first one of its attempt."""
+    folders = {path.parent for path in _open_files(pid) if root in path.parents and "hours" in path.parts}
+    staged = [path for path in folders if path.relative_to(root).parts[0].startswith(".compacting-")]
+    return any(len(list(folder.parents[1].glob("*/*"))) > 1 for folder in staged)
+
+
+def _open_files(pid: int) -> list[Path]:
+    found: list[Path] = []
+    with contextlib.suppress(OSError):  # it has ended meanwhile
+        for descriptor in (PROC / str(pid) / "fd").iterdir():
+            with contextlib.suppress(OSError):  # it was closed meanwhile
+                found.append(descriptor.readlink())
+    return found
+
+
+def _tree(root: int) -> list[int]:
+    found = [root]
+    for pid in found:
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            threads = list((PROC / str(pid) / "task").iterdir())
+            found += [int(child) for thread in threads for child in (thread / "children").read_text().split()]
+    return found
+
+
+def _state_of(pid: int) -> str:
+    """One letter; empty: there is no such process."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def _send(number: int, pids: Iterable[int]) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
