@@ -60,8 +60,8 @@ def main(location: str, began: str) -> None:
     with measured("the JVM and the session"):
         session = starting.__enter__()
     with (
-        mock.patch.object(stage, "run_tasks", run),
-        mock.patch.object(days, "run_tasks", run),
+        mock.patch.object(stage, "outcomes", run),
+        mock.patch.object(days, "outcomes", run),
         mock.patch.object(days, "_daily", daily),
         measured("listing, planning and publishing"),
     ):

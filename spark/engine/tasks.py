@@ -10,9 +10,8 @@ the same. Everything else, a killed process for one, is left to Spark, which run
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
-from typing import Generic, NoReturn, TypeVar
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -26,12 +25,28 @@ Result = TypeVar("Result")
 
 def run(session: SparkSession, kernel: Callable[[Task], Result], tasks: Iterable[Task]) -> list[Result]:
     """Raises what the kernel raised for the first task that has an error, after all tasks have ended."""
+    return results_of(outcomes(session, kernel, tasks))
+
+
+def outcomes(
+    session: SparkSession, kernel: Callable[[Task], Result], tasks: Iterable[Task]
+) -> list[Result | Exception]:
+    """Of each task what the kernel returned or raised."""
     given = list(tasks)
     if not given:
         return []
     # RDDs, not mapInArrow: that imports pandas in every process. docs/why.md has the figures.
-    outcomes = session.sparkContext.parallelize(given, len(given)).map(partial(_outcome, kernel)).collect()
-    return [outcome.result() for outcome in outcomes]
+    return session.sparkContext.parallelize(given, len(given)).map(partial(_outcome, kernel)).collect()
+
+
+def results_of(found: Iterable[Result | Exception]) -> list[Result]:
+    """Raises the first error."""
+    results = []
+    for each in found:
+        if isinstance(each, Exception):
+            raise each
+        results.append(each)
+    return results
 
 
 def attempt() -> str:
@@ -41,24 +56,8 @@ def attempt() -> str:
     return "attempt-0" if context is None else f"attempt-{context.taskAttemptId() + 1}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Made(Generic[Result]):
-    value: Result
-
-    def result(self) -> Result:
-        return self.value
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    error: Exception
-
-    def result(self) -> NoReturn:
-        raise self.error
-
-
-def _outcome(kernel: Callable[[Task], Result], task: Task) -> _Made[Result] | _Failed:
+def _outcome(kernel: Callable[[Task], Result], task: Task) -> Result | Exception:
     try:
-        return _Made(kernel(task))
+        return kernel(task)
     except (ReportError, OSError, pa.ArrowException) as error:
-        return _Failed(error)
+        return error

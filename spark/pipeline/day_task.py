@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 
 from adapter.history.contract import Column
 from spark.engine.tasks import attempt
-from spark.errors import TableUnreadable
 from spark.rules.hourly import SHARES, percentiles_of
 from spark.storage.protocol import Files
 from spark.tables import contract, layout
@@ -57,13 +56,11 @@ class StagedDay:
     """PERCENTILES, a row for each topic."""
 
 
-def make_day(task: DayTask) -> StagedDay | TableUnreadable:
-    try:
-        hours = _in_order(joined(list(_tables(task, layout.SUMMARY, contract.SUMMARY))))
-        partitions = joined(list(_tables(task, layout.PARTITIONS, CHANGES)))
-        percentiles = joined([none_of(PERCENTILES), *_percentiles(task, hours)])
-    except TableUnreadable as error:
-        return error
+def make_day(task: DayTask) -> StagedDay:
+    """Raises TableUnreadable."""
+    hours = _in_order(joined(list(_tables(task, layout.SUMMARY, contract.SUMMARY))))
+    partitions = joined(list(_tables(task, layout.PARTITIONS, CHANGES)))
+    percentiles = joined([none_of(PERCENTILES), *_percentiles(task, hours)])
     root = f"{task.staging}/{attempt()}"
     write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hours, contract.HOURLY)
     return StagedDay(

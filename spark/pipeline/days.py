@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from adapter.history.contract import Type
-from spark.engine.tasks import run as run_tasks
+from spark.engine.tasks import outcomes, results_of
 from spark.errors import TableUnreadable
 from spark.figures import formatting
 from spark.pipeline.daily import daily_of
@@ -43,7 +43,7 @@ class Days:
     """Names of the hours whose tables are missing or cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Day:
     name: str
     made_from: Mapping[str, Record]
@@ -103,9 +103,10 @@ def _summarised(run: Run, days: Sequence[Day]) -> Days:
     for day in days:
         run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
     tasks = [DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from))) for day in days]
-    results = list(zip(days, run_tasks(run.session(), make_day, tasks), strict=True))
-    staged = [(day, of) for day, of in results if isinstance(of, StagedDay)]
-    unreadable = [(day, of) for day, of in results if isinstance(of, TableUnreadable)]
+    found = dict(zip(days, outcomes(run.session(), make_day, tasks), strict=True))
+    unreadable = {day: of for day, of in found.items() if isinstance(of, TableUnreadable)}
+    made = [day for day in days if day not in unreadable]
+    staged = list(zip(made, results_of(found[day] for day in made), strict=True))
     if staged:
         daily = _daily(run.session(), [of for _, of in staged])
         run.check()
@@ -113,8 +114,8 @@ def _summarised(run: Run, days: Sequence[Day]) -> Days:
             _publish(run, day, of, daily)
     return Days(
         tuple(day.name for day, _ in staged),
-        tuple(Skipped(layout.hourly_folder(day.name), f"stays as it was, for {of}") for day, of in unreadable),
-        frozenset(layout.hour_of(of.path) for _, of in unreadable),
+        tuple(Skipped(layout.hourly_folder(day.name), f"stays as it was, for {of}") for day, of in unreadable.items()),
+        frozenset(layout.hour_of(of.path) for of in unreadable.values()),
     )
 
 

@@ -12,7 +12,6 @@ from datetime import datetime
 
 from adapter.history.contract import SAMPLES
 from spark.engine.tasks import attempt
-from spark.errors import SampleFilesDamaged
 from spark.rules.deltas import Hour, carried_of, deltas_of, hour_of, last_known_of
 from spark.rules.digest import Digest
 from spark.rules.hourly import summary_of
@@ -84,45 +83,29 @@ class MadeHour:
     """Those with a sample in the last minute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Damaged:
-    """Path of a file -> what is wrong with it. The hours are not made."""
-
-    reasons: dict[str, str]
-
-
-def make_hours(task: HoursTask) -> list[MadeHour] | Damaged:
-    """Stages the tables of each. Raises TableUnreadable where the table to start from is."""
+def make_hours(task: HoursTask) -> list[MadeHour]:
+    """Stages the tables of each. Raises SampleFilesDamaged, and TableUnreadable where the table to start from is."""
     empty = none_of(contract.CARRIED)
     carried = empty if task.carry is None else read_table(task.files, task.carry, contract.CARRIED)
     made = []
-    try:
-        for hour in task.hours:
-            staged, carried = _make(task, hour, carried)
-            made.append(staged)
-    except SampleFilesDamaged as damaged:
-        return Damaged(dict(damaged.reasons))
+    for hour in task.hours:
+        staged, carried = _make(task, hour, carried)
+        made.append(staged)
     return made
 
 
-def stage_tails(task: HoursTask) -> list[str] | Damaged:
+def stage_tails(task: HoursTask) -> list[str]:
     """For each hour the path of a table of what its samples alone carry on; reads few columns."""
     paths = []
-    try:
-        for hour in task.hours:
-            paths.append(task.staged(f"tails/{hour.name}.parquet"))
-            write_table(task.files, paths[-1], _tail(task, hour), contract.CARRIED)
-    except SampleFilesDamaged as damaged:
-        return Damaged(dict(damaged.reasons))
+    for hour in task.hours:
+        paths.append(task.staged(f"tails/{hour.name}.parquet"))
+        write_table(task.files, paths[-1], _tail(task, hour), contract.CARRIED)
     return paths
 
 
-def count_rows(task: HoursTask) -> list[Count] | Damaged:
+def count_rows(task: HoursTask) -> list[Count]:
     """Known rows of each writer, per cluster and minute."""
-    try:
-        return [count for hour in task.hours for count in _counts(task, hour)]
-    except SampleFilesDamaged as damaged:
-        return Damaged(dict(damaged.reasons))
+    return [count for hour in task.hours for count in _counts(task, hour)]
 
 
 def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Rows]:

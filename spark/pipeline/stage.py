@@ -11,17 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from spark.engine.tasks import run as run_tasks
+from spark.engine.tasks import outcomes, results_of
 from spark.errors import SampleFilesDamaged
 from spark.pipeline.batches import Batch
-from spark.pipeline.hour_task import (
-    Damaged,
-    HourInputs,
-    HoursTask,
-    count_rows,
-    make_hours,
-    stage_tails,
-)
+from spark.pipeline.hour_task import HourInputs, HoursTask, count_rows, make_hours, stage_tails
 from spark.pipeline.plan import Hour
 from spark.pipeline.runs import Run
 from spark.rules.deltas import carried_on
@@ -64,13 +57,13 @@ def _task(run: Run, hours: Iterable[HourInputs]) -> HoursTask:
     return HoursTask(run.files, run.staging, tuple(hours), part_rows=run.limits.of_part)
 
 
-def _results(run: Run, kernel: Callable[[HoursTask], Made | Damaged], tasks: Sequence[HoursTask]) -> list[Made]:
+def _results(run: Run, kernel: Callable[[HoursTask], Made], tasks: Sequence[HoursTask]) -> list[Made]:
     run.check()
-    results = run_tasks(run.session(), kernel, tasks)
-    damaged = [result for result in results if isinstance(result, Damaged)]
+    found = outcomes(run.session(), kernel, tasks)
+    damaged = [each.reasons for each in found if isinstance(each, SampleFilesDamaged)]
     if damaged:
-        raise SampleFilesDamaged({path: reason for each in damaged for path, reason in each.reasons.items()})
-    return [result for result in results if not isinstance(result, Damaged)]
+        raise SampleFilesDamaged({path: reason for reasons in damaged for path, reason in reasons.items()})
+    return results_of(found)
 
 
 def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[HoursTask]:

@@ -36,14 +36,14 @@ def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
 
     def twice(session: SparkSession, kernel: Kernel, tasks: Sequence[Any]) -> list[Any]:
         given.append((kernel, tasks))
-        results = engine.run(session, kernel, tasks)
-        engine.run(session, kernel, tasks)
+        results = engine.outcomes(session, kernel, tasks)
+        engine.outcomes(session, kernel, tasks)
         return results
 
     for module in (hour_task, day_task):
         monkeypatch.setattr(module, "attempt", lambda: f"attempt-{next(numbers)}")
     for module in (stage, days):
-        monkeypatch.setattr(module, "run_tasks", twice)
+        monkeypatch.setattr(module, "outcomes", twice)
     write(tmp_path, [sample(at, at, 2 * at, topic=topic) for at in (0, 10, 3600, 7200) for topic in ("a", "b")])
     compacted(tmp_path, limits=Limits(of_task=1))
     published = contents(tmp_path)
