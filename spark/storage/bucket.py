@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import io
 from collections.abc import Callable, Iterator
-from typing import BinaryIO
 
 import pyarrow as pa
 from pyarrow import fs
@@ -19,7 +17,6 @@ from adapter.history.errors import HistoryUnwritable, translated
 from adapter.location import Bucket
 from spark.errors import Unreachable, Unusable
 from spark.storage.protocol import FOOTER_BYTES, File, in_order, is_below_hidden, is_hidden
-from spark.storage.tails import Tail
 
 AT_ONCE = 24
 """Objects that are read side by side: a small one takes hardly longer than the way there and back."""
@@ -85,9 +82,9 @@ class BucketFiles:
     def write(self, path: str, text: str) -> None:
         self._put(path, pa.py_buffer(text.encode()))
 
-    def opened(self, file: File) -> BinaryIO:
-        start = max(0, file.size - FOOTER_BYTES)
-        return io.BufferedReader(Tail(start, self._content(file.path, start).to_pybytes()))
+    def footer_source(self, file: File) -> pa.NativeFile:
+        """The file's end: pyarrow takes it for a whole file, as its metadata are."""
+        return pa.BufferReader(self._content(file.path, max(0, file.size - FOOTER_BYTES)))
 
     def source(self, path: str) -> str | pa.NativeFile:
         return pa.BufferReader(self._content(path))

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 from spark.errors import Unusable
 from spark.storage.exchange import exchanged
@@ -117,14 +116,14 @@ class LocalFiles:
         with locked(self.root) as check:
             yield check
 
-    def opened(self, file: File) -> BinaryIO:
-        return (self.root / file.path).open("rb")
-
     def shown(self, path: str = "") -> str:
         return str(self.root / path)
 
     def source(self, path: str) -> str:
         return str(self.root / path)
+
+    def footer_source(self, file: File) -> str:
+        return self.source(file.path)
 
     @contextlib.contextmanager
     def created(self, path: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -61,8 +61,8 @@ class Files(Protocol):
     def write(self, path: str, text: str) -> None:
         """Creates the file or replaces it: a reader sees the old text or the new one."""
 
-    def opened(self, file: File) -> BinaryIO:
-        """Opens a file to read its footer."""
+    def footer_source(self, file: File) -> str | pa.NativeFile:
+        """What pyarrow reads the file's metadata from."""
 
     def source(self, path: str) -> str | pa.NativeFile:
         """What pyarrow reads the whole file from."""

@@ -60,9 +60,8 @@ def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
     if not file.size:
         return Skipped(file.path, "is empty")
     try:
-        with files.opened(file) as opened:
-            metadata = pq.ParquetFile(opened).metadata
-            reason = fault_in_footer(metadata)
+        metadata = pq.read_metadata(files.footer_source(file))
+        reason = fault_in_footer(metadata)
     except (pa.ArrowException, OSError, ValueError) as error:
         if is_of_system(error):
             raise

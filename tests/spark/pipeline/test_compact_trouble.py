@@ -59,7 +59,7 @@ def test_a_file_that_cannot_be_reached_is_not_taken_for_torn(
         raise error
 
     with monkeypatch.context() as patched:
-        patched.setattr(LocalFiles, "opened", refuses)
+        patched.setattr(LocalFiles, "footer_source", refuses)
         with pytest.raises(type(error)):
             compacted(tmp_path)
 
