@@ -1,6 +1,7 @@
 """Table: compaction of an hour and of whole days, and their reports, as whole processes; also DuckDB and Polars."""
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -36,7 +37,8 @@ HOW = (
     "them as Parquet by hour (Polars: one file): no late files, no duplicates, no carried values. Shuffled: one topic "
     "per group, unsorted names within the files, every partition busy, random increments. Part by part: one process "
     "that makes the same calls as the command, with an existing archive of classes. Workers: Spark's standalone "
-    "cluster of one or two workers with one core and 1 GB each on this machine, beside the driver."
+    "cluster of one or two workers with 1 GB each on this machine, beside the driver; each worker has two cores if the "
+    "machine has four, otherwise one."
 )
 
 
@@ -100,10 +102,12 @@ def _parts(home: Path, day: Day) -> list[Row]:
 
 
 def _on_workers(home: Path, day: Day) -> list[Row]:
-    found = [_by_workers(home, day, number) for number in (1, WORKERS)]
+    cores = 2 if (os.cpu_count() or 1) >= 2 * WORKERS else 1
+    size = f"{cores} {'cores' if cores > 1 else 'core'}"
+    found = [_by_workers(home, day, number, cores) for number in (1, WORKERS)]
     rows = [
-        row(f"{day.who}: compact on {number} of one core, wall time", spent.wall, None, " s", ".1f")
-        for number, spent in zip(("a worker", "two workers"), found, strict=True)
+        row(f"{day.who}: compact on {workers} of {size}, wall time", spent.wall, None, " s", ".1f")
+        for workers, spent in zip(("one worker", "two workers"), found, strict=True)
     ]
     alone, together = (spent.wall for spent in found)
     fixed = max(0.0, (WORKERS * together - alone) / (WORKERS - 1))
@@ -114,11 +118,11 @@ def _on_workers(home: Path, day: Day) -> list[Row]:
     ]
 
 
-def _by_workers(home: Path, day: Day, workers: int) -> Spent:
+def _by_workers(home: Path, day: Day, workers: int, cores: int) -> Spent:
     say(f"    compact on {workers} of Spark's workers")
     location = home / "on-workers"
     shutil.copytree(day.location / "samples", location / "samples")
-    with spark_cluster(home / f"cluster-{workers}", workers=workers) as cluster:
+    with spark_cluster(home / f"cluster-{workers}", workers=workers, cores=cores) as cluster:
         spent = compact(location, home / "cluster.log", ["--master", cluster.master], _environment(cluster))
     shutil.rmtree(location)
     return spent

@@ -28,6 +28,8 @@ class SparkCluster:
     web_port: int
     workers: list[Process]
     parts: contextlib.ExitStack
+    cores: int
+    """Of each worker."""
 
     @property
     def master(self) -> str:
@@ -56,7 +58,7 @@ class SparkCluster:
 
     def start_worker(self) -> Process:
         name = f"worker-{len(self.workers) + 1}"
-        size = ["--cores", "1", "--memory", "1g", "--work-dir", str(self.home / name), "--webui-port", "0"]
+        size = ["--cores", str(self.cores), "--memory", "1g", "--work-dir", str(self.home / name), "--webui-port", "0"]
         worker = self.parts.enter_context(_part(self.home, name, "worker.Worker", [*size, self.master]))
         self.workers.append(worker)
         return worker
@@ -86,7 +88,7 @@ def environment() -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def spark_cluster(home: Path, *, workers: int = WORKERS) -> Iterator[SparkCluster]:
+def spark_cluster(home: Path, *, workers: int = WORKERS, cores: int = 1) -> Iterator[SparkCluster]:
     """Runs a cluster and ends it with the block. Raises RigError if it does not start; the logs are in `home`."""
     home.mkdir(parents=True, exist_ok=True)
     make_code(home / CODE)
@@ -95,7 +97,7 @@ def spark_cluster(home: Path, *, workers: int = WORKERS) -> Iterator[SparkCluste
     with contextlib.ExitStack() as stack:
         ports = ["--port", str(port), "--webui-port", str(web_port)]
         master = stack.enter_context(_part(home, "master", "master.Master", ports))
-        cluster = SparkCluster(home, port, web_port, [], stack)
+        cluster = SparkCluster(home, port, web_port, [], stack, cores)
         running = [cluster.start_worker() for _ in range(workers)]
         wait_until(
             lambda: cluster.state().get("aliveworkers") == workers,
