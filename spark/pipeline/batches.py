@@ -86,7 +86,7 @@ class Batch:
             },
             skipped={
                 start: (
-                    *self.skipped[start],
+                    *(each for each in self.skipped[start] if each.path not in reasons),
                     *(
                         Skipped(each.file.path, reasons[each.file.path])
                         for each in self.sound[start]

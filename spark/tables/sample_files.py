@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from spark.errors import is_of_system
 from spark.storage.protocol import File, Files
 from spark.tables.contract import HOUR_MICROS
-from spark.tables.sample_validation import fault_in_footer, statistics_of
+from spark.tables.sample_validation import fault_in_footer
 
 MISPLACED = "holds rows of another hour than its folder's; they are left out"
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
@@ -73,8 +73,9 @@ def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
 
 def _lies_within(metadata: pq.FileMetaData, hour: datetime) -> bool:
     """By raw microseconds: Arrow would import pandas to make times of them."""
-    start = micros_of(hour)
-    each = statistics_of(metadata, "sampled_at")
+    start, place = micros_of(hour), metadata.schema.names.index("sampled_at")
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    each = [group.column(place).statistics for group in groups if group.num_rows]
     return all(
         one is not None and one.has_min_max and start <= one.min_raw and one.max_raw < start + HOUR_MICROS
         for one in each

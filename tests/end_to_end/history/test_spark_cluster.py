@@ -53,7 +53,7 @@ class Runs:
         output = self._root.with_name("report")
         with self.begun("report", "--output", str(output)) as process:
             ended_well(process)
-        return {**json.loads((output / "report.json").read_text()), "made_at": None}
+        return {**json.loads((output / "report.json").read_text()), "made_at": None, "location": None}
 
 
 def ended_well(process: Process) -> None:

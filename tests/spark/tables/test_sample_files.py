@@ -108,42 +108,6 @@ def test_a_column_of_another_type_is_named(tmp_path: Path, column: str, found: p
     assert reason(tmp_path, path) == f"has the column {column} as {found}, not as {contract}"
 
 
-def test_rows_without_a_name_are_not_read(tmp_path: Path) -> None:
-    table = rows()
-    place = table.schema.get_field_index("topic")
-    path = foreign(tmp_path, table.set_column(place, "topic", pa.nulls(1, pa.string())))
-
-    assert reason(tmp_path, path) == "has rows without topic"
-
-
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
-        ("interval_seconds", 0.0),
-        ("interval_seconds", float("inf")),
-        ("log_end", 2**63 - 1),
-        ("committed", -5),
-        ("log_start", -1),
-        ("partition", -1),
-        ("members", -1),
-    ],
-)
-def test_numbers_that_cannot_be_are_not_counted_with(tmp_path: Path, column: str, value: float) -> None:
-    path = write_file(tmp_path / FOLDER, [sample(0, 1, 2), sample(10, 1, 2) | {column: value}])
-
-    assert reason(tmp_path, path) == f"has a {column} that cannot be"
-
-
-@pytest.mark.parametrize("column", ["sampled_at", "received_at"])
-@pytest.mark.parametrize("micros", [-1, 2**62])
-def test_times_that_cannot_be_are_not_counted_with(tmp_path: Path, column: str, micros: int) -> None:
-    place = SCHEMA.get_field_index(column)
-    times = pa.array([micros], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
-    path = foreign(tmp_path, rows().set_column(place, SCHEMA.field(place), times))
-
-    assert reason(tmp_path, path) == f"has a {column} that cannot be"
-
-
 def with_value(column: str, value: object) -> pa.Table:
     """Two rows, of which the second has this value of what may be any integer; times in microseconds."""
     of = SCHEMA.field(column).type
@@ -168,7 +132,7 @@ def with_value(column: str, value: object) -> pa.Table:
         ("received_at", 2**62),
     ],
 )
-def test_values_that_cannot_be_are_found_without_statistics(column: str, value: float) -> None:
+def test_values_that_cannot_be_are_found(column: str, value: float) -> None:
     assert fault_of(with_value(column, value)) == f"has a {column} that cannot be"
 
 
