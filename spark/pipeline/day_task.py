@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 
 from adapter.history.contract import Column
 from spark.engine.tasks import attempt
-from spark.rules.hourly import SHARES, percentiles_of
+from spark.rules.hourly import SHARES, lag_percentiles_of
+from spark.rules.totals import counts
 from spark.storage.protocol import Files
 from spark.tables import contract, layout
-from spark.tables.columns import Rows, joined, none_of, rows_of, table_of
+from spark.tables.columns import Rows, begins_of, joined, none_of, numbered, rows_of, table_of
 from spark.tables.parquet_tables import opened, read_table, unreadable, write_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
@@ -86,11 +87,12 @@ def _percentiles(task: DayTask, hours: Rows) -> Iterator[Rows]:
     day = hours["hour"][:1] // DAY_MICROS * DAY_MICROS
     for part in parts_of(Counter(dict(zip(topics, cycles.tolist(), strict=True))), task.lags_at_once):
         lags = joined([_lags(task, hour, part) for hour in task.hours])
-        of_part, topic = topics_in(lags)
-        first = np.unique(topic, return_index=True)[1]
-        names = {name: lags[name][first] for name in contract.NAMES}
-        found = percentiles_of(lags["lag"], topic, len(of_part))
-        yield Rows({**names, "day": np.repeat(day, len(of_part)), **found}, lags.texts)
+        topic = numbered(*(lags[name] for name in contract.NAMES))
+        lags, topic = lags.taken(order := np.argsort(topic, kind="stable")), topic[order]
+        is_known, begins = lags["lag"] >= 0, begins_of(topic)
+        found = lag_percentiles_of(lags["lag"][is_known], counts(is_known, begins))
+        names = {name: lags[name][begins] for name in contract.NAMES}
+        yield Rows({**names, "day": np.repeat(day, len(begins)), **found}, lags.texts)
 
 
 def _lags(task: DayTask, hour: str, part: Part) -> Rows:

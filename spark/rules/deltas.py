@@ -11,7 +11,18 @@ from datetime import timedelta
 import numpy as np
 
 from adapter.verdicts.waiting import lag_behind
-from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, aligned_texts, begins_of, joined, numbered
+from spark.tables.columns import (
+    UNKNOWN,
+    Flags,
+    Ints,
+    Rows,
+    Values,
+    aligned_texts,
+    begins_of,
+    joined,
+    numbered,
+    one_of_each,
+)
 from spark.tables.contract import CARRIED, DELTAS, HOUR_MICROS, NAMES, REMEMBERED, SERIES
 
 REMEMBERED_MICROS = REMEMBERED // timedelta(microseconds=1)
@@ -124,9 +135,7 @@ def carried_on(carried: Rows, known: Rows, start: int) -> Rows:
     """The same from `last_known_of` an hour, and what was carried into it; `start`: of the hour."""
     both = joined([carried, known])
     number = numbered(*(both[name] for name in SERIES_IN_ORDER))
-    of_one = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
-    of_one[number] = np.arange(len(number))
-    series = both.only(SERIES).taken(of_one)
+    series = both.only(SERIES).taken(one_of_each(number))
     before, own = (
         _spread(series, *each) for each in ((carried, number[: len(carried)]), (known, number[len(carried) :]))
     )
@@ -153,8 +162,7 @@ def is_known(samples: Rows) -> Flags:
 
 
 def _by_number(samples: Rows, carried: Rows, number: Ints, place: Ints) -> Series:
-    of_one = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
-    of_one[number] = np.arange(len(number))
+    of_one = one_of_each(number)
     names = {name: np.concatenate((samples[name], carried[name])).astype(np.int32, copy=False) for name in SERIES}
     texts = {name: samples.texts[name] for name in SERIES if name in samples.texts}
     of_series = Rows({name: codes[of_one] for name, codes in names.items()}, texts)

@@ -1,9 +1,10 @@
-"""Pure: one hour's totals and partitions -> its rows of the hourly table; lags of any time -> their percentiles."""
+"""Pure: one hour's totals and partitions -> its rows of the hourly table."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from spark.rules.percentiles import percentiles_of
 from spark.rules.steepest import steepest_of
 from spark.rules.totals import counts, greatest, least, sums
 from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of, none_of
@@ -35,27 +36,10 @@ def summary_of(totals: Rows, partitions: Rows) -> Rows:
     return Rows(columns, totals.texts).only(column.name for column in SUMMARY)
 
 
-def percentiles_of(lags: Values, topic: Ints, topics: int) -> dict[str, Values]:
-    """Of each topic, interpolated as SQL's percentile_cont; NaN for a topic without a known lag. `topic`: of each lag,
-    the number of its topic."""
-    is_known = lags >= 0
-    known, topic = lags[is_known], topic[is_known]
-    ordered = known[np.argsort(topic, kind="stable")]
-    samples = np.bincount(topic, minlength=topics)
-    ends = np.cumsum(samples)
-    for begin, end in zip((ends - samples).tolist(), ends.tolist(), strict=True):
-        ordered[begin:end].sort()
-    has_any = samples > 0
-    first, last = (ends - samples)[has_any], (ends - 1)[has_any]
-    found = {}
-    for share in SHARES:
-        place = share * (last - first)
-        low = np.floor(place).astype(np.int64)
-        lower, upper = ordered[first + low], ordered[np.minimum(first + low + 1, last)]
-        values = np.full(topics, np.nan)
-        values[has_any] = lower + (upper - lower) * (place - low)
-        found[f"lag_p{share * 100:.0f}"] = values
-    return found
+def lag_percentiles_of(lags: Values, sizes: Ints) -> dict[str, Values]:
+    """By their columns. `lags`: of one topic after another, sorted in place; `sizes`: of the topics."""
+    found = percentiles_of(lags, sizes, SHARES)
+    return {f"lag_p{share * 100:.0f}": values for share, values in zip(SHARES, found, strict=True)}
 
 
 def _of_lags(totals: Rows, begins: Ints) -> dict[str, Values]:
@@ -67,7 +51,7 @@ def _of_lags(totals: Rows, begins: Ints) -> dict[str, Values]:
     lag_sum, samples = sums(lag.astype(np.float64), begins)
     mean_interval = np.add.reduceat(interval, begins) / cycles
     return {
-        **percentiles_of(lag, np.repeat(np.arange(len(begins)), cycles), len(begins)),
+        **lag_percentiles_of(lag[lag >= 0], samples),
         "lag_max": greatest(lag, begins),
         "lag_mean": _ratio(lag_sum, samples),
         "lag_partition_max": greatest(totals["lag_max"], begins),

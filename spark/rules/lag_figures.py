@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from spark.rules.percentiles import percentiles_of
 from spark.rules.topic_samples import Samples, Topics
 from spark.tables.columns import UNKNOWN, Ints, Values, begins_of
 
-PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+SHARES = (0.5, 0.95, 0.99)
 
 
 class LagFigures:
@@ -38,11 +39,10 @@ class LagFigures:
 
     def columns(self) -> dict[str, Values]:
         lags = [self._lags_of(place) for place in range(len(self._topics))]
-        shares = list(PERCENTILES.values())
-        percentiles = np.array([np.percentile(of, shares) if len(of) else np.full(3, np.nan) for of in lags])
+        percentiles = percentiles_of(np.concatenate([*lags, np.empty(0, np.int64)]), self._samples, SHARES)
         return {
             "samples": self._samples,
-            **dict(zip(PERCENTILES, percentiles.reshape(-1, 3).T, strict=True)),
+            **{f"p{share * 100:.0f}": values for share, values in zip(SHARES, percentiles, strict=True)},
             "max": np.array([of.max(initial=UNKNOWN) for of in lags], np.int64),
             "first": self._first,
             "last": self._last,

@@ -4,11 +4,11 @@ saturated. A group that keeps up consumes what is produced: its rate says nothin
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping
 
 import numpy as np
 
+from spark.rules.percentiles import percentiles_of
 from spark.rules.topic_samples import Samples, Topics, carry, previous
 from spark.tables.columns import Flags, Ints, Values, begins_of
 from spark.tables.contract import HOUR_MICROS
@@ -52,13 +52,12 @@ class Saturation:
         """One value for each group; 0 windows and NaN for one that was never saturated."""
         group, seconds, rates = (np.concatenate([np.empty(0), *of]) for of in (self._group, self._seconds, self._rates))
         order = np.argsort(group, kind="stable")
-        ends = np.searchsorted(group[order], np.arange(len(self._topics.groups) + 1))
-        places = [order[begin:end] for begin, end in itertools.pairwise(ends)]
-        percentiles = [np.percentile(rates[of], (50, 95)) if len(of) else np.full(2, np.nan) for of in places]
-        p50, p95 = np.array(percentiles).reshape(-1, 2).T
+        number = len(self._topics.groups)
+        windows = np.bincount(group.astype(np.int64), minlength=number)
+        p50, p95 = percentiles_of(rates[order], windows, (0.5, 0.95))
         return {
-            "windows": np.diff(ends),
-            "seconds": np.array([seconds[of].sum() for of in places]),
+            "windows": windows,
+            "seconds": np.bincount(group.astype(np.int64), seconds, minlength=number),
             "p50": p50,
             "p95": p95,
         }

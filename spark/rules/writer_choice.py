@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spark.rules.deltas import is_known
-from spark.tables.columns import Flags, Ints, Rows, numbered
+from spark.tables.columns import Flags, Ints, Rows, numbered, one_of_each
 from spark.tables.contract import SERIES
 
 MINUTE_MICROS = 60_000_000
@@ -47,20 +47,17 @@ def chosen_of(counts: Iterable[Count], before: Chosen) -> dict[tuple[str, int], 
 def counts_of(samples: Rows, writer: Ints, writers: Sequence[str]) -> list[Count]:
     """`writer`: of each row its place in `writers`. A row that is there twice counts once."""
     number = numbered(writer, *(samples[name] for name in SERIES), samples["sampled_at"])
-    rows = np.empty(int(number.max(initial=-1)) + 1, np.int64)
-    rows[number] = np.arange(len(number))
+    rows = one_of_each(number)
     knows = np.zeros(len(rows), np.bool_)
     knows[number[is_known(samples)]] = True
     once, of = samples.taken(rows), writer[rows]
     minute = once["sampled_at"] // MINUTE_MICROS
     place = numbered(once["cluster"], minute, of)
     known = np.bincount(place, knows).astype(np.int64)
-    first = np.empty(len(known), np.int64)
-    first[place] = np.arange(len(place))
     clusters = samples.texts["cluster"].to_pylist()
     return [
         Count(clusters[once["cluster"][row]], int(minute[row]), writers[of[row]], int(known[number]))
-        for number, row in enumerate(first.tolist())
+        for number, row in enumerate(one_of_each(place).tolist())
     ]
 
 
@@ -77,10 +74,10 @@ def is_chosen(samples: Rows, writer: Ints, writers: Sequence[str], chosen: Chose
     clusters = samples.texts["cluster"].to_pylist()
     minute = samples["sampled_at"] // MINUTE_MICROS
     number = numbered(samples["cluster"], minute)
-    first = np.empty(int(number.max(initial=-1)) + 1, np.int64)
-    first[number] = np.arange(len(number))
     places = {name: place for place, name in enumerate(writers)}
-    wanted = [places[chosen[clusters[samples["cluster"][row]], int(minute[row])]] for row in first.tolist()]
+    wanted = [
+        places[chosen[clusters[samples["cluster"][row]], int(minute[row])]] for row in one_of_each(number).tolist()
+    ]
     is_one: Flags = np.array(wanted, np.int64)[number] == writer
     return is_one
 

@@ -140,6 +140,13 @@ def _numbered(columns: Sequence[Values]) -> Ints:
     return number
 
 
+def one_of_each(number: Ints) -> Ints:
+    """The place of the last row with each of these numbers, which are 0, 1, …"""
+    places = np.empty(int(number.max(initial=-1)) + 1, np.int64)
+    places[number] = np.arange(len(number))
+    return places
+
+
 def begins_of(*columns: Values) -> Ints:
     """Where any of them has another value than in the row before; of the first row, too."""
     if not len(columns[0]):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark.tables.columns import Flags, Ints, Rows, numbered
+from spark.tables.columns import Flags, Ints, Rows, numbered, one_of_each
 from spark.tables.contract import NAMES
 
 Topic = tuple[str, str, str]
@@ -43,10 +43,9 @@ WHOLE = Part()
 def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
     """The topics that occur, in order, and for each row the place of its topic among them."""
     place = numbered(*(rows[name] for name in NAMES))
-    first = np.empty(int(place.max(initial=-1)) + 1, np.int64)
-    first[place] = np.arange(len(place))
+    row = one_of_each(place)
     texts = [rows.texts[name].to_pylist() for name in NAMES]
-    codes = (rows[name][first].tolist() for name in NAMES)
+    codes = (rows[name][row].tolist() for name in NAMES)
     return [
         (texts[0][cluster], texts[1][group], texts[2][topic]) for cluster, group, topic in zip(*codes, strict=True)
     ], place
