@@ -32,12 +32,38 @@ DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """Hours with the files that can be used, and what they start from."""
+class Examined:
+    """An hour, and which of its files can be used."""
 
-    hours: tuple[Hour, ...]
-    sound: Mapping[datetime, tuple[Sound, ...]]
-    skipped: Mapping[datetime, tuple[Skipped, ...]]
+    hour: Hour
+    sound: tuple[Sound, ...]
+    skipped: tuple[Skipped, ...]
+
+    @property
+    def start(self) -> datetime:
+        return self.hour.start
+
+    @property
+    def rows(self) -> int:
+        return sum(each.rows for each in self.sound)
+
+    @property
+    def writers(self) -> list[str]:
+        return sorted({each.writer for each in self.sound})
+
+    def without(self, reasons: Mapping[str, str]) -> Examined:
+        """These files' paths, and what is wrong with them."""
+        own = [each.file.path for each in self.sound if each.file.path in reasons]
+        sound = tuple(each for each in self.sound if each.file.path not in own)
+        skipped = (each for each in self.skipped if each.path not in own)
+        return replace(self, sound=sound, skipped=(*skipped, *(Skipped(path, reasons[path]) for path in own)))
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Hours, and the one that they start from."""
+
+    hours: tuple[Examined, ...]
     before: Hour | None
 
     @property
@@ -51,73 +77,40 @@ class Batch:
             return None
         return layout.hour_table(self.before.name, layout.CARRY)
 
-    @property
-    def files(self) -> tuple[Sound, ...]:
-        return tuple(each for hour in self.hours for each in self.sound[hour.start])
-
-    @property
-    def rows(self) -> int:
-        return sum(each.rows for each in self.files)
-
-    def rows_of(self, hour: Hour) -> int:
-        return sum(each.rows for each in self.sound[hour.start])
-
-    def groups(self, limit: int) -> list[tuple[Hour, ...]]:
+    def groups(self, limit: int) -> list[tuple[Examined, ...]]:
         """Neighbours that share a task: as many as have no more rows than the limit."""
-        groups: list[list[Hour]] = []
-        rows = 0
+        groups: list[list[Examined]] = []
         for hour in self.hours:
-            own = self.rows_of(hour)
-            if groups and rows + own <= limit:
+            if groups and sum(each.rows for each in groups[-1]) + hour.rows <= limit:
                 groups[-1].append(hour)
-                rows += own
             else:
                 groups.append([hour])
-                rows = own
         return [tuple(group) for group in groups]
 
     def without(self, reasons: Mapping[str, str]) -> Batch:
-        """These files' paths, and what is wrong with them."""
-        return replace(
-            self,
-            sound={
-                start: tuple(each for each in sound if each.file.path not in reasons)
-                for start, sound in self.sound.items()
-            },
-            skipped={
-                start: (
-                    *(each for each in self.skipped[start] if each.path not in reasons),
-                    *(
-                        Skipped(each.file.path, reasons[each.file.path])
-                        for each in self.sound[start]
-                        if each.file.path in reasons
-                    ),
-                )
-                for start in self.skipped
-            },
-        )
+        """As of an hour."""
+        return replace(self, hours=tuple(hour.without(reasons) for hour in self.hours))
 
 
 def batch_from(files: Files, hours: Sequence[Hour], first: int, limit: int) -> Batch:
     """The hour, and its successors that have changed as well, up to so many rows."""
-    taken: list[Hour] = []
-    sound: dict[datetime, tuple[Sound, ...]] = {}
-    skipped: dict[datetime, tuple[Skipped, ...]] = {}
-    rows = 0
+    taken: list[Examined] = []
     for hour in hours[first:]:
         if taken and not hour.has_changed:
             break
-        results = each_of(files, partial(examined, files, hour=hour.start), hour.files)
-        good = tuple(each for each in results if isinstance(each, Sound))
-        rows += sum(each.rows for each in good)
-        if taken and rows > limit:
+        found = _examined(files, hour)
+        if taken and sum(each.rows for each in (*taken, found)) > limit:
             break
-        misplaced = [Skipped(each.file.path, MISPLACED) for each in good if not each.is_of_its_hour]
-        taken.append(hour)
-        sound[hour.start] = good
-        skipped[hour.start] = (*(each for each in results if isinstance(each, Skipped)), *misplaced)
+        taken.append(found)
     before = hours[first - 1] if first else None
     if before and before.is_lost:
-        path = layout.hour_table(before.name, layout.CARRY)
-        skipped[taken[0].start] = (*skipped[taken[0].start], Skipped(path, LOST))
-    return Batch(tuple(taken), sound, skipped, before)
+        lost = Skipped(layout.hour_table(before.name, layout.CARRY), LOST)
+        taken[0] = replace(taken[0], skipped=(*taken[0].skipped, lost))
+    return Batch(tuple(taken), before)
+
+
+def _examined(files: Files, hour: Hour) -> Examined:
+    results = each_of(files, partial(examined, files, hour=hour.start), hour.files)
+    sound = tuple(each for each in results if isinstance(each, Sound))
+    misplaced = (Skipped(each.file.path, MISPLACED) for each in sound if not each.is_of_its_hour)
+    return Examined(hour, sound, (*(each for each in results if isinstance(each, Skipped)), *misplaced))

@@ -7,7 +7,7 @@ ended anywhere leaves nothing that the next one would not make good.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -17,10 +17,11 @@ from spark.errors import SampleFilesDamaged, TableUnreadable
 from spark.figures import formatting
 from spark.pipeline.batches import DEFAULT_LIMITS, Batch, Limits, batch_from
 from spark.pipeline.days import summarised
+from spark.pipeline.hour_task import MadeHour
 from spark.pipeline.lineage import Record, write_record
 from spark.pipeline.plan import Found, Hour, found_in, refuse_missing
 from spark.pipeline.runs import Run, Say
-from spark.pipeline.stage import StagedHour, stage_batch
+from spark.pipeline.stage import stage_batch
 from spark.pipeline.staging import staging_of
 from spark.storage.protocol import Files
 from spark.tables import layout
@@ -102,8 +103,9 @@ def _compact_hours(run: Run, there: Sequence[Hour]) -> tuple[list[datetime], lis
 def _announce(run: Run, batch: Batch) -> None:
     first, last = batch.hours[0].start, batch.hours[-1].start
     until = f" to {last:%Y-%m-%d %H:00}" if last > first else ""
-    files = formatting.plural(len(batch.files), "file")
-    run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {formatting.plural(batch.rows, 'row')} of {files}")
+    files = formatting.plural(sum(len(hour.sound) for hour in batch.hours), "file")
+    rows = formatting.plural(sum(hour.rows for hour in batch.hours), "row")
+    run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {rows} of {files}")
 
 
 def _compact_readable(run: Run, batch: Batch) -> list[Record]:
@@ -118,14 +120,14 @@ def _compact_readable(run: Run, batch: Batch) -> list[Record]:
             return _publish(run, batch, staged)
 
 
-def _publish(run: Run, batch: Batch, staged: Sequence[StagedHour]) -> list[Record]:
+def _publish(run: Run, batch: Batch, staged: Sequence[tuple[MadeHour, Mapping[str, str]]]) -> list[Record]:
     records: list[Record] = []
-    for hour, made in zip(batch.hours, staged, strict=True):
-        sizes = {file.name: file.size for file in hour.files}
+    for of, (made, writers) in zip(batch.hours, staged, strict=True):
+        sizes = {file.name: file.size for file in of.hour.files}
         started_from = records[-1].ends_with if records else batch.started_from
-        record = Record(sizes, started_from, made.carried, made.writers, batch.skipped[hour.start])
+        record = Record(sizes, started_from, made.carried, writers, of.skipped)
         write_record(run.files, made.folder, record)
         run.refuse_if_lost()
-        run.files.publish(made.folder, layout.hour_folder(hour.name))
+        run.files.publish(made.folder, layout.hour_folder(of.hour.name))
         records.append(record)
     return records

@@ -8,14 +8,13 @@ the result. A single task needs none of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 from spark.engine.tasks import outcomes, results_of
 from spark.errors import SampleFilesDamaged
-from spark.pipeline.batches import Batch
-from spark.pipeline.hour_task import HourInputs, HoursTask, count_rows, make_hours, stage_tails
-from spark.pipeline.plan import Hour
+from spark.pipeline.batches import Batch, Examined
+from spark.pipeline.hour_task import HourInputs, HoursTask, MadeHour, count_rows, make_hours, stage_tails
 from spark.pipeline.runs import Run
 from spark.rules.deltas import carried_on
 from spark.rules.writer_choice import Chosen, chosen_of
@@ -29,28 +28,16 @@ Made = TypeVar("Made")
 MINUTES = 60
 
 
-@dataclass(frozen=True, slots=True)
-class StagedHour:
-    folder: str
-    """Where all its tables are."""
-    carried: str
-    """Digest of what it carries into the next."""
-    writers: Mapping[str, str]
-    """Cluster -> who counted in the last minute."""
-
-
-def stage_batch(run: Run, batch: Batch) -> list[StagedHour]:
-    """Raises SampleFilesDamaged, which names the files, and TableUnreadable where the table to start from is."""
+def stage_batch(run: Run, batch: Batch) -> list[tuple[MadeHour, Mapping[str, str]]]:
+    """Each hour, and by cluster who counted in its last minute. Raises SampleFilesDamaged, which names the files, and
+    TableUnreadable where the table to start from is."""
     chosen = _chosen(run, batch)
     tasks = [
-        _task(run, [HourInputs(hour.start, batch.sound[hour.start], _of_hour(batch, hour, chosen)) for hour in hours])
+        _task(run, [HourInputs(hour.start, hour.sound, _of_hour(hour, chosen)) for hour in hours])
         for hours in batch.groups(run.limits.of_task)
     ]
-    made = _results(run, make_hours, _chained(run, tasks, batch.carry))
-    return [
-        StagedHour(of.folder, of.carried, _at_end(batch, hour, chosen, of.clusters))
-        for hour, of in zip(batch.hours, (hour for hours in made for hour in hours), strict=True)
-    ]
+    made = [hour for hours in _results(run, make_hours, _chained(run, tasks, batch.carry)) for hour in hours]
+    return [(of, _at_end(hour, chosen, of.clusters)) for hour, of in zip(batch.hours, made, strict=True)]
 
 
 def _task(run: Run, hours: Iterable[HourInputs]) -> HoursTask:
@@ -84,10 +71,10 @@ def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[Ho
 
 def _chosen(run: Run, batch: Batch) -> Chosen | None:
     """None: no hour has more than one writer."""
-    if all(len(_writers(batch, hour)) <= 1 for hour in batch.hours):
+    if all(len(hour.writers) <= 1 for hour in batch.hours):
         return None
-    hours = [HourInputs(hour.start, batch.sound[hour.start]) for hour in batch.hours if batch.sound[hour.start]]
-    counts = _results(run, count_rows, [_task(run, [hour]) for hour in hours])
+    tasks = [_task(run, [HourInputs(hour.start, hour.sound)]) for hour in batch.hours if hour.sound]
+    counts = _results(run, count_rows, tasks)
     return chosen_of((count for of in counts for count in of), _chosen_before(batch))
 
 
@@ -102,21 +89,16 @@ def _chosen_before(batch: Batch) -> Chosen:
     return {(cluster, minute): writer for cluster, writer in before.record.writers.items()}
 
 
-def _writers(batch: Batch, hour: Hour) -> list[str]:
-    return sorted({each.writer for each in batch.sound[hour.start]})
-
-
-def _of_hour(batch: Batch, hour: Hour, chosen: Chosen | None) -> Chosen | None:
-    if chosen is None or len(_writers(batch, hour)) <= 1:
+def _of_hour(hour: Examined, chosen: Chosen | None) -> Chosen | None:
+    if chosen is None or len(hour.writers) <= 1:
         return None
     first = minute_of(hour.start)
     return {key: writer for key, writer in chosen.items() if first <= key[1] < first + MINUTES}
 
 
-def _at_end(batch: Batch, hour: Hour, chosen: Chosen | None, clusters: Iterable[str]) -> dict[str, str]:
+def _at_end(hour: Examined, chosen: Chosen | None, clusters: Iterable[str]) -> dict[str, str]:
     """`clusters`: those with a sample in the last minute."""
-    writers = _writers(batch, hour)
-    if chosen is None or len(writers) <= 1:
-        return {cluster: writer for cluster in clusters for writer in writers}
+    if chosen is None or len(hour.writers) <= 1:
+        return {cluster: writer for cluster in clusters for writer in hour.writers}
     last = minute_of(hour.start + layout.HOUR) - 1
     return {cluster: writer for (cluster, minute), writer in chosen.items() if minute == last}

@@ -25,8 +25,8 @@ Write = Callable[[Rows], None]
 
 def read_table(files: Files, path: str, contract: Sequence[Column]) -> Rows:
     """A column that the file does not have is unknown in its rows. Raises TableUnreadable."""
-    with unreadable(path):
-        return rows_of(_arrow(files, path, contract), contract)
+    with unreadable(path), opened(files, path, contract) as file:
+        return rows_of(file.read([column.name for column in contract]), contract)
 
 
 @contextlib.contextmanager
@@ -40,11 +40,6 @@ def unreadable(path: str) -> Iterator[None]:
         if is_of_system(error):
             raise
         raise TableUnreadable(path) from error
-
-
-def _arrow(files: Files, path: str, contract: Sequence[Column]) -> pa.Table:
-    with opened(files, path, contract) as file:
-        return file.read([column.name for column in contract])
 
 
 def opened(files: Files, path: str, contract: Sequence[Column]) -> pq.ParquetFile:

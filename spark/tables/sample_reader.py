@@ -50,13 +50,6 @@ class _Contents:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reason:
-    """Why no row of a file can be used."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class HourReader:
     """Of one hour's files, all of them sound."""
 
@@ -88,13 +81,13 @@ class HourReader:
 
     def _each(self, read: Callable[[Sound], Result]) -> list[Result]:
         """What is read of each file."""
-        found = each_of(self.files, lambda each: _or_reason(read, each), self.sound)
+        found = each_of(self.files, lambda each: _or_fault(read, each), self.sound)
         reasons = {
-            each.file.path: of.text for each, of in zip(self.sound, found, strict=True) if isinstance(of, _Reason)
+            each.file.path: str(of) for each, of in zip(self.sound, found, strict=True) if isinstance(of, _Faulty)
         }
         if reasons:
             raise SampleFilesDamaged(reasons)
-        return [of for of in found if not isinstance(of, _Reason)]
+        return [of for of in found if not isinstance(of, _Faulty)]
 
     def _contents_of(self, sound: Sound) -> _Contents:
         counts: Counter[Topic] = Counter()
@@ -117,19 +110,19 @@ class HourReader:
         return joined(parts) if parts else none_of(columns)
 
 
-def _or_reason(read: Callable[[Sound], Result], sound: Sound) -> Result | _Reason:
+class _Faulty(Exception):
+    """Why no row of a file can be used."""
+
+
+def _or_fault(read: Callable[[Sound], Result], sound: Sound) -> Result | _Faulty:
     try:
         return read(sound)
     except _Faulty as faulty:
-        return _Reason(str(faulty))
+        return faulty
     except (OSError, pa.ArrowException) as error:
         if is_of_system(error):
             raise
-        return _Reason(DAMAGED)
-
-
-class _Faulty(Exception):
-    """What is wrong with the values of a file."""
+        return _Faulty(DAMAGED)
 
 
 def _checked(table: pa.Table, columns: Sequence[Column]) -> Rows:
