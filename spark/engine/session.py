@@ -43,7 +43,12 @@ LOCALLY = {
 }
 """Rows of samples never reach this JVM: what it does is plan, schedule, and add up small tables."""
 
-JAVA_OPTIONS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Duser.timezone=UTC")
+JAVA_OPTIONS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Duser.timezone=UTC",
+    f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}",
+)
 """The second compiler and parallel collectors pay for themselves after minutes only."""
 
 ATTEMPTS = 3
@@ -103,32 +108,22 @@ class Archive:
 
 def _built(wanted: SparkSettings, archive: Archive | None) -> SparkSession:
     builder: SparkSession.Builder = SparkSession.builder
-    builder = builder.appName("kafka-lag-report")
-    settings = {**ALWAYS, **({} if is_submitted() else _settings(wanted, archive))}
-    for key, value in settings.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
+    own = {} if is_submitted() else _settings(wanted, archive)
+    return builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
 
 
 def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
     settings = {"spark.driver.memory": wanted.driver_memory} if wanted.driver_memory else {}
-    master = wanted.master or (None if "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "") else _local_master())
+    is_given = "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
+    master = wanted.master or (None if is_given else f"local[{tasks_at_once()},{ATTEMPTS}]")
     if master:
         settings["spark.master"] = master
     if master and master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take whatever `python3` is on the PATH
         settings |= LOCALLY
-    settings["spark.driver.extraJavaOptions"] = " ".join((*JAVA_OPTIONS, *_silence(), *_archive_options(archive)))
+    settings["spark.driver.extraJavaOptions"] = " ".join((*JAVA_OPTIONS, *_archive_options(archive)))
     return settings
-
-
-def _local_master() -> str:
-    return f"local[{tasks_at_once()},{ATTEMPTS}]"
-
-
-def _silence() -> list[str]:
-    return [f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"]
 
 
 def _archive_options(archive: Archive | None) -> list[str]:

@@ -73,7 +73,9 @@ def _chosen(run: Run, batch: Batch) -> Chosen | None:
     """None: no hour has more than one writer."""
     if all(len(hour.writers) <= 1 for hour in batch.hours):
         return None
-    tasks = [_task(run, [HourInputs(hour.start, hour.sound)]) for hour in batch.hours if hour.sound]
+    tasks = [
+        _task(run, [HourInputs(hour.start, hour.sound) for hour in hours]) for hours in batch.groups(run.limits.of_task)
+    ]
     counts = _results(run, count_rows, tasks)
     return chosen_of((count for of in counts for count in of), _chosen_before(batch))
 

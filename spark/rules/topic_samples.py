@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
-from adapter.history.arrow import array_of
 from spark.tables.columns import Flags, Ints, Rows, Values, begins_of
 from spark.tables.contract import HOUR_MICROS, NAMES, TOTALS
+from spark.tables.topic_parts import topics_in
 
 EVENTS = ("resets", "rewinds", "skips", "recreations")
 """A sample with one of these says nothing about a rate."""
@@ -116,10 +115,6 @@ def carry(carried: Values, values: Values, topic: Ints) -> None:
 
 
 def places_of(rows: Rows, topics: Topics) -> Ints:
-    """The place of each row's topic, -1 for another one. Rows of one topic mostly follow each other."""
-    begins = begins_of(*(rows[name] for name in NAMES))
-    texts = [
-        rows.texts[name].take(array_of(pa.int32(), rows[name][begins], is_nullable=False)).to_pylist() for name in NAMES
-    ]
-    places = np.array([topics.places.get(key, -1) for key in zip(*texts, strict=True)], np.int64)
-    return np.repeat(places, np.diff(begins, append=len(rows)))
+    """The place of each row's topic, -1 for another one."""
+    found, place = topics_in(rows)
+    return np.array([topics.places.get(key, -1) for key in found], np.int64)[place]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 from collections.abc import Callable, Iterator
+from functools import cached_property
 
 import pyarrow as pa
 from pyarrow import fs
@@ -43,7 +44,6 @@ class BucketFiles:
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
-        self._opened: fs.FileSystem | None = None
 
     def __reduce__(self) -> tuple[type[BucketFiles], tuple[Bucket]]:
         return BucketFiles, (self._bucket,)
@@ -130,12 +130,10 @@ class BucketFiles:
     def shown(self, path: str = "") -> str:
         return f"{self._bucket}/{path}" if path else str(self._bucket)
 
-    @property
+    @cached_property
     def _store(self) -> fs.FileSystem:
-        if self._opened is None:
-            with self._translated():
-                self._opened = opened(self._bucket, ATTEMPTS)
-        return self._opened
+        with self._translated():
+            return opened(self._bucket, ATTEMPTS)
 
     def _below(self, folder: str) -> list[File]:
         """All objects, hidden ones too; each request lists a thousand."""
@@ -160,12 +158,13 @@ class BucketFiles:
         with self._store.open_input_file(self._at(path)) as file:
             size = file.size()
             file.seek(start)
-            content, error = _attempted(file.read_buffer)
-        if self._store.get_file_info(self._at(path)).size != size:
-            return None
-        if error is not None:
-            raise error
-        return content
+            try:
+                content = file.read_buffer()
+            except OSError:
+                if self._store.get_file_info(self._at(path)).size == size:
+                    raise
+                return None
+        return content if self._store.get_file_info(self._at(path)).size == size else None
 
     def _put(self, path: str, content: pa.Buffer) -> None:
         kind = KINDS.get(path.rpartition(".")[2])
@@ -195,10 +194,3 @@ class BucketFiles:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise FileNotFoundError(errno.ENOENT, "is not there any more", self.shown(path)) from error
             raise (Unusable if error.cause in REFUSALS else Unreachable)(str(error)) from error
-
-
-def _attempted(read: Callable[[], pa.Buffer]) -> tuple[pa.Buffer | None, OSError | None]:
-    try:
-        return read(), None
-    except OSError as error:
-        return None, error

@@ -11,7 +11,6 @@ A compacted hour has every one of its files, also those without a row, and keeps
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)
@@ -23,8 +22,6 @@ TABLES_OF_AN_HOUR = (DELTAS, TOTALS, PARTITIONS, SUMMARY, CARRY)
 RECORD = "_record.json"
 """Says what a folder's tables were made from. Spark's readers of whole folders ignore such a name."""
 
-_HOUR_NAME = re.compile(r"date=(\d{4}-\d\d-\d\d)/hour=(\d\d)")
-
 
 def hour_name(start: datetime) -> str:
     """`date=2026-11-20/hour=07`, below `samples` and `hours`."""
@@ -33,14 +30,11 @@ def hour_name(start: datetime) -> str:
 
 def start_of(name: str) -> datetime | None:
     """`date=2026-11-20/hour=07` -> its start. None: not an hour's name, or a year before 1970."""
-    found = _HOUR_NAME.fullmatch(name)
-    if found is None:
-        return None
     try:
-        start = datetime.strptime("T".join(found.groups()), "%Y-%m-%dT%H").replace(tzinfo=UTC)
+        start = datetime.strptime(name, "date=%Y-%m-%d/hour=%H").replace(tzinfo=UTC)
     except ValueError:
         return None
-    return start if start >= EPOCH else None
+    return start if start >= EPOCH and hour_name(start) == name else None
 
 
 def samples_folder(hour: str) -> str:

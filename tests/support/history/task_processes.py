@@ -11,7 +11,7 @@ from pathlib import Path
 
 from local.processes import Process, wait_until
 
-LIMIT_SECONDS = 120
+LIMIT_SECONDS = 300
 PROC = Path("/proc")
 
 
