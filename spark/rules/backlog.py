@@ -30,8 +30,6 @@ def has_backlog(deltas: Rows, moment: Ints) -> Flags:
 def _production_rate(deltas: Rows) -> Values:
     """Of each row's partition, over the hour: in a single sample it is chance."""
     begins = begins_of(*(deltas[name] for name in (*NAMES, "partition")))
-    if not len(begins):
-        return np.empty(0)
     is_known = deltas["produced"] >= 0
     produced = np.add.reduceat(np.where(is_known, deltas["produced"], 0.0), begins)
     seconds = np.add.reduceat(np.where(is_known, deltas["seconds"], 0.0), begins)

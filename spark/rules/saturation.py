@@ -70,51 +70,31 @@ def _windows_of_topics(samples: Samples, was_unknown: Values) -> dict[str, Value
     order = np.lexsort((window, size, samples.topic))  # an interval may change within an hour, and back
     samples, size, window, was_unknown = samples.taken(order), size[order], window[order], was_unknown[order]
     begins = begins_of(samples.topic, size, window)
-    if not len(begins):
-        return dict.fromkeys(_TOPIC_COLUMNS, np.empty(0))
     waiting, members = samples["waiting"].astype(np.float64), samples["members"].astype(np.float64)
     seconds = np.nan_to_num(samples["seconds"])
     is_doubtful = (samples["lag"] < 0) | (members < 0) | samples.is_disturbed | was_unknown
     fewest, most = np.minimum.reduceat(members, begins), np.maximum.reduceat(members, begins)
-    columns = (
-        samples.topic[begins],
-        size[begins],
-        window[begins],
-        np.minimum.reduceat(waiting, begins),
-        np.add.reduceat(waiting * seconds, begins),
-        np.add.reduceat(samples["waiting_consumed"].astype(np.float64), begins),
-        np.add.reduceat(seconds, begins),
-        fewest,
-        most - fewest,
-        np.maximum.reduceat(samples["partitions"].astype(np.float64), begins),
-        np.add.reduceat(is_doubtful.astype(np.float64), begins),
-    )
-    return dict(zip(_TOPIC_COLUMNS, columns, strict=True))
-
-
-_TOPIC_COLUMNS = (
-    "topic",
-    "size",
-    "window",
-    "least_waiting",
-    "waiting_seconds",
-    "waiting_consumed",
-    "seconds",
-    "members",
-    "changes",
-    "partitions",
-    "doubtful",
-)
+    return {
+        "topic": samples.topic[begins],
+        "size": size[begins],
+        "window": window[begins],
+        "least_waiting": np.minimum.reduceat(waiting, begins),
+        "waiting_seconds": np.add.reduceat(waiting * seconds, begins),
+        "waiting_consumed": np.add.reduceat(samples["waiting_consumed"].astype(np.float64), begins),
+        "seconds": np.add.reduceat(seconds, begins),
+        "members": fewest,
+        "changes": most - fewest,
+        "partitions": np.maximum.reduceat(samples["partitions"].astype(np.float64), begins),
+        "doubtful": np.add.reduceat(is_doubtful.astype(np.float64), begins),
+    }
 
 
 def _together(topics: Mapping[str, Values], group_of: Ints) -> dict[str, Values]:
     """One row for each group and window: the group's members work at all its topics."""
-    group = group_of[topics["topic"].astype(np.int64)]
+    group = group_of[topics["topic"]]
     order = np.lexsort((topics["window"], topics["size"], group))
     of = {"group": group[order], **{name: column[order] for name, column in topics.items()}}
     begins = begins_of(of["group"], of["size"], of["window"])
-    if not len(begins):
-        return of
     added = {
         name: np.add.reduceat(of[name], begins)
         for name in ("waiting_seconds", "waiting_consumed", "partitions", "doubtful")

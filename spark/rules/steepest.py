@@ -23,5 +23,5 @@ def steepest_of(totals: Rows, begins: Ints) -> Values:
     seconds = seconds_of(totals["seconds"], of_part)
     is_covered = (produced >= 0) & (seconds >= COVERED * STEEPEST_SECONDS)
     rate = np.divide(produced, seconds, out=np.full(len(of_part), np.nan), where=is_covered)
-    found: Values = np.fmax.reduceat(rate, np.searchsorted(of_part, begins)) if len(begins) else rate
+    found: Values = np.fmax.reduceat(rate, np.searchsorted(of_part, begins))
     return found

@@ -89,8 +89,6 @@ def _uncommitted_lag(deltas: Rows) -> Values:
 
 def _last_of(sampled_at: Values, begins: Ints) -> Ints:
     """The place of each segment's latest row: the generations of a partition follow each other by their ids."""
-    if not len(begins):
-        return begins
     latest = np.repeat(np.maximum.reduceat(sampled_at, begins), np.diff(begins, append=len(sampled_at)))
     places = np.where(sampled_at == latest, np.arange(len(sampled_at)), UNKNOWN)
     found: Ints = np.maximum.reduceat(places, begins)
@@ -99,8 +97,6 @@ def _last_of(sampled_at: Values, begins: Ints) -> Ints:
 
 def sums(values: Values, begins: Ints) -> tuple[Values, Ints]:
     """Of what is known, unknown where nothing is or where no 64 bits hold it; and how many are known."""
-    if not len(begins):
-        return np.empty(0, values.dtype), np.empty(0, np.int64)
     is_told = values >= 0
     number = counts(is_told, begins)
     told = values if is_told.all() else np.where(is_told, values, 0)
@@ -118,15 +114,11 @@ def _is_beyond(told: Values, begins: Ints) -> Flags:
 
 def seconds_of(values: Values, begins: Ints) -> Values:
     """Sums of what is a number; NaN where nothing is."""
-    if not len(begins):
-        return np.empty(0, np.float64)
     total = np.add.reduceat(np.nan_to_num(values), begins)
     return np.where(counts(~np.isnan(values), begins) > 0, total, np.nan)
 
 
 def counts(flags: Flags, begins: Ints) -> Ints:
-    if not len(begins):
-        return np.empty(0, np.int64)
     if not flags.any():
         return np.zeros(len(begins), np.int64)
     found: Ints = np.add.reduceat(flags, begins, dtype=np.int64)
@@ -134,11 +126,11 @@ def counts(flags: Flags, begins: Ints) -> Ints:
 
 
 def greatest(values: Values, begins: Ints) -> Values:
-    found: Values = np.maximum.reduceat(values, begins) if len(begins) else values
+    found: Values = np.maximum.reduceat(values, begins)
     return found
 
 
 def least(values: Values, begins: Ints) -> Values:
     """Of what is a number; NaN where nothing is."""
-    found: Values = np.fmin.reduceat(values, begins) if len(begins) else values
+    found: Values = np.fmin.reduceat(values, begins)
     return found
