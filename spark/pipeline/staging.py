@@ -26,7 +26,8 @@ def staging_of(files: Files, now: datetime) -> Iterator[str]:
     try:
         yield folder
     finally:
-        files.delete(folder)
+        with contextlib.suppress(OSError):  # an attempt that Spark has given up may still write there
+            files.delete(folder)
 
 
 def _is_abandoned(name: str, now: datetime) -> bool:

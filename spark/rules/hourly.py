@@ -7,7 +7,7 @@ import numpy as np
 from spark.rules.percentiles import percentiles_of
 from spark.rules.steepest import steepest_of
 from spark.rules.totals import counts, greatest, least, sums
-from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of, none_of
+from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of
 from spark.tables.contract import HOUR_MICROS, NAMES, SUMMARY
 
 HOUR_SECONDS = 3600
@@ -17,8 +17,6 @@ ADDED = ("resets", "rewinds", "skips", "recreations")
 
 def summary_of(totals: Rows, partitions: Rows) -> Rows:
     """SUMMARY's columns, sorted by topic; both tables are of the same hour and topics, and sorted."""
-    if not len(totals):
-        return none_of(SUMMARY)
     begins = begins_of(*(totals[name] for name in NAMES))
     columns = {
         **{name: totals[name][begins] for name in NAMES},

@@ -1,7 +1,9 @@
 """Attempts that end after others have done their work, as speculative ones and those of lost workers do."""
 
 import contextlib
+import errno
 import itertools
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,3 +61,15 @@ def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
     again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
     assert (again.hours, again.days) == ((), ())
     assert contents(tmp_path) == published
+
+
+def test_an_attempt_that_still_writes_when_the_run_ends_is_no_trouble(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def finds_a_new_file(path: Path) -> None:
+        raise OSError(errno.ENOTEMPTY, "Directory not empty", str(path))
+
+    write(tmp_path, [sample(0, 1, 10)])
+    monkeypatch.setattr(shutil, "rmtree", finds_a_new_file)
+
+    assert len(compacted(tmp_path).hours) == 1
