@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,32 +31,41 @@ class TaskProcesses:
     def thaw(self) -> None:
         _send(signal.SIGCONT, (self.task, *self.others))
 
+    def has_files(self, root: Path) -> bool:
+        """Whether the task's process has files of a folder open, or files that were deleted from it."""
+        return any(root in path.parents for path in _open_files(self.task))
+
     def has_ended(self) -> bool:
         """The task's process alone."""
         return _state_of(self.task) in {"", "Z", "X"}
 
 
-def stopped_halfway(worker: Process, root: Path) -> TaskProcesses:
-    """Stops all processes of a worker while one has a task that has staged an hour of the history and is staging the
-    next: it stays like that, for nothing moves until they are thawed."""
+def stopped_halfway(workers: Sequence[Process], root: Path) -> TaskProcesses:
+    """Stops all processes of the first worker with a task that has staged an hour of the history and is staging the
+    next one. Nothing moves in them until they are thawed."""
     found: list[TaskProcesses] = []
 
     def is_stopped() -> bool:
-        tree = _tree(worker.pid)
-        for pid in tree:
-            if not _is_halfway(pid, root):
-                continue
-            processes = TaskProcesses(pid, tuple(other for other in tree if other != pid))
-            _send(signal.SIGSTOP, (pid, *processes.others))
-            wait_until(lambda: _state_of(pid) in {"T", "", "Z", "X"}, "a task to stop", LIMIT_SECONDS)  # noqa: B023
-            if _is_halfway(pid, root):
-                found.append(processes)
-                return True
-            processes.thaw()
+        for tree in [_tree(worker.pid) for worker in workers]:
+            for pid in tree:
+                if _is_halfway(pid, root) and (processes := _stopped(pid, tree, root)):
+                    found.append(processes)
+                    return True
         return False
 
-    wait_until(is_stopped, f"a task of {worker.name} to be staging its second hour", LIMIT_SECONDS)
+    wait_until(is_stopped, "a task to be staging its second hour", LIMIT_SECONDS)
     return found[0]
+
+
+def _stopped(pid: int, tree: Sequence[int], root: Path) -> TaskProcesses | None:
+    """None: the task went on before it stopped."""
+    processes = TaskProcesses(pid, tuple(other for other in tree if other != pid))
+    _send(signal.SIGSTOP, (pid, *processes.others))
+    wait_until(lambda: _state_of(pid) in {"T", "", "Z", "X"}, "a task to stop", LIMIT_SECONDS)
+    if _is_halfway(pid, root):
+        return processes
+    processes.thaw()
+    return None
 
 
 def _is_halfway(pid: int, root: Path) -> bool:
