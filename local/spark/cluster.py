@@ -19,6 +19,8 @@ from local.spark.archive import CODE, PACKAGES, make_code, packages
 
 START_TIMEOUT_SECONDS = 120.0
 WORKERS = 2
+HOSTS = ("127.0.0.1", "localhost")
+"""Of the workers in turn, as Spark starts a speculative attempt only on a host with another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class SparkCluster:
     def start_worker(self) -> Process:
         name = f"worker-{len(self.workers) + 1}"
         size = ["--cores", str(self.cores), "--memory", "1g", "--work-dir", str(self.home / name), "--webui-port", "0"]
-        worker = self.parts.enter_context(_part(self.home, name, "worker.Worker", [*size, self.master]))
+        host = HOSTS[len(self.workers) % len(HOSTS)]
+        worker = self.parts.enter_context(_part(self.home, name, "worker.Worker", host, [*size, self.master]))
         self.workers.append(worker)
         return worker
 
@@ -96,7 +99,7 @@ def spark_cluster(home: Path, *, workers: int = WORKERS, cores: int = 1) -> Iter
     port, web_port = free_port(), free_port()
     with contextlib.ExitStack() as stack:
         ports = ["--port", str(port), "--webui-port", str(web_port)]
-        master = stack.enter_context(_part(home, "master", "master.Master", ports))
+        master = stack.enter_context(_part(home, "master", "master.Master", HOSTS[0], ports))
         cluster = SparkCluster(home, port, web_port, [], stack, cores)
         running = [cluster.start_worker() for _ in range(workers)]
         wait_until(
@@ -108,9 +111,9 @@ def spark_cluster(home: Path, *, workers: int = WORKERS, cores: int = 1) -> Iter
         yield cluster
 
 
-def _part(home: Path, name: str, main_class: str, arguments: list[str]) -> Process:
+def _part(home: Path, name: str, main_class: str, host: str, arguments: list[str]) -> Process:
     command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{main_class}"]
-    command += ["--host", "127.0.0.1", *arguments]
+    command += ["--host", host, *arguments]
     return start(f"Spark's {name}", command, log=home / f"{name}.log", env=environment())
 
 
