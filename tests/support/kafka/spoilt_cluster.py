@@ -12,7 +12,7 @@ from tests.support.kafka.fake_brokers import Kafka
 from tests.support.kafka.wire_fake import WireFake, wire_fake
 from tests.support.kubernetes.served import Served, hurried, served
 
-CALL_SECONDS = 0.4
+CALL_SECONDS = 1.0
 LONG = 60.0
 """A maxAge that no test reaches."""
 ORDERS_1 = ("orders", 1)
