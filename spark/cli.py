@@ -1,7 +1,5 @@
 """`python -m spark`, `kafka-lag-report`: from the history's samples to tables, and from these to a report."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import sys

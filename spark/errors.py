@@ -1,7 +1,5 @@
 """What ends a run with a sentence instead of tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 

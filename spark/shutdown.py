@@ -1,8 +1,6 @@
 """SIGTERM and SIGINT: Spark's jobs are cancelled from another thread, for a Python signal handler must not talk to the
 JVM while the main thread does; then the run ends by itself, with status 143 (130 for SIGINT)."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

@@ -1,7 +1,5 @@
 """How many tasks this machine runs at once: one per core, as long as its memory holds them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from pathlib import Path

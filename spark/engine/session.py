@@ -5,8 +5,6 @@ for the others. It lies below the user's cache folder, or where KAFKA_LAG_REPORT
 or was made by another Java, the run is slower and nothing else.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import os

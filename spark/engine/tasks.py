@@ -7,8 +7,6 @@ What a kernel raises of our own errors, and of the system's, is raised again in 
 the same. Everything else, a killed process for one, is left to Spark, which runs the task again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TypeVar

@@ -5,8 +5,6 @@ A day's tables are made again when one of its hours was. Every table says what i
 ended anywhere leaves nothing that the next one would not make good.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """DataFrames in, DataFrames out: hours of topics and of partitions -> the daily table."""
 
-from __future__ import annotations
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 

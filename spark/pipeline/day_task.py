@@ -1,8 +1,6 @@
 """What a Spark task does with a day: stages its hourly table, which is its hours' summaries, and returns what the daily
 table is made from, a row for each topic, or partition, and hour; of the samples it returns percentiles alone."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Days of compacted hours -> hourly and daily, where one of a day's hours was made again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial

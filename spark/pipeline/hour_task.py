@@ -4,8 +4,6 @@ A task has one large hour, or several small ones, of which each starts from what
 more rows than fit into a task is made part by part; its tables grow by each.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime

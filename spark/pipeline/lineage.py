@@ -1,7 +1,5 @@
 """What compaction notes beside its tables: what an hour or a day was made from, in one record each."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping

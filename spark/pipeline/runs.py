@@ -1,7 +1,5 @@
 """What one call of `compact` works with."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

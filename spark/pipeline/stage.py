@@ -5,8 +5,6 @@ what every hour's samples carry on is found first, from few columns, and folded 
 the result. A single task needs none of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar

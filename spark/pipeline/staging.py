@@ -1,8 +1,6 @@
 """A run stages its tables in a hidden folder of its own. A run that was killed leaves nothing else, and a later run
 deletes it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

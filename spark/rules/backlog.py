@@ -1,7 +1,5 @@
 """Pure: samples of partitions -> which of them had a backlog throughout, so that their member was busy all the time."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spark.tables.columns import Flags, Ints, Rows, Values, begins_of, numbered

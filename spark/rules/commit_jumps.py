@@ -1,7 +1,5 @@
 """Pure: samples -> by how much a group's commits moved, in each hour, although no member need have read that."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spark.rules.topic_samples import Samples, Topics

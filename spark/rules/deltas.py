@@ -3,8 +3,6 @@
 docs/history.md has the formulas.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Pure: a digest of sorted rows that is the same however they are divided into parts."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ An episode begins with a first sample above the threshold and ends one interval 
 gaps over which no commit moved: the lag did not fall in them.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from spark.rules.topic_samples import EVENTS, Samples, Topics, carry, previous

@@ -1,7 +1,5 @@
 """Pure: one hour's totals and partitions -> its rows of the hourly table."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spark.rules.percentiles import percentiles_of

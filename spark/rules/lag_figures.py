@@ -3,8 +3,6 @@
 Of an hour's samples only the lags are kept, eight bytes each.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from spark.rules.percentiles import percentiles_of

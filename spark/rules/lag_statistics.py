@@ -2,8 +2,6 @@
 jumps of commits. One hour after the other is folded in, so that memory holds one hour and the lags of the range.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 import numpy as np

@@ -1,8 +1,6 @@
 """Pure: hours of partitions -> of each topic the partitions that stood still, those without a commit, and whether
 members own partitions of all topics. One hour after the other is folded in."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pure: exact percentiles of the values of many topics or groups, interpolated as SQL's percentile_cont."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -2,8 +2,6 @@
 saturated. A group that keeps up consumes what is produced: its rate says nothing about what it could do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pure: an hour's totals -> how much was produced in its steepest minutes, which a mean of the hour hides."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from spark.rules.totals import seconds_of, sums

@@ -1,7 +1,5 @@
 """Pure: one hour's deltas -> its totals and partitions."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from adapter.verdicts.waiting import lag_without_commit

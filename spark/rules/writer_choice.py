@@ -1,8 +1,6 @@
 """Pure: which writer counts, per cluster and minute: the one with most rows whose commit (or its absence) and end are
 known; ties: the writer of the minute before, else the smaller name."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One system call that swaps two folders, so that no reader ever finds either name missing."""
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

@@ -1,7 +1,5 @@
 """A location on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

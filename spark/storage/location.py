@@ -1,7 +1,5 @@
 """What `--history` and `--output` name: a path, or a prefix in a bucket."""
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable

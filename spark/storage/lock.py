@@ -1,8 +1,6 @@
 """One run at a time works on a folder: two that saw other files would mix an hour's tables. The kernel keeps the lock,
 and forgets it with the process."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -5,8 +5,6 @@ A `Files` carries a location and nothing else. It can be pickled, so driver and 
 process finds its own credentials in its environment. Paths are relative to the location, with `/` between their parts.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor

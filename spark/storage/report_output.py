@@ -1,7 +1,5 @@
 """Where a report's files go: a folder, or a bucket. An earlier report stays until this one is made."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Mapping

@@ -1,8 +1,6 @@
 """The columns of the tables that `compact` makes from the history's samples, each described once; docs/history.md says
 how they are computed, and `spark.tables.layout` where they lie."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from functools import partial
 

@@ -9,8 +9,6 @@ A compacted hour has every one of its files, also those without a row, and keeps
 `hours/*/*/deltas.parquet` finds each hour once.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 HOUR = timedelta(hours=1)

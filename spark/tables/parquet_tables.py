@@ -1,7 +1,5 @@
 """Tables that compaction makes, as Parquet: read as rows, and written part by part."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The history's files: what their names tell, and which of them are sound."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime

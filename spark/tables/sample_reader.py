@@ -4,8 +4,6 @@ A part has whole topics, so that whatever is computed of an hour is computed par
 rows by topic and writes them in groups of some ten thousand: of these a part reads only those that its topics lie in.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

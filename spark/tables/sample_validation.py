@@ -1,7 +1,5 @@
 """What can be wrong with a file of samples: in its footer, and in its values."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq

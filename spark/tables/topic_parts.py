@@ -1,7 +1,5 @@
 """Topics in order, divided into parts: whatever is computed of whole topics is computed part by part."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
