@@ -4,8 +4,8 @@ A broker that becomes the leader of a partition of `__consumer_offsets` reads al
 to be replicated. Until its followers have asked it once, about 0.3 s, that is what it knew as a follower. Meanwhile it
 refuses to report the log end of the partition (KIP-207).
 
-By the code of Kafka 4.3, it misses the confirmation if that arrives just before it has read the partition. It then reports
-old commits until the next record is written to the partition, which may take hours where all groups sleep.
+By the code of Kafka 4.3, it misses the confirmation if that arrives just before it has read the partition. It then
+reports old commits until the next record is written to the partition, which may take hours where all groups sleep.
 """
 
 from collections.abc import Iterable, Mapping
