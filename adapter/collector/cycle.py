@@ -154,8 +154,9 @@ class Cycle:
         if len(layout):
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]
-        behind = np.unique(layout.group[has_older_commit(observed, self._rows.snapshot)]).tolist()
-        self._commits.note_behind(commits, [layout.groups[place] for place in behind])
+        if is_doubtful.any():
+            behind = np.unique(layout.group[is_doubtful & has_older_commit(observed, self._rows.snapshot)]).tolist()
+            self._commits.note_behind(commits, [layout.groups[place] for place in behind])
         observed = without_drift(replace(observed, causes=causes.table()), end_sent)
         return without_steps_backward(observed, self._rows.snapshot, is_doubtful)
 

@@ -75,6 +75,8 @@ def has_older_commit(observed: Observed, before: Snapshot) -> Flags:
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:
     """Ignores offsets that go backward in `is_doubtful` rows: their brokers may report old ones for a moment."""
+    if not is_doubtful.any():
+        return observed
     is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end) & (before.received > NEVER)
     is_step_backward = is_doubtful & (has_older_commit(observed, before) | is_older_end)
     if not is_step_backward.any():

@@ -73,7 +73,7 @@ class Stage:
 
 
 def settings(kafka: Kafka, names: Names) -> dict[str, Any]:
-    """Returns settings for an adapter that watches this group, with the rule that gives it a value at zero replicas."""
+    """Returns settings with a rule for this group, so that it has a value at zero replicas."""
     return {
         "clusters": [{"name": "main", "bootstrapServers": kafka.bootstrap_servers.split(",")}],
         "collection": {"interval": "2s", "maxAge": "20s"},

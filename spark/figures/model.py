@@ -205,11 +205,11 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How the samples went on in which a group had members and a lag: what tells rare commits from slow consumers."""
+    """Counts samples with members and lag, to distinguish rare commits from slow consumers."""
 
     lagging: int
     moving: int
-    """Those in which something was consumed."""
+    """Of these, the samples in which the group consumed something."""
 
     @property
     def samples_per_commit(self) -> float | None:

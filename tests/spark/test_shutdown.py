@@ -46,13 +46,13 @@ def test_a_signal_ends_a_run_with_its_status_and_no_half_written_table(
     try:
         wait_for_staged(history, process)
         os.kill(process.pid, number)
-        _, told = process.communicate(timeout=600)
+        _, errors = process.communicate(timeout=600)
     finally:
         process.kill()
 
-    assert process.returncode == status, told
-    assert told.splitlines()[-1] == "kafka-lag-report: interrupted; the next run goes on from here"
-    assert "Traceback" not in told
-    assert "Exception" not in told
+    assert process.returncode == status, errors
+    assert errors.splitlines()[-1] == "kafka-lag-report: interrupted; the next run goes on from here"
+    assert "Traceback" not in errors
+    assert "Exception" not in errors
     assert [each.name for each in history.iterdir()] == ["samples"]
     assert read(history, "deltas") == []

@@ -212,7 +212,7 @@ def test_a_coordinator_that_refused_a_group_is_a_new_one_when_it_reports_it_agai
 def test_a_new_coordinator_that_stays_behind_is_not_believed_until_its_report_changes(
     stale: dict[tuple[str, int], int],
 ) -> None:
-    """It missed that its followers have confirmed what it read: only the next record of its partition tells it."""
+    """It missed its followers' confirmation, so it stays behind until the next record of its partition."""
     rig = running()
     rig.kafka.coordinators["billing"] = 3
     rig.kafka.stale_commits = {3: {"billing": stale}}

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from local.processes import wait_until
 from tests.support.kubernetes.listeners import (
     PATIENT,
     PROXY,
@@ -85,10 +86,11 @@ def test_closed_connections_are_freed_at_once(running: Running) -> None:
     try:
         for request in requests:
             assert raw(running.plain, request).startswith(b"HTTP/1.1 ")
-        end = time.monotonic() + SECONDS
-        while any(type(each).__name__ == "PeerProtocol" for each in gc.get_objects()):
-            assert time.monotonic() < end, "closed connections are still in memory"
-            time.sleep(0.05)
+        wait_until(
+            lambda: not any(type(each).__name__ == "PeerProtocol" for each in gc.get_objects()),
+            "closed connections to leave memory",
+            SECONDS,
+        )
     finally:
         gc.enable()
 

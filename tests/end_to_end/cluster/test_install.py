@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ def plane(rig_home: Path) -> Iterator[ControlPlane]:
         definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
         running.apply(definitions)
         for version, kinds in OPTIONAL_KINDS.items():
-            wait_until(lambda v=version, k=kinds: serves(running, v, k), f"the kinds of {version}", 60)  # type: ignore[misc]
+            wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 60)
         yield running
 
 

@@ -499,7 +499,7 @@ def test_a_hot_partition_never_lowers_the_most_replicas() -> None:
 
 
 def test_what_one_replica_for_each_partition_can_do_is_that_of_the_largest_topic() -> None:
-    """The RangeAssignor gives all topics to the same members: 12 of them, not 18."""
+    """The RangeAssignor assigns all topics to the same members, so 12 members get partitions, not 18."""
     loud, quiet = (hours(production=lambda _: 400, partitions=number, skew=1 / number) for number in (12, 6))
     both = group("billing", topic("loud", loud, 10**9), topic("quiet", quiet, 10**9), capacity=saturated(60, 50))
     busy = dataclasses.replace(both, hours=changed(together([loud, quiet]), consumed=360_000.0))

@@ -107,7 +107,7 @@ def test_what_peak_hours_need_is_not_known_without_a_capacity() -> None:
 
 
 def test_an_initial_load_begins_with_as_many_as_can_have_a_partition() -> None:
-    """Of two topics those of the larger one, as the RangeAssignor gives both to the same members."""
+    """The larger of two topics counts, because the RangeAssignor assigns both to the same members."""
     both = group("billing", topic("loud", hours(partitions=12)), topic("quiet", hours(partitions=6)))
     hpa = of(both)["initial load"].hpa
 

@@ -194,12 +194,12 @@ def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next
 
     try:
         store.on_request = end_over_totals
-        _, told = process.communicate(timeout=600)
+        _, errors = process.communicate(timeout=600)
     finally:
         process.kill()
     store.on_request = lambda _method, _path: None
 
-    assert (process.returncode, last in told) == (status, True)
+    assert (process.returncode, last in errors) == (status, True)
     store.objects.pop(f"history/{lease.NAME}", None)  # it expires after a minute
     assert compacted_there().days
     compacted(small)

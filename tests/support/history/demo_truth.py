@@ -147,7 +147,7 @@ class GroupTruth:
         return max(float(np.median(of.produced.max(axis=0) / of.produced.sum(axis=0))) for of in self.topics)
 
     def carrying(self, rate: float) -> int:
-        """The fewest members of which each carries its partitions: all where none do."""
+        """Returns the fewest members of which each can keep up with its partitions; the largest number if none can."""
         enough = (
             number
             for number in range(1, self.most_members + 1)
