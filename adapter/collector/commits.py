@@ -43,11 +43,12 @@ class Part:
         """The groups it counts for, as indexes into the round's groups."""
         return self.learnt.code[self.is_accepted]
 
-    def report(self, place: int) -> bytes:
-        """Returns the offsets of one group of the response, to be compared."""
+    def offsets_of_groups(self, places: Iterable[int]) -> list[bytes]:
+        """Returns the offsets of these groups of the response, to be compared."""
         shape = self.columns.shape
-        found: bytes = self.columns.offset[np.repeat(shape.group == place, shape.sizes)].tobytes()
-        return found
+        first_rows = np.concatenate(([0], np.cumsum(shape.sizes)))
+        bounds = first_rows[np.searchsorted(shape.group, np.arange(len(shape.groups) + 1))].tolist()
+        return [self.columns.offset[bounds[place] : bounds[place + 1]].tobytes() for place in places]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -199,9 +200,10 @@ class Commits:
         """These groups, and those that lack topics, report less than was known."""
         behind = {group for group, _ in round_.unreported}.union(groups)
         for part in round_.parts if behind else ():
-            for place in np.flatnonzero(part.is_accepted & part.is_doubtful).tolist():
-                if (group := part.learnt.shape.groups[place]) in behind:
-                    self._takeovers.note_behind(group, part.report(place), part.received)
+            doubted, groups_of_part = np.flatnonzero(part.is_accepted & part.is_doubtful), part.learnt.shape.groups
+            places = [place for place in doubted.tolist() if groups_of_part[place] in behind]
+            for place, offsets in zip(places, part.offsets_of_groups(places), strict=True):
+                self._takeovers.note_behind(groups_of_part[place], offsets, part.received)
 
     def _was_silent(self, plan: CommitPlan, number: int) -> bool:
         return self._liveness.is_doubtful(plan.questions[number].node)

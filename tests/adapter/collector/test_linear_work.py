@@ -74,6 +74,11 @@ def move_coordinators(cluster: Kafka) -> None:
     cluster.coordinators = dict.fromkeys(cluster.commits, 2)
 
 
+def move_to_a_coordinator_that_stays_behind(cluster: Kafka) -> None:
+    move_coordinators(cluster)
+    cluster.stale_commits = {2: {group: {("orders", 0): 0} for group in cluster.commits}}
+
+
 def refuse_topics(cluster: Kafka) -> None:
     cluster.end_errors = {(topic, 0): TOPIC_NOT_AUTHORIZED for topic in cluster.topics}
 
@@ -99,7 +104,9 @@ def change_nothing(_: Kafka) -> None:
     pass
 
 
-@pytest.mark.parametrize("change", [refuse_groups, lose_coordinators, move_coordinators])
+@pytest.mark.parametrize(
+    "change", [refuse_groups, lose_coordinators, move_coordinators, move_to_a_coordinator_that_stays_behind]
+)
 def test_a_cycle_in_which_every_group_fails_is_linear(change: Callable[[Kafka], None]) -> None:
     assert is_linear(lambda count: after_cycles(many_groups(count), change))
 
