@@ -12,6 +12,7 @@ from local.kafka.tools import Described, commit, create_topic, described, produc
 from local.processes import wait_until
 from tests.support.real.changes import (
     WAIT_SECONDS,
+    commit_as_member,
     create_topic_with,
     delete_records,
     member,
@@ -148,7 +149,7 @@ def test_a_group_without_members_keeps_its_lag(one_broker: Kafka) -> None:
     create_topic(one_broker, topic)
     produce(one_broker, topic, 10)
     with member(one_broker, group, topic) as consumer, in_process(one_broker) as rig:
-        consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(4, "", -1)})
+        commit_as_member(consumer, topic, 4)
         rig.wait_for_lag(6, group)
         consumer.close()
         wait_until(lambda: state_of(one_broker, group) == "Empty", "the group to be Empty", WAIT_SECONDS)

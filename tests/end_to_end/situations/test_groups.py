@@ -4,13 +4,21 @@ import contextlib
 from collections.abc import Callable
 
 import pytest
-from kafka import KafkaConsumer, OffsetAndMetadata, TopicPartition
+from kafka import KafkaConsumer, TopicPartition
 
 from adapter.errors import NothingChosen, ValueUnavailable
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
-from tests.support.real.changes import WAIT_SECONDS, delete_commits, delete_group, member, rebalancing, state_of
+from tests.support.real.changes import (
+    WAIT_SECONDS,
+    commit_as_member,
+    delete_commits,
+    delete_group,
+    member,
+    rebalancing,
+    state_of,
+)
 from tests.support.real.in_process import InProcess, in_process
 
 
@@ -196,7 +204,7 @@ def test_a_topic_counts_as_soon_as_its_commits_move(one_broker: Kafka) -> None:
 
         consumer.subscribe([read, added])
         wait_until(lambda: _is_assigned(consumer, added), f"{added} to be assigned", WAIT_SECONDS)
-        consumer.commit({TopicPartition(added, 0): OffsetAndMetadata(3, "", -1)})
+        commit_as_member(consumer, added, 3)
         rig.run_once()
 
         assert rig.lag(group) == 6 + 7

@@ -6,7 +6,7 @@ from adapter.collector.cycle import Outcome
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
-from tests.support.real.changes import WAIT_SECONDS, quota
+from tests.support.real.changes import WAIT_SECONDS, quota, readable
 from tests.support.real.in_process import InProcess, in_process
 
 TINY = ("kafka-lag-adapter", "request_percentage", 0.01)
@@ -37,13 +37,16 @@ def test_a_wait_beyond_the_deadline_is_told_and_the_last_value_stays(one_broker:
     with in_process(one_broker, call_seconds=0.5, collection={"maxAge": "60s"}) as rig:
         rig.wait_for_lag(3, group)
         with quota(one_broker, *TINY):
-            rig.wait_for(lambda: _is_throttled(rig.run_once()), "the quota to be felt")
-            produce(one_broker, topic, 2)
-            rig.run_once()
+            rig.wait_for(lambda: _keeps_the_last_value(rig, one_broker, topic), "a throttled cycle to keep the value")
 
-            assert rig.lag(group) == 3
+        rig.wait_for_lag(readable(one_broker, topic), group)
 
-        rig.wait_for_lag(5, group)
+
+def _keeps_the_last_value(rig: InProcess, cluster: Kafka, topic: str) -> bool:
+    """False if the quota did not delay this cycle beyond the deadline: the value is a new one then."""
+    last = rig.lag(topic)
+    produce(cluster, topic, 1)
+    return _is_throttled(rig.run_once()) and rig.lag(topic) == last
 
 
 def _seconds_of_a_cycle(rig: InProcess) -> float:

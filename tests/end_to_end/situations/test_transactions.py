@@ -10,7 +10,7 @@ from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
-from tests.support.real.changes import WAIT_SECONDS, member, state_of, transactions
+from tests.support.real.changes import WAIT_SECONDS, commit_as_member, member, state_of, transactions
 from tests.support.real.in_process import InProcess, in_process
 
 
@@ -34,7 +34,7 @@ def before_the_marker(cluster: Kafka, topic: str, **rule: str) -> Iterator[tuple
     rules = [{"group": topic, **rule}] if rule else []
     with member(cluster, topic, topic) as consumer, transactions(cluster, topic) as producer:
         last = send_in_transaction(producer, topic)
-        consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(last + 1, "", -1)})
+        commit_as_member(consumer, topic, last + 1)
         with in_process(cluster, rules=rules) as rig:
             rig.wait_for_lag(1, topic)
             yield rig, consumer

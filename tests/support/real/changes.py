@@ -3,9 +3,9 @@
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
-from kafka.errors import NoError
+from kafka.errors import CommitFailedError, NoError, RetriableError
 from kafka.protocol.admin import AlterClientQuotasRequest
 
 from local.kafka.admin import admin
@@ -99,6 +99,19 @@ def joining(cluster: Kafka, group: str, topic: str) -> KafkaConsumer:
     # A member that joins before it knows its topic assigns itself nothing, and may never be heard of again.
     consumer.partitions_for_topic(topic)
     return consumer
+
+
+def commit_as_member(consumer: KafkaConsumer, topic: str, offset: int) -> None:
+    """Commit for partition 0 of `topic`, once the member has joined again if its group rebalances meanwhile."""
+
+    def is_committed() -> bool:
+        with contextlib.suppress(CommitFailedError, RetriableError):
+            consumer.commit({TopicPartition(topic, 0): OffsetAndMetadata(offset, "", -1)})
+            return True
+        consumer.poll(timeout_ms=100, max_records=1)
+        return False
+
+    wait_until(is_committed, f"offset {offset} of {topic} to be committed by a member", WAIT_SECONDS)
 
 
 @contextlib.contextmanager
