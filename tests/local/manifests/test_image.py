@@ -7,6 +7,8 @@ from typing import NamedTuple
 from local.manifests.check import MANIFESTS, read
 
 ROOT = MANIFESTS.parent
+STAGES = {"build", "adapter"}
+"""Stages of the Dockerfile that others start from."""
 
 
 class Step(NamedTuple):
@@ -30,19 +32,18 @@ def test_every_base_image_is_the_pinned_argument() -> None:
     image = re.fullmatch(r"PYTHON_IMAGE=python:(\d+\.\d+)-slim-bookworm", _rest("ARG")[0])
 
     assert image
-    assert {line.split()[0] for line in _rest("FROM")} == {"${PYTHON_IMAGE}"}
+    assert {line.split()[0] for line in _rest("FROM")} - STAGES == {"${PYTHON_IMAGE}"}
     assert tuple(map(int, image[1].split("."))) >= (3, 11)
 
 
 def test_the_image_runs_as_the_user_of_the_deployment() -> None:
     pod = read(MANIFESTS / "base/deployment.yaml")["spec"]["template"]["spec"]["securityContext"]
 
-    # Two: the report's, and the adapter's.
+    # Two: the report's, and the adapter's, which the image with a history shares.
     assert _rest("USER") == [f"{pod['runAsUser']}:{pod['runAsGroup']}"] * 2
-    for stage in " ".join(step.word for step in _steps()).split("FROM")[2:]:
-        assert "USER" in stage
-        assert "COPY" not in stage.partition("USER")[2]
+    for stage in " ".join(step.word for step in _steps()).split("FROM")[3:]:
         assert "RUN" not in stage.partition("USER")[2]
+    assert [line.split()[0] for line in _rest("FROM")][-2:] == ["adapter"] * 2
 
 
 def test_everything_that_is_copied_exists_and_is_let_in() -> None:
@@ -62,12 +63,12 @@ def test_the_image_holds_the_packages_of_the_wheel() -> None:
 def test_nothing_is_installed_without_hashes_or_from_elsewhere() -> None:
     runs = [rest for rest in _rest("RUN") if " pip " in rest]
 
-    assert len(runs) == 6
+    assert len(runs) == 7
     assert [run for run in runs if "--require-hashes" not in run and "--no-index" not in run] == []
 
 
 def test_every_required_package_is_pinned_and_hashed() -> None:
-    for name in ("runtime", "build", "spark"):
+    for name in ("runtime", "history", "build", "spark"):
         text = (ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", " ")
         lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
 
@@ -83,8 +84,8 @@ def test_the_image_starts_the_command_that_the_package_installs() -> None:
     assert set(scripts) == {"kafka-lag-report", "kafka-lag-adapter"}
 
 
-def test_the_reports_image_is_a_target_of_its_own_with_a_jre() -> None:
+def test_history_and_report_are_targets_of_their_own() -> None:
     stages = [line.partition(" AS ")[2] for line in _rest("FROM")]
 
-    assert stages == ["build", "spark", ""]
+    assert stages == ["build", "build-history", "spark", "adapter", "history", ""]
     assert any("jre-headless" in run for run in _rest("RUN"))
