@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 from cachetools import LRUCache
 from fastapi import FastAPI, HTTPException, Request, Response
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException as StarletteHTTPException
+from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
@@ -24,6 +24,7 @@ from apiservice.http.health import Readiness
 from apiservice.http.negotiation import accept_and_agent, check_bounds, is_for_people
 from apiservice.http.query_parameters import is_watch
 from apiservice.http.replies import json_reply, pretty, text_reply
+from apiservice.http.routes import get_route
 from apiservice.http.status import BadRequest, Status, status_of, status_of_code
 from apiservice.metrics_api import discovery, openapi
 from apiservice.metrics_api.external import ExternalMetrics, MetricSource, metric_of
@@ -113,19 +114,14 @@ def create_app(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> ApiServer:
     """Builds the application of the HTTPS port. `count_read` receives each read's metric (or "other") and code."""
-    others = _framework()
-    others.include_router(health.routes(readiness))
-    others.include_router(discovery.routes(metrics.names, version))
-    others.include_router(openapi.routes(version))
-    _add_exposition(others, exposition)
+    documents = [*discovery.routes(metrics.names, version), *openapi.routes(version)]
+    others = _framework([*health.routes(readiness), *documents, _exposed(exposition)])
     return ApiServer(ExternalMetrics(metrics, monotonic), callers, others, count_read)
 
 
 def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
     """Builds the application of the plain HTTP port: our own metrics and health."""
-    app = _framework()
-    app.include_router(health.routes(readiness))
-    _add_exposition(app, exposition)
+    app = _framework([*health.routes(readiness), _exposed(exposition)])
 
     async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -149,17 +145,14 @@ def refusal(status: Status, scope: Scope) -> Response:
     return pretty(response) if is_for_people(scope["query_string"], agent) else response
 
 
-def _framework() -> FastAPI:
-    """Returns FastAPI without its own routes, with every error turned into a Status."""
+def _framework(routes: list[Route]) -> FastAPI:
+    """Returns FastAPI with these routes alone and every error turned into a Status."""
     app = FastAPI(openapi_url=None, redirect_slashes=False)
+    app.router.routes.extend(routes)
 
     @app.exception_handler(StarletteHTTPException)
     async def refuse_by_code(request: Request, error: HTTPException) -> Response:
         return refusal(status_of_code(error.status_code), request.scope)
-
-    @app.exception_handler(RequestValidationError)
-    async def refuse_invalid(request: Request, _: RequestValidationError) -> Response:
-        return refusal(status_of_code(400), request.scope)
 
     @app.exception_handler(AdapterError)
     @app.exception_handler(Exception)
@@ -169,8 +162,9 @@ def _framework() -> FastAPI:
     return app
 
 
-def _add_exposition(app: FastAPI, exposition: Exposition) -> None:
-    @app.get("/metrics")
-    async def own_metrics() -> Response:
+def _exposed(exposition: Exposition) -> Route:
+    async def own_metrics(_: Request) -> Response:
         body, content_type = exposition()
         return text_reply(body, content_type=content_type)
+
+    return get_route("/metrics", own_metrics)

@@ -4,10 +4,12 @@ Readiness does not depend on Kafka: one slow broker must not remove the API grou
 
 from collections.abc import Callable, Mapping
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
+from starlette.routing import Route
 
 from adapter.errors import some_of
 from apiservice.http.replies import text_reply
+from apiservice.http.routes import get_route
 from apiservice.http.status import PathUnknown
 
 PATHS = ("/healthz", "/livez", "/readyz")
@@ -33,31 +35,27 @@ def is_health_path(path: str) -> bool:
     return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
 
 
-def routes(readiness: Readiness) -> APIRouter:
-    router = APIRouter()
-    _add(router, "readyz", readiness.results)
+def routes(readiness: Readiness) -> list[Route]:
     # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
-    _add(router, "livez", _alive)
-    _add(router, "healthz", _alive)
-    return router
+    return [*_routes("readyz", readiness.results), *_routes("livez", _alive), *_routes("healthz", _alive)]
 
 
 def _alive() -> dict[str, bool]:
     return {"ping": True}
 
 
-def _add(router: APIRouter, name: str, results: Callable[[], dict[str, bool]]) -> None:
-    @router.get(f"/{name}")
+def _routes(name: str, results: Callable[[], dict[str, bool]]) -> list[Route]:
     async def whole(request: Request) -> Response:
         query = request.query_params
         return _report(name, results(), frozenset(query.getlist("exclude")), "verbose" in query)
 
-    @router.get(f"/{name}/{{check}}")
-    async def one(check: str) -> Response:
-        holds = results().get(check)
+    async def one(request: Request) -> Response:
+        holds = results().get(request.path_params["check"])
         if holds is None:
             raise PathUnknown
         return text_reply("ok") if holds else text_reply("internal server error: reason withheld\n", 500)
+
+    return [get_route(f"/{name}", whole), get_route(f"/{name}/{{check}}", one)]
 
 
 def _report(name: str, results: Mapping[str, bool], excluded: frozenset[str], verbose: bool) -> Response:  # noqa: FBT001 - a query's flag

@@ -4,7 +4,8 @@ import platform
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
+from starlette.routing import Route
 
 from apiservice.api_group import GROUP, VERSION
 from apiservice.http.negotiation import (
@@ -16,6 +17,7 @@ from apiservice.http.negotiation import (
     unless_known,
 )
 from apiservice.http.replies import encoded, etag_of, json_reply, pretty
+from apiservice.http.routes import Endpoint, get_route
 
 _KIND = "ExternalMetricValueList"
 _VERBS = ["get"]
@@ -36,27 +38,31 @@ PATHS = (
 )
 
 
-def routes(names: Iterable[str], version: str) -> APIRouter:
-    router = APIRouter()
-    _add_all_groups(router, names)
-    _add(router, "/", {"paths": list(PATHS)})
-    _add(router, f"/apis/{GROUP}", {"kind": "APIGroup", "apiVersion": "v1", **_group()})
-    _add(router, f"/apis/{GROUP}/{VERSION}", _resource_list(names))
-    _add(router, "/version", _version_info(version))
-    return router
+def routes(names: Iterable[str], version: str) -> list[Route]:
+    return [
+        *_both("/apis", _all_groups(names)),
+        get_route("/", _document({"paths": list(PATHS)})),
+        *_both(f"/apis/{GROUP}", _document({"kind": "APIGroup", "apiVersion": "v1", **_group()})),
+        *_both(f"/apis/{GROUP}/{VERSION}", _document(_resource_list(names))),
+        *_both("/version", _document(_version_info(version))),
+    ]
 
 
-def _add(router: APIRouter, path: str, document: Mapping[str, Any]) -> None:
+def _both(path: str, endpoint: Endpoint) -> list[Route]:
+    """Returns the routes for the path without and with a slash at its end."""
+    return [get_route(path, endpoint), get_route(f"{path}/", endpoint)]
+
+
+def _document(document: Mapping[str, Any]) -> Endpoint:
     response = json_reply(encoded(document))
 
     async def get(request: Request) -> Response:
         return for_client(response, request.scope)
 
-    for spelling in {path, path.rstrip("/") + "/"}:
-        router.get(spelling)(get)
+    return get
 
 
-def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
+def _all_groups(names: Iterable[str]) -> Endpoint:
     groups = encoded({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]})
     plain = json_reply(groups, headers={"vary": "Accept"})
     body = encoded(_aggregated(names))
@@ -64,8 +70,6 @@ def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
     headers = {"content-type": content_type, "vary": "Accept", "etag": etag_of(body)}
     aggregated = json_reply(body, headers=headers)
 
-    @router.get("/apis")
-    @router.get("/apis/")
     async def all_groups(request: Request) -> Response:
         accept, agent = accept_and_agent(request.scope)
         if not prefers_aggregated(accept):
@@ -74,6 +78,8 @@ def _add_all_groups(router: APIRouter, names: Iterable[str]) -> None:
         response = unless_known(aggregated, request.scope)
         is_indented = response is aggregated and is_for_people(request.scope["query_string"], agent)
         return pretty(response) if is_indented else response
+
+    return all_groups
 
 
 def _group() -> dict[str, Any]:
