@@ -6,13 +6,21 @@ AdapterError
 ├── NothingChosen       the metric exists, but no partition matches
 └── ValueUnavailable    the value exists, but is not known well enough"""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 
 def some_of(texts: Sequence[str], most: int = 3, separator: str = "; ") -> str:
     """Joins the first few texts and the number of the others."""
     left_out = len(texts) - most
     return separator.join([*texts[:most], *([f"and {left_out:,} more"] if left_out > 0 else [])])
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Returns `; did you mean 'x'?` if a known word is near; otherwise nothing."""
+    spelled = {each.lower(): each for each in known}
+    near = get_close_matches(word.lower(), spelled, n=1)
+    return f"; did you mean {spelled[near[0]]!r}?" if near else ""
 
 
 class AdapterError(Exception):

@@ -1,4 +1,4 @@
-"""The command line: `serve` and `certificates`.
+"""The command line: `serve`, `validate` and `certificates`.
 
 Each command imports what it needs, so that `--help` is fast."""
 
@@ -100,6 +100,15 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
         metrics_port=metrics_port,
     )
     serving.run(flags, _version())
+
+
+@app.command()
+def validate(config: Annotated[Path, typer.Option(help="Settings file (YAML).")]) -> None:
+    """Report every problem of a settings file, without a cluster and without opening the files that it names."""
+    from adapter.settings.file import load  # noqa: PLC0415 - see above
+
+    load(config, opens_files=False)
+    typer.echo(f"{config}: valid")
 
 
 @app.command()

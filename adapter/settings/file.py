@@ -1,58 +1,66 @@
 """Loads the settings file, or reports every problem with its path in the file."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import yaml
 from pydantic import ValidationError
+from yaml.reader import ReaderError
 
-from adapter.errors import SettingsInvalid, some_of
-from adapter.settings.models import SERVED_NAMES, Settings
+from adapter.errors import SettingsInvalid, did_you_mean, some_of
+from adapter.settings.models import SERVED_NAMES, Settings, SettingsPart
+from adapter.settings.types import WITHOUT_FILES, shown
 
 
-def load(path: Path) -> Settings:
-    """Loads a YAML file; raises SettingsInvalid with every problem."""
+def load(path: Path, *, opens_files: bool = True) -> Settings:
+    """Loads a YAML file; raises SettingsInvalid with every problem.
+
+    `opens_files` is whether the files that the settings name are checked as well."""
+    return settings_in(content_of(path), path, opens_files=opens_files)
+
+
+def content_of(path: Path) -> bytes:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_bytes()
     except OSError as error:
         raise SettingsInvalid((f"{path}: {error.strerror}",)) from error
-    except UnicodeDecodeError as error:
-        raise SettingsInvalid((f"{path}: is not UTF-8 text",)) from error
+
+
+def settings_in(content: bytes, path: Path, *, opens_files: bool = True) -> Settings:
+    """Returns the settings in a file's content; `path` begins every problem."""
     try:
-        return parse(content_of(text))
+        return parse(document_in(content), opens_files=opens_files)
     except SettingsInvalid as invalid:
         raise SettingsInvalid(tuple(f"{path}: {problem}" for problem in invalid.problems)) from invalid
 
 
-def content_of(text: str) -> object:
+def document_in(content: bytes) -> object:
     try:
-        content: object = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        raise SettingsInvalid((_one_line(str(error)),)) from error
-    # Invalid dates, `!!bool maybe` or deeply nested brackets raise whatever Python raises inside PyYAML.
-    except Exception as error:
-        raise SettingsInvalid((f"cannot be read as YAML: {type(error).__name__}: {_one_line(str(error))}",)) from error
-    return content
+        document: object = yaml.load(content.decode(), _Loader)  # noqa: S506 - a SafeLoader
+    except UnicodeDecodeError as error:
+        raise SettingsInvalid(("is not UTF-8 text",)) from error
+    except ReaderError as error:
+        raise SettingsInvalid((f"contains the character U+{error.character:04X}, which YAML forbids",)) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise SettingsInvalid((f"{place}{error.problem or error.context}",)) from error
+    except RecursionError as error:
+        raise SettingsInvalid(("is nested too deeply",)) from error
+    return document
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def parse(content: object) -> Settings:
+def parse(content: object, *, opens_files: bool = True) -> Settings:
     """Parses a loaded document; raises SettingsInvalid with every problem."""
     if not isinstance(content, dict):
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
     contradictions = tuple(_contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics")))
     try:
-        settings = Settings.model_validate(content)
+        settings = Settings.model_validate(content, context=None if opens_files else WITHOUT_FILES)
     except ValidationError as error:
-        errors = error.errors(include_url=False, include_input=True)
-        # A list whose items are all invalid is also reported as too short; drop that unless the list is empty in the
-        # file.
-        problems = tuple(sentence_of(one) for one in errors if one["type"] != "too_short" or not one["input"])
-        raise SettingsInvalid(problems + contradictions) from error
+        raise SettingsInvalid(problems_of(error, Settings) + contradictions) from error
     if contradictions:
         raise SettingsInvalid(contradictions)
     return settings
@@ -77,26 +85,66 @@ def path_in_file(location: Sequence[int | str]) -> str:
     return text.removeprefix(".")
 
 
-PLAIN_WORDS = {
-    "extra_forbidden": "is not a known key",
-    "missing": "is missing",
-    "too_short": "must not be empty",
-    "string_too_short": "must not be empty",
+REQUIREMENTS = {
     "model_type": "must be a mapping",
     "tuple_type": "must be a list",
     "string_type": "must be text",
+    "string_unicode": "must be text",
+    "path_type": "must be the path of a file",
+    "string_too_long": "must have at most {max_length} characters",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than_equal": "must be at most {le}",
+    "literal_error": "must be {expected}",
+    "enum": "must be {expected}",
 }
+"""Kind of problem -> the sentence after the refused value."""
 
 
-def sentence_of(problem: Mapping[str, Any]) -> str:
-    """Turns pydantic's problem into one sentence: the path in the file, then the problem."""
-    kind, message = problem["type"], str(problem["msg"])
-    words = PLAIN_WORDS.get(kind, message[0].lower() + message[1:])
-    if kind == "value_error":
-        words = message.removeprefix("Value error, ")
-    if kind in {"literal_error", "enum"}:
-        words = f"is {problem['input']!r}; {message[0].lower()}{message[1:]}"
-    return f"{path_in_file(problem['loc'])}: {words}"
+def problems_of(error: ValidationError, model: type[SettingsPart]) -> tuple[str, ...]:
+    """Turns each of pydantic's problems into one sentence: the path in the file, then the problem."""
+    # A list whose items are all invalid is also reported as too short; drop that unless the list is empty in the file.
+    problems = (one for one in error.errors(include_url=False) if one["type"] != "too_short" or not one["input"])
+    return tuple(f"{path_in_file(one['loc'])}: {_words_of(one, model)}" for one in problems)
+
+
+def _words_of(problem: Mapping[str, Any], model: type[SettingsPart]) -> str:
+    kind = problem["type"]
+    match kind:
+        case "extra_forbidden":
+            # Without its value, which may be a secret.
+            *place, key = problem["loc"]
+            return f"is not a known key{did_you_mean(str(key), _keys_at(place, model))}"
+        case "missing":
+            return "is missing"
+        case "too_short" | "string_too_short":
+            return "must not be empty"
+        case "value_error":
+            return str(problem["ctx"]["error"])
+    context = problem.get("ctx", {})
+    requirement = REQUIREMENTS.get(kind, "is not valid").format(**context)
+    near = did_you_mean(str(problem["input"]), re.findall("'([^']+)'", str(context.get("expected", ""))))
+    return f"is {shown(problem['input'])}; {requirement}{near}"
+
+
+def _keys_at(location: Sequence[int | str], part: type[SettingsPart]) -> list[str]:
+    """Returns the keys that a file has at this place; `part` is its whole."""
+    for step in location:
+        fields = {field.alias: field for field in part.model_fields.values()}
+        if isinstance(step, str):
+            part = next(_parts_in(fields[step].annotation))
+    return [str(field.alias) for field in part.model_fields.values()]
+
+
+def _parts_in(annotation: object) -> Iterator[type[SettingsPart]]:
+    if isinstance(annotation, type) and issubclass(annotation, SettingsPart):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _parts_in(argument)
 
 
 def _named_parts(content: dict[object, object], key: str) -> list[tuple[int, dict[str, object]]]:
@@ -131,8 +179,8 @@ def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:
         seen.setdefault(name, at)
 
 
-class _UniqueKeys(yaml.SafeLoader):
-    """YAML silently lets a later key replace an earlier one, which would lose settings."""
+class _Loader(yaml.SafeLoader):
+    """Refuses repeated keys, of which YAML silently keeps the last, and reports the place of invalid values."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         seen: set[str] = set()
@@ -143,3 +191,13 @@ class _UniqueKeys(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} occurs twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - PyYAML's
+        try:
+            return super().construct_object(node, deep)
+        except (yaml.YAMLError, RecursionError):
+            raise
+        # Invalid dates or `!!bool maybe` raise whatever Python raises inside PyYAML.
+        except Exception as error:
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.MarkedYAMLError(None, None, f"{shown(node.value)} is no {kind}", node.start_mark) from error

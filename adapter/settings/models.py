@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from pydantic.alias_generators import to_camel
 
 from adapter.settings import types
@@ -71,8 +71,10 @@ class Security(SettingsPart):
     key_password_file: types.SecretFile | None = None
 
     @model_validator(mode="after")
-    def _parts_belong_together(self) -> Self:
+    def _parts_belong_together(self, info: ValidationInfo) -> Self:
         problems = [*self._sasl_problems(), *self._tls_problems()]
+        if not problems and types.opens_files(info):
+            problems = [*self._unloadable_files()]
         if problems:
             raise ValueError("; ".join(problems))
         return self
@@ -97,8 +99,6 @@ class Security(SettingsPart):
             yield "certFile and keyFile must be set together"
         elif self.key_password_file and not self.key_file:
             yield "keyPasswordFile has no effect without keyFile"
-        else:
-            yield from self._unloadable_files()
 
     def _unloadable_files(self) -> Iterator[str]:
         context = ssl.create_default_context()
@@ -153,9 +153,9 @@ class Names(SettingsPart):
 
 
 class Collection(SettingsPart):
-    interval: Annotated[types.Seconds, Field(ge=1, le=3600)] = 10.0
+    interval: Annotated[float, types.duration("1s", "1h")] = 10.0
     """Time between two cycles in seconds; below the 15 s between two reads of an HPA."""
-    max_age: Annotated[types.Seconds, Field(ge=1, le=86400)] = 60.0
+    max_age: Annotated[float, types.duration("1s", "1d")] = 60.0
     """The age above which a value is refused, in seconds: a few cycles, and far below a scale-down window."""
     groups: Names = Names()
     topics: Names = Names(exclude=("__.*",))
@@ -209,9 +209,9 @@ class History(SettingsPart):
 
     location: types.HistoryLocation | None = None
     """An absolute path, or a prefix in a bucket: s3:// (or s3a://), gs:// or abfss://."""
-    flush_interval: Annotated[types.Seconds, Field(ge=10, le=3600)] = 300.0
+    flush_interval: Annotated[float, types.duration("10s", "1h")] = 300.0
     """Seconds between two files: a crash may lose this much; shorter intervals make more files."""
-    retention: Annotated[types.Seconds, Field(ge=86_400, le=3650 * 86_400)] = 30 * 86_400.0
+    retention: Annotated[float, types.duration("1d", "3650d")] = 30 * 86_400.0
     """How long a day (UTC) is kept after its last sample, in seconds for which adapters ran."""
 
     @model_validator(mode="after")

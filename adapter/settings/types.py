@@ -5,11 +5,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from adapter.location import FORMS, bucket_at
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+LONGEST_SHOWN = 80
 DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
@@ -17,18 +18,34 @@ LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-def seconds_of(value: object) -> object:
+def shown(value: object) -> str:
+    """Returns a refused value as an error message shows it."""
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def seconds_of(value: object) -> float:
     """Parses `1m30s` to 90.0."""
     if not isinstance(value, str) or not DURATION.fullmatch(value):
-        raise ValueError("must be a duration such as 10s, 1m30s or 30d")
+        raise ValueError(f"is {shown(value)}; must be a duration such as 10s, 1m30s or 30d")
     return sum(int(amount) * SECONDS[unit] for amount, unit in re.findall(r"([0-9]+)(ms|s|m|h|d)", value))
+
+
+def duration(shortest: str, longest: str) -> BeforeValidator:
+    def between(value: object) -> float:
+        seconds = seconds_of(value)
+        if not seconds_of(shortest) <= seconds <= seconds_of(longest):
+            raise ValueError(f"is {shown(value)}; must be between {shortest} and {longest}")
+        return seconds
+
+    return BeforeValidator(between)
 
 
 def regular_expression(text: str) -> str:
     try:
         re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"is not a regular expression: {error}") from error
+        raise ValueError(f"{shown(text)} is not a regular expression: {error}") from error
     return text
 
 
@@ -62,17 +79,28 @@ def label_value(text: str) -> str:
     return text
 
 
-def readable_file(path: Path) -> Path:
+WITHOUT_FILES = {"opens_files": False}
+"""The context of a validation that opens none of the files that the settings name."""
+
+
+def opens_files(info: ValidationInfo) -> bool:
+    return info.context is None or bool(info.context["opens_files"])
+
+
+def readable_file(path: Path, info: ValidationInfo) -> Path:
     try:
-        path.read_bytes()
+        if opens_files(info):
+            path.read_bytes()
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror}") from error
     return path
 
 
-def secret_file(path: Path) -> Path:
+def secret_file(path: Path, info: ValidationInfo) -> Path:
+    if not opens_files(info):
+        return path
     try:
-        secret = readable_file(path).read_text(encoding="utf-8")
+        secret = readable_file(path, info).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text") from error
     if not secret.rstrip("\r\n"):
@@ -80,19 +108,19 @@ def secret_file(path: Path) -> Path:
     return path
 
 
-def history_location(text: str) -> str:
+def history_location(text: str, info: ValidationInfo) -> str:
     """Checks an absolute path or a bucket with an optional prefix; removes a trailing `/`."""
-    return str(bucket_at(text) or _absolute_path(text))
+    return str(bucket_at(text) or _absolute_path(text, is_there=opens_files(info)))
 
 
-def _absolute_path(text: str) -> str:
+def _absolute_path(text: str, *, is_there: bool) -> str:
     path = Path(text)
     if not path.is_absolute() or "\0" in text:
         raise ValueError(f"{text!r} is neither an absolute path nor {FORMS}")
     if path == path.parent or ".." in path.parts:
         raise ValueError(f"{text!r} must be a folder of its own, without '..'")
-    if path.exists() and not path.is_dir():
-        raise ValueError(f"{text!r} is no folder")
+    if is_there and path.exists() and not path.is_dir():
+        raise ValueError(f"{text!r} is a file, not a folder")
     return str(path)
 
 
@@ -103,7 +131,6 @@ def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
-Seconds = Annotated[float, BeforeValidator(seconds_of)]
 Pattern = Annotated[str, AfterValidator(regular_expression)]
 BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
 TopicName = Annotated[str, AfterValidator(topic_name)]

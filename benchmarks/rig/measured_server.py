@@ -49,9 +49,9 @@ def _serve_with_heartbeat(
     serve(listeners, on_started, on_stopping, (*background, functools.partial(_beat, file)))
 
 
-def _without_pause(path: Path) -> Settings:
+def _without_pause(path: Path, *, opens_files: bool = True) -> Settings:
     """Returns the file's settings with an interval that a file may not have."""
-    settings = load(path)
+    settings = load(path, opens_files=opens_files)
     collection = settings.collection.model_copy(update={"interval": NO_PAUSE_SECONDS})
     return settings.model_copy(update={"collection": collection})
 

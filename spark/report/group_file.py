@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from adapter.errors import SettingsInvalid
-from adapter.settings.file import content_of, sentence_of
+from adapter.settings.file import content_of, document_in, problems_of
 from adapter.settings.models import SettingsPart
-from adapter.settings.types import Pattern, Seconds, seconds_of
+from adapter.settings.types import Pattern, duration, seconds_of
 from spark.errors import Unusable
 from spark.figures.agreement import Agreement, Pause
 
@@ -47,7 +47,7 @@ class GroupPart(SettingsPart):
     groups: Pattern | None = None
     cluster: str | None = None
     owner: str = ""
-    max_wait: Annotated[Seconds, Field(gt=0)] | None = None
+    max_wait: Annotated[float, duration("1s", "3650d")] | None = None
     threshold: Annotated[int, Field(ge=0, strict=True)] | None = None
     thresholds: dict[str, Annotated[int, Field(ge=0, strict=True)]] = Field(default_factory=dict)
     pauses: tuple[PausePart, ...] = ()
@@ -100,24 +100,24 @@ def agreed(max_wait: str, threshold: int | None, file: Path | None, only: Collec
     try:
         seconds = seconds_of(max_wait)
     except ValueError as error:
-        raise Unusable(f"--max-wait {max_wait!r} {error}") from error
-    if not isinstance(seconds, float) or seconds <= 0:
-        raise Unusable(f"--max-wait {max_wait} is not above 0")
-    if threshold is not None and threshold < 0:
-        raise Unusable(f"--threshold {threshold} is below 0")
+        raise Unusable(f"--max-wait {error}") from error
+    if seconds <= 0:
+        raise Unusable(f"--max-wait is {max_wait!r}; must be above 0")
+    if threshold is not None and threshold < 1:
+        raise Unusable(f"--threshold is {threshold}; must be at least 1")
     return Agreements(Agreement(seconds, threshold), parts_in(file) if file else (), frozenset(only))
 
 
 def parts_in(path: Path) -> tuple[GroupPart, ...]:
     """Raises Unusable with every problem of the file."""
     try:
-        return _validated(content_of(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise Unusable(f"{path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise Unusable(f"{path}: is not UTF-8 text") from error
+        content = content_of(path)
     except SettingsInvalid as invalid:
-        raise Unusable("; ".join(f"{path}: {problem}" for problem in invalid.problems)) from invalid
+        raise Unusable(str(invalid)) from invalid
+    try:
+        return _validated(document_in(content))
+    except SettingsInvalid as invalid:
+        raise Unusable("\n".join(f"{path}: {problem}" for problem in invalid.problems)) from invalid
 
 
 def _validated(content: object) -> tuple[GroupPart, ...]:
@@ -126,4 +126,4 @@ def _validated(content: object) -> tuple[GroupPart, ...]:
     try:
         return GroupFile.model_validate(content).groups
     except ValidationError as error:
-        raise SettingsInvalid(tuple(map(sentence_of, error.errors(include_url=False)))) from error
+        raise SettingsInvalid(problems_of(error, GroupFile)) from error

@@ -280,6 +280,24 @@ def test_a_refused_call_is_a_line_without_traceback() -> None:
     assert "Traceback" not in ended.stderr
 
 
+def test_a_settings_file_is_validated_without_a_cluster_and_without_the_files_that_it_names(tmp_path: Path) -> None:
+    security = "{protocol: SSL, caFile: /none/ca.crt, certFile: /none/tls.crt, keyFile: /none/tls.key}"
+    path = tmp_path / "settings.yaml"
+    path.write_text(f"clusters: [{{name: main, bootstrapServers: ['kafka:9092'], security: {security}}}]\n")
+    command = (*COMMAND, "validate", "--config", str(path))
+
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"{path}: valid\n", "")
+    path.write_text(path.read_text() + "colection: {}\nrules: [{group: a, offsetReset: newest}]\n")
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.splitlines() == [
+        f"kafka-lag-adapter: {path}: rules[0].offsetReset: is 'newest'; must be 'latest' or 'earliest'",
+        f"kafka-lag-adapter: {path}: colection: is not a known key; did you mean 'collection'?",
+    ]
+
+
 def test_certificates_are_printed_for_kubectl() -> None:
     printed = subprocess.run(
         (*COMMAND, "certificates", "--namespace", "lag"), capture_output=True, text=True, check=True

@@ -48,19 +48,20 @@ def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("clusters: [\n", "while parsing"),
-        ("clusters: 1\nclusters: 2\n", "the key 'clusters' occurs twice"),
+        ("clusters: [\n", "line 2, column 1: expected the node content, but found '<stream end>'"),
+        ("clusters: 1\nclusters: 2\n", "line 2, column 1: the key 'clusters' occurs twice"),
         (b"\xff\xfe\xff", "is not UTF-8 text"),
         ("", "must be a mapping with at least `clusters`"),
         ("- a\n", "must be a mapping with at least `clusters`"),
         ("{}", "clusters: is missing"),
-        ("{[a, b]: c}", "unhashable key"),
+        ("{[a, b]: c}", "line 1, column 2: found unhashable key"),
         ("clusters: !!python/object:os.system []", "could not determine a constructor"),
-        ("collection: {interval: 2026-13-45}", "cannot be read as YAML: ValueError: month must be in 1..12"),
-        ("clusters: !!bool maybe", "cannot be read as YAML: KeyError"),
-        ("clusters: !!timestamp soon", "cannot be read as YAML: AttributeError"),
-        ("clusters: " + "9" * 5000, "cannot be read as YAML: ValueError"),
-        ("[" * 20_000, "cannot be read as YAML: RecursionError"),
+        ("collection: {interval: 2026-13-45}", "line 1, column 24: '2026-13-45' is no timestamp"),
+        ("clusters: !!bool maybe", "line 1, column 11: 'maybe' is no bool"),
+        ("clusters: !!timestamp soon", "line 1, column 11: 'soon' is no timestamp"),
+        ("clusters: " + "9" * 5000, "9… is no int"),
+        ("[" * 20_000, "is nested too deeply"),
+        ("clusters: \0", "contains the character U+0000, which YAML forbids"),
     ],
 )
 def test_a_file_that_is_no_settings_file_is_refused_with_its_path(
@@ -82,7 +83,10 @@ def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid) as caught:
         load(path)
 
-    assert caught.value.problems == (f"{path}: clusters: must not be empty", f"{path}: rule: is not a known key")
+    assert caught.value.problems == (
+        f"{path}: clusters: must not be empty",
+        f"{path}: rule: is not a known key; did you mean 'rules'?",
+    )
 
 
 def test_bootstrap_servers_mean_one_cluster_named_main() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from adapter.location import FORMS
+from adapter.settings import types
 from adapter.settings.models import Protocol
 from tests.support import samples
 from tests.support.samples import settings_problems
@@ -76,7 +77,7 @@ def test_patterns_keep_their_flags_and_numbers_to_themselves() -> None:
 def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: str) -> None:
     (problem,) = settings_problems(collection={"groups": {"include": [pattern]}})
 
-    assert problem.startswith("collection.groups.include[0]: is not a regular expression: ")
+    assert problem.startswith(f"collection.groups.include[0]: {types.shown(pattern)} is not a regular expression: ")
     assert words in problem
 
 
@@ -85,26 +86,46 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
     [
         ({"clusters": []}, "clusters: must not be empty"),
         ({"clusters": [{"name": "main"}]}, "clusters[0].bootstrapServers: is missing"),
-        ({"collection": {"interval": "0s"}}, "collection.interval: input should be greater than or equal to 1"),
-        ({"collection": {"interval": "1"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
-        ({"collection": {"interval": "9s5"}}, "collection.interval: must be a duration such as 10s, 1m30s or 30d"),
+        ({"collection": {"interval": "0s"}}, "collection.interval: is '0s'; must be between 1s and 1h"),
+        (
+            {"collection": {"interval": "1"}},
+            "collection.interval: is '1'; must be a duration such as 10s, 1m30s or 30d",
+        ),
+        (
+            {"collection": {"interval": "9s5"}},
+            "collection.interval: is '9s5'; must be a duration such as 10s, 1m30s or 30d",
+        ),
         (
             {"collection": {"interval": "9" * 400 + "s"}},
-            "collection.interval: must be a duration such as 10s, 1m30s or 30d",
+            f"collection.interval: is '{'9' * 79}…; must be a duration such as 10s, 1m30s or 30d",
         ),
-        ({"rules": [{"group": "x" * 40_000}]}, "rules[0].group: string should have at most 8191 characters"),
+        ({"rules": [{"group": "x" * 40_000}]}, f"rules[0].group: is '{'x' * 79}…; must have at most 8191 characters"),
         ({"collection": {"maxAge": "10s"}}, "collection: maxAge (10s) must be longer than interval (10s)"),
         ({"rules": [{}]}, "rules[0]: needs either group (a name) or groups (a regular expression)"),
         ({"rules": [{"group": "a", "topics": []}]}, "rules[0].topics: must not be empty"),
         ({"rules": [{"group": "a", "topics": ["x", "x"]}]}, "rules[0].topics: 'x' occurs twice"),
         ({"rules": [{"group": "a", "topics": ["x y"]}]}, "rules[0].topics[0]: 'x y' is not a valid topic name"),
-        ({"rules": {"group": "a"}}, "rules: must be a list"),
-        ({"rules": ["a"]}, "rules[0]: must be a mapping"),
-        ({"rules": [{"group": "a", "offset_reset": "latest"}]}, "rules[0].offset_reset: is not a known key"),
+        ({"rules": {"group": "a"}}, "rules: is {'group': 'a'}; must be a list"),
+        ({"rules": ["a"]}, "rules[0]: is 'a'; must be a mapping"),
+        (
+            {"rules": [{"group": "a", "offset_reset": "latest"}]},
+            "rules[0].offset_reset: is not a known key; did you mean 'offsetReset'?",
+        ),
+        ({"rules": [{"group": "a", "xyzzy": "secret"}]}, "rules[0].xyzzy: is not a known key"),
         (
             {"rules": [{"group": "a", "offsetReset": "newest"}]},
-            "rules[0].offsetReset: is 'newest'; input should be 'latest' or 'earliest'",
+            "rules[0].offsetReset: is 'newest'; must be 'latest' or 'earliest'",
         ),
+        (
+            {"rules": [{"group": "a", "offsetReset": "Earlyest"}]},
+            "rules[0].offsetReset: is 'Earlyest'; must be 'latest' or 'earliest'; did you mean 'earliest'?",
+        ),
+        (
+            {"clusters": [samples.cluster("main") | {"security": {"mecanism": "PLAIN"}}]},
+            "clusters[0].security.mecanism: is not a known key; did you mean 'mechanism'?",
+        ),
+        ({"clusters": [samples.cluster("main") | {"name": 5}]}, "clusters[0].name: is 5; must be text"),
+        ({"clusters": [samples.cluster("main") | {"name": b"\x80"}]}, "clusters[0].name: is b'\\x80'; must be text"),
         ({"metrics": [{"name": "x", "value": "lag"}]}, "metrics[0].group: is missing"),
         (
             {"history": {"retention": "30d"}},
@@ -112,15 +133,15 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
         ),
         (
             {"history": {"location": "/history", "flushInterval": "9s"}},
-            "history.flushInterval: input should be greater than or equal to 10",
+            "history.flushInterval: is '9s'; must be between 10s and 1h",
         ),
         (
             {"history": {"location": "/history", "flushInterval": "61m"}},
-            "history.flushInterval: input should be less than or equal to 3600",
+            "history.flushInterval: is '61m'; must be between 10s and 1h",
         ),
         (
             {"history": {"location": "/history", "retention": "23h"}},
-            "history.retention: input should be greater than or equal to 86400",
+            "history.retention: is '23h'; must be between 1d and 3650d",
         ),
         ({"history": {"location": "/"}}, "history.location: '/' must be a folder of its own, without '..'"),
         ({"history": {"location": "s3://B"}}, "history.location: 's3://B' is not a valid bucket"),
@@ -162,7 +183,7 @@ def test_a_file_is_no_place_for_a_history(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     assert settings_problems(history={"location": f"{tmp_path}/file"}) == (
-        f"history.location: '{tmp_path}/file' is no folder",
+        f"history.location: '{tmp_path}/file' is a file, not a folder",
     )
 
 
