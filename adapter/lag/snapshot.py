@@ -52,6 +52,8 @@ class Snapshot:
     cause: Codes
     """Index into `causes`: why the latest cycle found no good row."""
     causes: tuple[Cause, ...]
+    last_commit: Offsets
+    """The last commit that was seen, also after it expired; NO_COMMIT if there was none."""
     beyond: NDArray[np.int8]
     """The number of consecutive good cycles in which the commit was beyond the log end."""
 
@@ -70,6 +72,7 @@ def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
         state=np.full(rows, State.UNKNOWN, dtype=np.int8),
         cause=np.zeros(rows, dtype=np.int32),
         causes=(NO_CAUSE,),
+        last_commit=np.full(rows, NO_COMMIT, dtype=np.int64),
         beyond=np.zeros(rows, dtype=np.int8),
     )
 
@@ -80,7 +83,7 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
         return snapshot
     here, there = same_rows(layout, snapshot.layout)
     moved = empty_snapshot(layout)
-    for column in ("committed", "log_end", "log_start", "received", "state", "cause", "beyond"):
+    for column in ("committed", "log_end", "log_start", "received", "state", "cause", "last_commit", "beyond"):
         getattr(moved, column)[here] = getattr(snapshot, column)[there]
     return replace(moved, causes=snapshot.causes)
 

@@ -34,6 +34,9 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     )
     # For an `ahead` row, the contradicting pair is only shown in the error.
     is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
+    last_commit = np.where(is_good & (observed.committed != NO_COMMIT), observed.committed, before.last_commit)
+    # A log that ends before the last commit has lost messages, so the commit belongs to no message of it.
+    is_of_other_log = is_good & (last_commit > observed.log_end)
     committed = np.where(is_good, observed.committed, before.committed)
     received = np.minimum(observed.commit_received, observed.end_received)
     causes = (*observed.causes, START_NOT_READ, FIRST_TIME_BEYOND)
@@ -50,6 +53,7 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         state=_states(committed, log_start, is_good, beyond, otherwise),
         cause=cause,
         causes=causes,
+        last_commit=np.where(is_of_other_log, NO_COMMIT, last_commit),
         beyond=beyond,
     )
 

@@ -3,7 +3,7 @@
 | state | lag | lead |
 |---|---|---|
 | ok, truncated | log end - max(committed, log start) | committed - log start, never below 0 |
-| no_commit | by the group's rule 0, or log end - log start | none |
+| no_commit | as from the last commit seen; without one, by the rule 0, or log end - log start | none |
 | ahead | refused: the commit is beyond the end in two cycles running | refused |
 | leaderless, error, unknown | those of the last good row, until it is too old | same |"""
 
@@ -54,7 +54,9 @@ def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = lag_behind(snapshot.committed, snapshot.log_end, start)
-    without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start)
+    never_committed = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start)
+    from_last_commit = lag_behind(snapshot.last_commit, snapshot.log_end, start)
+    without_commit = np.where(snapshot.last_commit == NO_COMMIT, never_committed, from_last_commit)
     # If the latest start is beyond the last good end, all known records are deleted and nothing is left to read.
     lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(

@@ -183,6 +183,14 @@ class Rule(SettingsPart):
     offset_reset: Literal["latest", "earliest"] = "latest"
     isolation: Isolation = Isolation.READ_UNCOMMITTED
 
+    @model_validator(mode="before")
+    @classmethod
+    def _wakes_a_group_that_it_names(cls, rule: object) -> object:
+        """A group at zero replicas commits nothing, so with `latest` an HPA would never see its first messages."""
+        if isinstance(rule, Mapping) and rule.get("group") and rule.get("topics"):
+            return {"offsetReset": "earliest", **rule}
+        return rule
+
     @model_validator(mode="after")
     def _names_its_groups(self) -> Self:
         if (self.group is None) == (self.groups is None):

@@ -25,8 +25,10 @@ OFTEN = {
     "log.initial.task.delay.ms": "1000",
     "log.retention.check.interval.ms": "1000",
     "log.cleaner.backoff.ms": "1000",
+    "offsets.retention.check.interval.ms": "1000",
 }
-"""By default a broker looks every 5 minutes for what retention lets it delete, every 15 s for what it can compact."""
+"""By default a broker looks every 5 minutes for what retention lets it delete, every 15 s for what it can compact, and
+every 10 minutes for commits that have expired."""
 
 LOG_LINES = 40
 

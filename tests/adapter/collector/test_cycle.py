@@ -180,18 +180,24 @@ def test_starts_are_read_at_once_and_every_minute_after() -> None:
 def test_a_group_given_by_name_has_a_value_though_kafka_does_not_know_it() -> None:
     cluster = kafka()
     cluster.commits.clear()
-    latest, earliest = running(cluster, given()), running(cluster, given(offsetReset="earliest"))
+    latest, earliest = running(cluster, given(offsetReset="latest")), running(cluster, given())
 
     assert (latest.lag(), earliest.lag()) == (0, 35)
     assert latest.read("uncommitted_partitions", BILLING).values[0].value == 3
 
 
-def test_a_group_given_by_name_keeps_its_value_after_its_commits_expired() -> None:
-    rig = running(settings=given(offsetReset="earliest"))
+@pytest.mark.parametrize("policy", ["latest", "earliest"])
+def test_commits_that_expired_count_from_the_last_one_that_was_seen(policy: str) -> None:
+    rig = running(settings=given(offsetReset=policy))
     rig.kafka.commits.clear()
     rig.run(12)
+    assert rig.lag() == 13
 
-    assert rig.lag() == 35
+    rig.kafka.ends[ORDERS_0] += 4
+    rig.run()
+
+    assert rig.lag() == 17
+    assert rig.read("uncommitted_partitions", BILLING).values[0].value == 3
 
 
 def test_a_group_given_by_a_named_metric_has_a_value_though_kafka_does_not_know_it() -> None:
@@ -225,7 +231,7 @@ def test_while_no_broker_coordinates_groups_a_named_one_has_no_commits_after_thr
     cluster = kafka()
     cluster.commits.clear()
     cluster.coordinators["billing"] = NOBODY
-    rig = running(cluster, given())
+    rig = running(cluster, given(offsetReset="latest"))
     assert refusal(rig) == "lag of group billing is not known: no broker coordinates group billing"
     rig.run(2)
 

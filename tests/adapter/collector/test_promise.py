@@ -10,7 +10,7 @@ from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
 
 NODES = (1, 2, 3)
 PARTITIONS = 4
-RULES = {"by rule": [{"group": "billing", "topics": ["orders"]}], "by its commits": []}
+RULES = {"by rule": [{"group": "billing", "topics": ["orders"], "offsetReset": "latest"}], "by its commits": []}
 WORLDS, CYCLES = 25, 60
 
 

@@ -209,6 +209,26 @@ def test_an_end_that_was_not_read_is_no_step_backward_and_keeps_its_own_reason()
     assert doubted.cause_of(0).text == SILENCE
 
 
+def test_without_its_commit_a_row_counts_from_the_last_one_seen() -> None:
+    expired = after(row(None, 30, 2), after(row(7, 10, 2)))
+
+    assert lag_and_last(expired) == (23, 7)
+    assert lag_and_last(after(row(None, 30, 20), expired)) == (10, 7)
+
+
+def test_a_last_commit_beyond_the_log_end_is_forgotten() -> None:
+    """The log was truncated, so the messages after its end are new ones, whatever their offsets."""
+    truncated = after(row(None, 5), after(row(7, 10)))
+
+    assert lag_and_last(truncated) == (0, NO_COMMIT)
+    assert lag_and_last(after(row(None, 30), truncated)) == (0, NO_COMMIT)
+
+
+def lag_and_last(snapshot: Snapshot) -> tuple[int, int]:
+    values = values_of(snapshot, samples.plain_treatment(snapshot.layout))
+    return int(values.lag[0]), int(snapshot.last_commit[0])
+
+
 # -- against plain Python, row by row ---------------------------------------------------------------
 
 OFFSETS = st.integers(0, 12)
@@ -229,6 +249,7 @@ class PlainRow:
         self.good: tuple[int, int, int] | None = None
         """Committed, log end, cycle."""
         self.start = NOT_KNOWN
+        self.last = NO_COMMIT
         self.beyond = 0
 
     def see(self, cycle: int, committed: int, end: int, start: int, is_read: bool) -> None:  # noqa: FBT001
@@ -240,15 +261,17 @@ class PlainRow:
             return
         self.beyond = 0
         self.good = (committed, end, cycle)
+        self.last = self.last if committed == NO_COMMIT else committed
+        self.last = NO_COMMIT if self.last > end else self.last
 
     def values(self, from_start: bool) -> tuple[int, int | None, int] | None:  # noqa: FBT001
         """Lag, lead and the cycle they are of; None: not known."""
         if self.good is None or self.beyond >= 2:
             return None
         committed, end, cycle = self.good
-        if committed == NO_COMMIT:
+        if self.last == NO_COMMIT:
             return (max(end - self.start, 0) if from_start else 0, None, cycle)
-        return (max(end - max(committed, self.start), 0), max(committed - self.start, 0), cycle)
+        return (max(end - max(self.last, self.start), 0), max(committed - self.start, 0), cycle)
 
 
 @settings(max_examples=60)
@@ -275,8 +298,9 @@ def test_columns_say_what_the_rules_say_row_by_row(
             expected = one.values(bool(flags[at]))
             assert bool(values.is_known[at]) is (expected is not None)
             if expected is not None:
-                lead = int(values.lead[at]) if values.has_commit[at] else None
-                assert (int(values.lag[at]), lead, int(snapshot.received[at])) == expected
+                lag, lead, seen_in = expected
+                assert (int(values.lag[at]), int(snapshot.received[at])) == (lag, seen_in)
+                assert not values.has_commit[at] or int(values.lead[at]) == lead
 
 
 def _observed_cycle(before: Snapshot, cells: list[tuple[int, int, int, bool, bool]], cycle: int) -> Observed:

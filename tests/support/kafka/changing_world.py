@@ -5,7 +5,7 @@ coordinators and leaders move; brokers fall silent, refuse, load, or are behind 
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,15 +34,16 @@ class Truth:
 
     generation: str
     committed: int | None
-    """None: no commit, which counts 0 or from the start on."""
+    """None: no commit, which counts from the last one that was seen, else 0 or from the start on."""
     log_end: int
     log_start: int
 
-    def lag(self, start: int, *, from_start: bool) -> int:
-        """With the log start of another moment."""
+    def lags(self, start: int, *, from_start: bool, earlier: Iterable[int]) -> Iterator[int]:
+        """Returns what may count with the log start of another moment, after one of the `earlier` commits."""
         if self.committed is None:
-            return max(self.log_end - start, 0) if from_start else 0
-        return max(self.log_end - max(self.committed, start), 0)
+            yield max(self.log_end - start, 0) if from_start else 0
+        for committed in earlier if self.committed is None else (self.committed,):
+            yield max(self.log_end - max(committed, start), 0)
 
 
 class World:
@@ -207,8 +208,11 @@ class World:
         ever = [truths[group, place] for _, truths in self.truths if (group, place) in truths]
         for one in moments:
             if one is not None:
-                starts = [other.log_start for other in ever if other.generation == one.generation]
-                yield from (one.lag(start, from_start=from_start) for start in (min(starts), max(starts)))
+                same = [other for other in ever if other.generation == one.generation]
+                starts = [other.log_start for other in same]
+                earlier = {other.committed for other in same if other.committed is not None}
+                for start in (min(starts), max(starts)):
+                    yield from one.lags(start, from_start=from_start, earlier=earlier)
 
     def _may_be_unseen(self, group: str, place: Partition, one: Truth) -> bool:
         """A partition without commit is known from the next look at Metadata on."""

@@ -7,6 +7,7 @@ from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartitio
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 from kafka.errors import CommitFailedError, NoError, RetriableError
 from kafka.protocol.admin import AlterClientQuotasRequest
+from kafka.protocol.consumer import OffsetCommitRequest
 
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka
@@ -70,6 +71,23 @@ def delete_commits(cluster: Kafka, group: str, partitions: Iterable[tuple[str, i
     with admin(cluster.bootstrap_servers) as client:
         errors = client.delete_group_offsets(group, [TopicPartition(*partition) for partition in partitions])
     assert set(errors.values()) == {NoError}
+
+
+def commit_and_expire(cluster: Kafka, group: str, topic: str, offset: int) -> None:
+    """Commit for partition 0; the broker's next look for expired commits removes it. Works on a single broker."""
+    commit = OffsetCommitRequest.OffsetCommitRequestTopic
+    partition = commit.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    # Later versions lack the retention of a single commit, so that all would wait for offsets.retention.minutes.
+    request = OffsetCommitRequest(
+        group_id=group,
+        member_id="",
+        retention_time_ms=1,
+        topics=[commit(name=topic, partitions=[partition])],
+        max_version=4,
+    )
+    with admin(cluster.bootstrap_servers) as client:
+        response = client._manager.run(client._manager.send, request)
+    assert [each.error_code for topic in response.topics for each in topic.partitions] == [0]
 
 
 def state_of(cluster: Kafka, group: str) -> str:
