@@ -5,6 +5,7 @@ may send anything: what cannot be decoded is unknown, and affects only its own g
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
@@ -15,6 +16,8 @@ from adapter.protocol.group_responses import Decoded, of_a_known_shape
 Assignment = Iterable[Owned]
 Read = tuple[frozenset[str], Assignment]
 """The topics that the members of a group read, and what is assigned to them."""
+MEMBERS_REMEMBERED = 20_000
+"""Members rarely change what they send; decoding 1,000 of them with 100 partitions each took 70 ms a minute."""
 
 
 @of_a_known_shape
@@ -48,22 +51,31 @@ def _read_by_classic(group: Decoded) -> Read:
     return subscribed | {one.topic for one in owned}, _non_empty(owned)
 
 
-@of_a_known_shape
 def _subscribed(member: Decoded) -> frozenset[str]:
-    body = member.member_metadata
+    return _topics_subscribed(bytes(member.member_metadata))
+
+
+def _classic_assignment(member: Decoded) -> list[Owned]:
+    assigned = _partitions_assigned(bytes(member.member_assignment))
+    return [Owned(member.member_id, topic, partitions) for topic, partitions in assigned]
+
+
+@lru_cache(MEMBERS_REMEMBERED)
+@of_a_known_shape
+def _topics_subscribed(body: bytes) -> frozenset[str]:
     return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
 
 
+@lru_cache(MEMBERS_REMEMBERED)
 @of_a_known_shape
-def _classic_assignment(member: Decoded) -> list[Owned]:
-    body = member.member_assignment
+def _partitions_assigned(body: bytes) -> tuple[tuple[str, tuple[int, ...]], ...]:
     assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
-    return [Owned(member.member_id, part.topic, tuple(part.partitions)) for part in assigned]
+    return tuple((part.topic, tuple(part.partitions)) for part in assigned)
 
 
 def _of_version_0(body: bytes) -> bytes:
     """Returns the fields of every version: some clients announce later versions without theirs, or no user data."""
-    return b"\0\0" + bytes(body)[2:] + b"\xff\xff\xff\xff"
+    return b"\0\0" + body[2:] + b"\xff\xff\xff\xff"
 
 
 def _read_by_consumers(group: Decoded) -> Read:
