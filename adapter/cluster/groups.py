@@ -35,7 +35,7 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class GroupStatus:
     """What a listing reports about a group whose members can be described."""
 
     kind: Kind
@@ -67,13 +67,13 @@ class Listing:
     groups: frozenset[str]
     loading: bool
     """The broker is still loading its part of the offsets topic, so groups may be missing."""
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    statuses: Mapping[str, GroupStatus] = field(default_factory=dict)
     """Of the groups whose members read topics."""
 
     def only(self, is_watched: Callable[[str], bool]) -> "Listing":
         groups = frozenset(filter(is_watched, self.groups))
-        standings = {group: standing for group, standing in self.standings.items() if group in groups}
-        return Listing(groups, self.loading, standings)
+        statuses = {group: status for group, status in self.statuses.items() if group in groups}
+        return Listing(groups, self.loading, statuses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Directory:
     """The groups in each broker's latest listing."""
     absences: Mapping[str, int] = field(default_factory=dict)
     """Group -> consecutive rounds in which it was not listed, although it could have been, and had no offsets."""
-    standings: Mapping[str, Standing] = field(default_factory=dict)
+    statuses: Mapping[str, GroupStatus] = field(default_factory=dict)
     """What each group's coordinator reported in its latest listing; the same object until the next round."""
 
 
@@ -127,18 +127,18 @@ def with_listings(
         },
         listed=frozenset(found),
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
-        standings=_standings(known, listings, found.keys() | gone),
+        statuses=_statuses(known, listings, found.keys() | gone),
     )
 
 
-def _standings(known: Directory, listings: Mapping[int, Listing], reported: Collection[str]) -> dict[str, Standing]:
+def _statuses(known: Directory, listings: Mapping[int, Listing], reported: Collection[str]) -> dict[str, GroupStatus]:
     """Keeps a group's previous state if its coordinator did not report, unless another broker did."""
     silent = {
-        group: standing
-        for group, standing in known.standings.items()
+        group: status
+        for group, status in known.statuses.items()
         if group not in reported and _is_incomplete(listings.get(known.coordinators.get(group, NOBODY)))
     }
-    return silent | {group: one for listing in listings.values() for group, one in listing.standings.items()}
+    return silent | {group: one for listing in listings.values() for group, one in listing.statuses.items()}
 
 
 def _is_incomplete(listing: Listing | None) -> bool:

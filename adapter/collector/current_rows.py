@@ -105,8 +105,8 @@ class CurrentRows:
         """Returns rows whose lag is only a transaction marker; None if no rule sets read_committed."""
         if not self.is_committed_only.any():
             return None
-        standings = directory.standings
-        phases = [standings[group].phase if group in standings else None for group in self.layout.groups]
+        statuses = directory.statuses
+        phases = [statuses[group].phase if group in statuses else None for group in self.layout.groups]
         is_stable = np.array([phase is Phase.STABLE for phase in phases], dtype=bool)[self.layout.group]
         self._residue = followed(
             self._residue, self.snapshot, self.is_committed_only, is_stable, now, self._residue_after

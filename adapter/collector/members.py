@@ -10,7 +10,7 @@ reads is in doubt."""
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from adapter.cluster.groups import Description, Directory, Kind, Owned, Phase, Standing
+from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, Owned, Phase
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
@@ -95,30 +95,30 @@ class Members:
 
     def _follow(self, directory: Directory, now: float) -> None:
         before, self._directory = self._directory, directory
-        if directory.standings is before.standings:
+        if directory.statuses is before.statuses:
             return
         self._known = {group: known for group, known in self._known.items() if group in directory.groups}
-        for group in self._known.keys() & directory.standings.keys():
-            self._follow_group(group, directory.standings[group], before.standings.get(group), now)
+        for group in self._known.keys() & directory.statuses.keys():
+            self._follow_group(group, directory.statuses[group], before.statuses.get(group), now)
         self._publish()
 
-    def _follow_group(self, group: str, standing: Standing, before: Standing | None, now: float) -> None:
+    def _follow_group(self, group: str, status: GroupStatus, before: GroupStatus | None, now: float) -> None:
         """A group that is missing in a listing may only be moving to another coordinator, so it is kept."""
         known, is_listed = self._known[group], group in self._directory.listed
-        if is_listed and (known.gone_as is standing.kind or _is_empty(known, standing, now)):
+        if is_listed and (known.gone_as is status.kind or _is_empty(known, status, now)):
             del self._known[group]
             return
-        is_another = standing.phase is not Phase.STABLE or (before is not None and before.kind is not standing.kind)
+        is_another = status.phase is not Phase.STABLE or (before is not None and before.kind is not status.kind)
         known = known.outdated(now) if is_another else known
-        self._known[group] = _listed(known, standing, now) if is_listed else known
+        self._known[group] = _listed(known, status, now) if is_listed else known
 
     def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
         """Returns kind -> brokers to ask -> groups. Every broker occurs at most once."""
         waiting: dict[int, dict[Kind, list[str]]] = {}
-        for group, standing in directory.standings.items() if due else ():
+        for group, status in directory.statuses.items() if due else ():
             node = directory.coordinators.get(group)
-            if node is not None and node in due and standing.phase is not Phase.EMPTY:
-                waiting.setdefault(node, {}).setdefault(standing.kind, []).append(group)
+            if node is not None and node in due and status.phase is not Phase.EMPTY:
+                waiting.setdefault(node, {}).setdefault(status.kind, []).append(group)
         plans: dict[Kind, dict[int, list[str]]] = {}
         for node, by_kind in waiting.items():
             kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
@@ -147,8 +147,8 @@ class Members:
         self._publish()
 
     def _publish(self) -> None:
-        standings = self._directory.standings
-        empty = (group for group, standing in standings.items() if standing.phase is Phase.EMPTY)
+        statuses = self._directory.statuses
+        empty = (group for group, status in statuses.items() if status.phase is Phase.EMPTY)
         counts = {group: known.members for group, known in self._known.items() if known.members is not None}
         self.counts = {**dict.fromkeys(empty, 0), **counts}
         described = {group: known for group, known in self._known.items() if known.topics}
@@ -161,12 +161,12 @@ class Members:
             self.owned = owned
 
 
-def _is_empty(known: _Group, standing: Standing, now: float) -> bool:
-    return standing.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
+def _is_empty(known: _Group, status: GroupStatus, now: float) -> bool:
+    return status.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
 
 
-def _listed(known: _Group, standing: Standing, now: float) -> _Group:
-    empty_since = min(known.empty_since, now) if standing.phase is Phase.EMPTY else NOT_EMPTY
+def _listed(known: _Group, status: GroupStatus, now: float) -> _Group:
+    empty_since = min(known.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
     return replace(known, gone_as=None, empty_since=empty_since)
 
 

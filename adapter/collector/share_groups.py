@@ -82,7 +82,7 @@ class Shares:
 
     def ask(self, directory: Directory, topology: Topology) -> ShareReading:
         """Sends one request to each available broker that coordinates share groups."""
-        if directory.standings is not self._directory.standings or directory.groups is not self._directory.groups:
+        if directory.statuses is not self._directory.statuses or directory.groups is not self._directory.groups:
             self._find(directory)
         self._directory = directory
         plan: dict[int, list[str]] = {}
@@ -140,8 +140,8 @@ class Shares:
 
     def _find(self, directory: Directory) -> None:
         """A group stays a share group until listed as another kind: missing commits must not mean "no commit"."""
-        listed = directory.standings
-        found = {group for group, standing in listed.items() if standing.kind is Kind.SHARE}
+        listed = directory.statuses
+        found = {group for group, status in listed.items() if status.kind is Kind.SHARE}
         self._groups = frozenset(found | ((self._groups & directory.groups) - listed.keys()))
         self._patience = {group: cycles for group, cycles in self._patience.items() if group in self._groups}
         self._know({group: topics for group, topics in self.topics.items() if group in self._groups})

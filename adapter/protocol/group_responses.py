@@ -10,7 +10,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
-from adapter.cluster.groups import Kind, Listing, Phase, Standing
+from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
 from adapter.columns import Codes, Offsets
 from adapter.protocol.codes import NO_ERROR, MalformedResponse
 
@@ -62,7 +62,7 @@ def listing_in(response: Decoded) -> Listing:
     return Listing(
         groups=frozenset(group.group_id for group in present),
         loading=response.error_code != NO_ERROR,
-        standings={group.group_id: standing for group in present if (standing := _standing_of(group)) is not None},
+        statuses={group.group_id: status for group in present if (status := _status_of(group)) is not None},
     )
 
 
@@ -77,13 +77,13 @@ def _can_have_offsets(group: Decoded) -> bool:
     return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"
 
 
-def _standing_of(group: Decoded) -> Standing | None:
+def _status_of(group: Decoded) -> GroupStatus | None:
     """Brokers before 3.8 report no type: all their groups are classic. Members of other protocols read no topics."""
     kind = (group.group_type or Kind.CLASSIC).lower()
     if not group.group_state or kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
         return None
     state = group.group_state.lower()
-    return Standing(Kind(kind), Phase(state) if state in {"empty", "stable"} else Phase.MOVING)
+    return GroupStatus(Kind(kind), Phase(state) if state in {"empty", "stable"} else Phase.MOVING)
 
 
 _KINDS = frozenset(kind.value for kind in Kind)

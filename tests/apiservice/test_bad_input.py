@@ -79,7 +79,7 @@ def test_a_certificate_that_cannot_be_served_ends_the_start_with_one_sentence(tm
 
         refused = ended("serve", "--bootstrap-servers", "127.0.0.1:1", *flags, *ON_ANY_PORT)
 
-        told = [line for line in refused.stderr.splitlines() if "tls.crt" in line]
-        assert (refused.returncode, len(told)) == (2, 1)
-        assert told[0].startswith(f"kafka-lag-adapter: {certificate} contains no readable certificate")
+        reported = [line for line in refused.stderr.splitlines() if "tls.crt" in line]
+        assert (refused.returncode, len(reported)) == (2, 1)
+        assert reported[0].startswith(f"kafka-lag-adapter: {certificate} contains no readable certificate")
         assert "Traceback" not in refused.stderr

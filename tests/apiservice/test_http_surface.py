@@ -1,4 +1,4 @@
-"""Who may ask what, and what everybody else is told: a sentence, what is asked, what must come back. Failures first."""
+"""Who may ask what, and what all others get: a sentence, the request, and the expected reply. Failures first."""
 
 import asyncio
 import gc

@@ -33,9 +33,11 @@ BY_JAVA = {
 }
 
 
-@pytest.mark.parametrize(("name", "told"), BY_JAVA.items())
-def test_a_group_belongs_to_the_partition_that_kafka_s_own_java_chooses(name: str, told: tuple[int, int, int]) -> None:
-    assert (java_hash(name), partition_of(name, 50), partition_of(name, 7)) == told
+@pytest.mark.parametrize(("name", "reported"), BY_JAVA.items())
+def test_a_group_belongs_to_the_partition_that_kafka_s_own_java_chooses(
+    name: str, reported: tuple[int, int, int]
+) -> None:
+    assert (java_hash(name), partition_of(name, 50), partition_of(name, 7)) == reported
 
 
 @given(st.text(), st.text(), st.integers(1, 1000))
@@ -66,10 +68,10 @@ def test_the_state_of_a_share_group_is_kept_where_kafka_s_own_java_says() -> Non
 
 
 def led(*leaders: int, epochs: tuple[int, ...] = (), generation: str = "a", brokers: int = 4) -> Topology:
-    told = np.array(epochs or [0] * len(leaders), dtype=np.int32)
+    reported = np.array(epochs or [0] * len(leaders), dtype=np.int32)
     return Topology(
         brokers={node: f"kafka-{node}:9092" for node in range(1, brokers + 1)},
-        topics={OFFSETS_TOPIC: Topic(generation, np.array(leaders, dtype=np.int32), told)},
+        topics={OFFSETS_TOPIC: Topic(generation, np.array(leaders, dtype=np.int32), reported)},
     )
 
 

@@ -2,7 +2,16 @@
 
 import pytest
 
-from adapter.cluster.groups import Directory, Kind, Listing, Phase, Standing, asked_at, with_coordinators, with_listings
+from adapter.cluster.groups import (
+    Directory,
+    GroupStatus,
+    Kind,
+    Listing,
+    Phase,
+    asked_at,
+    with_coordinators,
+    with_listings,
+)
 
 BROKERS = (1, 2, 3)
 EMPTY = Listing(frozenset(), loading=False)
@@ -77,27 +86,27 @@ def test_a_group_whose_coordinator_still_returns_offsets_is_not_gone() -> None:
     assert after(BILLING_AT_2, *[NOBODY_LISTS] * 9, without_offsets=frozenset()).groups == {"billing"}
 
 
-STABLE = {"billing": Standing(Kind.CLASSIC, Phase.STABLE)}
+STABLE = {"billing": GroupStatus(Kind.CLASSIC, Phase.STABLE)}
 STABLE_AT_2 = {**BILLING_AT_2, 2: Listing(frozenset({"billing"}), False, STABLE)}
 
 
 def test_a_group_is_stable_while_the_newest_listing_of_its_coordinator_says_so() -> None:
-    assert after(STABLE_AT_2).standings == STABLE
-    assert after(STABLE_AT_2, BILLING_AT_2).standings == {}
-    assert after(STABLE_AT_2, NOBODY_LISTS).standings == {}
+    assert after(STABLE_AT_2).statuses == STABLE
+    assert after(STABLE_AT_2, BILLING_AT_2).statuses == {}
+    assert after(STABLE_AT_2, NOBODY_LISTS).statuses == {}
 
 
 @pytest.mark.parametrize("answered", [{1: EMPTY, 3: EMPTY}, {**NOBODY_LISTS, 2: LOADING}])
 def test_a_coordinator_that_does_not_report_leaves_its_groups_unchanged(
     answered: dict[int, Listing],
 ) -> None:
-    assert after(STABLE_AT_2, answered).standings == STABLE
+    assert after(STABLE_AT_2, answered).statuses == STABLE
 
 
 def test_a_group_that_another_broker_lists_is_as_stable_as_that_one_says() -> None:
     moved = {1: EMPTY, 3: Listing(frozenset({"billing"}), loading=False)}
 
-    assert after(STABLE_AT_2, moved).standings == {}
+    assert after(STABLE_AT_2, moved).statuses == {}
 
 
 def test_a_group_is_gone_though_a_broker_that_never_coordinated_it_is_silent() -> None:
@@ -131,6 +140,6 @@ def test_a_group_whose_coordinator_is_not_known_is_gone_only_where_every_broker_
 
 
 def test_what_is_not_watched_is_not_listed() -> None:
-    listing = Listing(frozenset({"billing", "audit"}), loading=True, standings={**STABLE, "audit": STABLE["billing"]})
+    listing = Listing(frozenset({"billing", "audit"}), loading=True, statuses={**STABLE, "audit": STABLE["billing"]})
 
     assert listing.only(lambda group: group == "billing") == Listing(frozenset({"billing"}), True, STABLE)

@@ -62,7 +62,7 @@ def listed(cluster: Kafka | None = None, settings: Settings | None = None) -> Ro
 
 
 @dataclass
-class Told:
+class Reported:
     """What a round believes of a group."""
 
     received: float
@@ -70,13 +70,13 @@ class Told:
     topics: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
-def told(outcome: CommitRound) -> dict[str, Told]:
+def reported(outcome: CommitRound) -> dict[str, Reported]:
     """Group -> what it has committed; groups without an answer are not in it."""
-    found = {group: Told(at) for group, at in outcome.headless.items()}
+    found = {group: Reported(at) for group, at in outcome.headless.items()}
     for part in outcome.parts:
         shape = part.columns.shape
         for place in np.flatnonzero(part.is_accepted):
-            found[shape.groups[place]] = Told(part.received, bool(part.is_doubtful[place]))
+            found[shape.groups[place]] = Reported(part.received, bool(part.is_doubtful[place]))
         block = np.repeat(np.arange(len(shape.topics)), shape.sizes)
         for row, number in enumerate(block):
             if part.is_accepted[shape.group[number]]:
@@ -86,7 +86,7 @@ def told(outcome: CommitRound) -> dict[str, Told]:
 
 
 def committed(outcome: CommitRound, group: str) -> dict[int, int]:
-    return told(outcome)[group].topics["orders"]
+    return reported(outcome)[group].topics["orders"]
 
 
 def test_every_group_is_asked_for_at_the_broker_that_listed_it() -> None:
@@ -95,7 +95,7 @@ def test_every_group_is_asked_for_at_the_broker_that_listed_it() -> None:
 
     assert rounds.plan == {1: ("audit",), 2: ("billing",)}
     assert committed(outcome, "billing") == {0: 7, 1: 10}
-    assert told(outcome)["billing"].received == rounds.clock.seconds
+    assert reported(outcome)["billing"].received == rounds.clock.seconds
     assert outcome.problems == {}
 
 
@@ -104,7 +104,7 @@ def test_a_silent_coordinator_leaves_only_its_groups_unknown() -> None:
     rounds.kafka.silent = {2}
     outcome = rounds.read()
 
-    assert told(outcome).keys() == {"audit"}
+    assert reported(outcome).keys() == {"audit"}
     assert outcome.problems["billing"].state is State.UNKNOWN
     assert outcome.problems["billing"].text == "broker 2 at kafka-2:9092 does not answer"
 
@@ -179,7 +179,7 @@ def test_of_two_that_answer_for_a_group_the_one_that_was_not_silent_is_believed(
     outcome = rounds.read()
 
     assert committed(outcome, "audit") == {0: 1}
-    assert not told(outcome)["audit"].is_doubtful
+    assert not reported(outcome)["audit"].is_doubtful
     rounds.read()
     assert rounds.plan == {2: ("billing",), 3: ("audit",)}
 
@@ -192,7 +192,7 @@ def test_an_answer_of_a_broker_that_was_silent_is_doubtful_and_drops_no_topic() 
     rounds.kafka.silent.clear()
     rounds.kafka.stale_commits = {2: {"billing": {}}}
 
-    assert told(rounds.read())["billing"].is_doubtful
+    assert reported(rounds.read())["billing"].is_doubtful
     assert rounds.commits.topics["billing"] == {"orders": 0}
 
 
@@ -264,13 +264,13 @@ def test_a_group_given_by_name_is_asked_for_before_anybody_lists_it() -> None:
     outcome = rounds.read()
 
     assert rounds.plan == {1: ("audit", "wanted"), 2: ("billing", "wanted"), 3: ("wanted",)}
-    assert told(outcome)["wanted"].topics == {}
+    assert reported(outcome)["wanted"].topics == {}
 
 
 def test_a_named_group_without_coordinator_counts_as_one_without_commits_after_three_rounds() -> None:
     rounds = listed(Kafka(coordinators={"wanted": NOBODY}), named())
 
-    assert ["wanted" in told(rounds.read(has_offsets_topic=False)) for _ in range(4)] == [False, False, True, True]
+    assert ["wanted" in reported(rounds.read(has_offsets_topic=False)) for _ in range(4)] == [False, False, True, True]
 
 
 def test_with_an_offsets_topic_a_group_without_coordinator_is_not_known() -> None:
@@ -291,7 +291,7 @@ def test_a_listed_group_without_coordinator_never_counts_as_one_without_commits(
     rounds = listed(settings=samples.settings(rules=[{"group": "billing", "topics": ["orders"]}]))
     rounds.kafka.coordinators["billing"] = NOBODY
 
-    assert ["billing" in told(rounds.read()) for _ in range(9)] == [False] * 9
+    assert ["billing" in reported(rounds.read()) for _ in range(9)] == [False] * 9
 
 
 def test_a_listed_group_given_by_name_is_known_although_it_is_excluded() -> None:

@@ -319,7 +319,7 @@ class World:
     def break_something(self) -> None:
         kafka = self.kafka
         if self.happens(3):
-            # Beside a broker that is behind there is always one that is not: of itself it could not be told.
+            # Beside a broker that is behind there is always one that is not: of itself it could not be distinguished.
             kafka.silent = {node for node in NODES[2:] if self.happens(3)}
             kafka.loading = {node for node in NODES if self.happens(6)}
         if self.happens(4):
@@ -371,8 +371,8 @@ def test_whatever_moves_or_falls_silent_no_group_is_absent_or_missing_in_a_sum()
                 assert not world.old_groups(seconds=120), (seed, cycle)
             else:
                 answered += 1
-                told = {value.labels["group"] for value in values}
-                assert told >= set(world.old_groups(seconds=120)), (seed, cycle)
+                reported = {value.labels["group"] for value in values}
+                assert reported >= set(world.old_groups(seconds=120)), (seed, cycle)
 
     assert answered > WORLDS * CYCLES / 20, (answered, refused)
 

@@ -65,7 +65,7 @@ class Reads:
     def asked(self) -> list[object]:
         return [what for _, what in self.brokers.asked_for]
 
-    def told(self, table: EndTable) -> list[tuple[State, str]]:
+    def reported(self, table: EndTable) -> list[tuple[State, str]]:
         return [(self.causes.table()[code].state, self.causes.table()[code].text) for code in table.cause.tolist()]
 
 
@@ -103,18 +103,18 @@ def test_a_silent_leader_keeps_its_own_partitions_back_and_is_not_asked_for_star
     table = reads.read()
     silence = (State.UNKNOWN, "broker 1 at kafka-1:9092 does not answer")
 
-    assert reads.told(table) == [silence, (State.OK, ""), silence, (State.OK, "")]
+    assert reads.reported(table) == [silence, (State.OK, ""), silence, (State.OK, "")]
     assert table.received.tolist()[0] == NEVER
     assert reads.starts() == [NOT_KNOWN, 4, NOT_KNOWN, 0]
     assert reads.asked() == [{2: {"orders": (1,)}, 3: {"refunds": (0,)}}]
-    assert reads.told(reads.read())[0] == silence
+    assert reads.reported(reads.read())[0] == silence
 
 
 def test_a_partition_without_leader_is_asked_for_nowhere() -> None:
     reads = Reads({"orders": [1, -1, 1], "refunds": [3]})
     table = reads.read()
 
-    assert reads.told(table)[1] == (State.LEADERLESS, "the partition has no leader")
+    assert reads.reported(table)[1] == (State.LEADERLESS, "the partition has no leader")
     assert reads.asked() == [{1: {"orders": (0, 2)}, 3: {"refunds": (0,)}}]
 
 
@@ -123,7 +123,7 @@ def test_an_error_of_moving_leadership_is_unknown_and_says_that_metadata_has_new
     reads = Reads()
     reads.kafka.end_errors = {("orders", 2): error}
 
-    assert reads.told(reads.read())[2] == (State.UNKNOWN, "its leadership is moving")
+    assert reads.reported(reads.read())[2] == (State.UNKNOWN, "its leadership is moving")
     assert reads.ends.have_moved
 
     reads.kafka.end_errors.clear()
@@ -143,7 +143,7 @@ def test_other_errors_are_of_the_partition_alone(error: int, text: str) -> None:
     reads.kafka.end_errors = {("orders", 2): error}
     table = reads.read()
 
-    assert reads.told(table) == [(State.OK, ""), (State.OK, ""), (State.ERROR, text), (State.OK, "")]
+    assert reads.reported(table) == [(State.OK, ""), (State.OK, ""), (State.ERROR, text), (State.OK, "")]
     assert not reads.ends.have_moved
 
 
@@ -152,7 +152,7 @@ def test_what_can_be_no_offset_is_refused(absurd: int) -> None:
     reads = Reads()
     reads.kafka.ends["orders", 1] = reads.kafka.starts["orders", 0] = absurd
 
-    assert reads.told(reads.read())[1] == (State.ERROR, "its leader returned an invalid log end")
+    assert reads.reported(reads.read())[1] == (State.ERROR, "its leader returned an invalid log end")
     assert reads.starts() == [NOT_KNOWN, 4, 0, 0]
 
 

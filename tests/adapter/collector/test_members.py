@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import pytest
 
-from adapter.cluster.groups import Directory, Kind, Phase, Standing
+from adapter.cluster.groups import Directory, GroupStatus, Kind, Phase
 from adapter.collector.members import GROUPS_PER_REQUEST, Members
 from adapter.kafka.liveness import Liveness
 from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
@@ -36,12 +36,12 @@ class Descriptions:
         self, *groups: str, phase: Phase = Phase.STABLE, moving: Collection[str] = (), also_known: Collection[str] = ()
     ) -> None:
         """What the newest listing says, of these groups alone."""
-        standings = {
-            group: Standing(self.kafka.kinds.get(group, Kind.CLASSIC), Phase.MOVING if group in moving else phase)
+        statuses = {
+            group: GroupStatus(self.kafka.kinds.get(group, Kind.CLASSIC), Phase.MOVING if group in moving else phase)
             for group in groups
         }
         self.directory = Directory(
-            frozenset({*groups, *also_known}), self.kafka.coordinators, listed=frozenset(groups), standings=standings
+            frozenset({*groups, *also_known}), self.kafka.coordinators, listed=frozenset(groups), statuses=statuses
         )
 
     def is_empty(self, group: str) -> None:

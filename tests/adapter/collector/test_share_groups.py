@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from adapter.cluster.coordinators import SHARE_STATE_TOPIC
-from adapter.cluster.groups import Directory, Kind, Phase, Standing
+from adapter.cluster.groups import Directory, GroupStatus, Kind, Phase
 from adapter.cluster.topics import Topic, Topology
 from adapter.collector.share_groups import (
     END_NOT_KNOWN,
@@ -38,7 +38,7 @@ LAYOUT = layout_of(
 )
 ORDERS = LAYOUT.pairs["workers", "orders"]
 REFUNDS = LAYOUT.pairs["workers", "refunds"]
-SHARE = Standing(Kind.SHARE, Phase.STABLE)
+SHARE = GroupStatus(Kind.SHARE, Phase.STABLE)
 
 
 def shared(*rows: tuple[int, int, int], error: int = 0) -> SharedPartitions:
@@ -58,52 +58,52 @@ def seen(topics: dict[str, SharedPartitions], end: int = 100) -> tuple[Observed,
 
 
 def test_the_brokers_own_lag_is_what_is_behind_the_end() -> None:
-    told, why = seen({"orders": shared((2, 10, 7), (0, 20, 0))})
+    reported, why = seen({"orders": shared((2, 10, 7), (0, 20, 0))})
 
-    assert (told.log_end - told.committed)[ORDERS].tolist() == [0, 101, 7]
-    assert told.commit_received[ORDERS].tolist() == [5.0] * 3
+    assert (reported.log_end - reported.committed)[ORDERS].tolist() == [0, 101, 7]
+    assert reported.commit_received[ORDERS].tolist() == [5.0] * 3
     assert set(why) == {""}
 
 
 def test_without_a_lag_the_first_record_that_is_not_done_is_the_commit() -> None:
-    told, _ = seen({"orders": shared((0, 10, -1))})
+    reported, _ = seen({"orders": shared((0, 10, -1))})
 
-    assert told.committed[ORDERS].tolist() == [10, -1, -1]
+    assert reported.committed[ORDERS].tolist() == [10, -1, -1]
 
 
 def test_a_partition_that_was_not_begun_has_no_commit() -> None:
-    told, why = seen({"orders": shared((0, -1, -1))})
+    reported, why = seen({"orders": shared((0, -1, -1))})
 
-    assert told.committed[ORDERS].tolist() == [-1, -1, -1]
+    assert reported.committed[ORDERS].tolist() == [-1, -1, -1]
     assert set(why) == {""}
 
 
 def test_a_lag_beyond_a_log_that_was_cut_is_no_negative_offset() -> None:
-    told, _ = seen({"orders": shared((0, 10, 150))})
+    reported, _ = seen({"orders": shared((0, 10, 150))})
 
-    assert told.committed[ORDERS][0] == 0
+    assert reported.committed[ORDERS][0] == 0
 
 
 def test_a_lag_without_a_log_end_yields_no_offset() -> None:
-    told, why = seen({"orders": shared((0, 10, 7))}, end=-1)
+    reported, why = seen({"orders": shared((0, 10, 7))}, end=-1)
 
-    assert told.committed[ORDERS][0] == 0
+    assert reported.committed[ORDERS][0] == 0
     assert why[ORDERS.start] == END_NOT_KNOWN.text
 
 
 @pytest.mark.parametrize(
-    "told", [shared((0, 10, 7), error=3), shared((0, -7, -1)), shared((0, 2**62, -1)), shared((0, -7, -7))]
+    "reported", [shared((0, 10, 7), error=3), shared((0, -7, -1)), shared((0, 2**62, -1)), shared((0, -7, -7))]
 )
-def test_what_is_no_offset_is_an_error_of_that_row_alone(told: SharedPartitions) -> None:
-    _, why = seen({"orders": told})
+def test_what_is_no_offset_is_an_error_of_that_row_alone(reported: SharedPartitions) -> None:
+    _, why = seen({"orders": reported})
 
     assert why[ORDERS] == [UNREADABLE.text, "", ""]
 
 
 def test_partitions_that_the_layout_does_not_have_go_nowhere() -> None:
-    told, why = seen({"orders": shared((7, 10, 7)), "unknown": shared((0, 1, 1))})
+    reported, why = seen({"orders": shared((7, 10, 7)), "unknown": shared((0, 1, 1))})
 
-    assert told.committed.tolist() == [-1] * len(LAYOUT)
+    assert reported.committed.tolist() == [-1] * len(LAYOUT)
     assert set(why) == {""}
 
 
@@ -142,11 +142,11 @@ class Reads:
         self.liveness = Liveness(self.brokers.probe, self.clock.monotonic)
         self.shares = Shares(self.brokers, self.liveness, Watching(samples.settings(), "main"))
         self.topology = Topology()
-        self.lists(workers=SHARE, helpers=SHARE, billing=Standing(Kind.CLASSIC, Phase.STABLE))
+        self.lists(workers=SHARE, helpers=SHARE, billing=GroupStatus(Kind.CLASSIC, Phase.STABLE))
 
-    def lists(self, **standings: Standing) -> None:
+    def lists(self, **statuses: GroupStatus) -> None:
         groups = frozenset(self.kafka.coordinators)
-        self.directory = Directory(groups, self.kafka.coordinators, standings=standings)
+        self.directory = Directory(groups, self.kafka.coordinators, statuses=statuses)
 
     def run(self) -> ShareRound:
         self.brokers.requests.clear()
@@ -194,7 +194,7 @@ def test_a_share_group_that_is_not_listed_for_a_moment_is_still_one() -> None:
 def test_a_share_group_that_became_another_kind_is_forgotten() -> None:
     reads = Reads()
     reads.run()
-    reads.lists(workers=Standing(Kind.CLASSIC, Phase.STABLE), helpers=SHARE)
+    reads.lists(workers=GroupStatus(Kind.CLASSIC, Phase.STABLE), helpers=SHARE)
 
     assert reads.run().answers.keys() == {"helpers"}
     assert reads.shares.topics.keys() == {"helpers"}
@@ -202,16 +202,14 @@ def test_a_share_group_that_became_another_kind_is_forgotten() -> None:
 
 def test_a_coordinator_that_moves_is_not_believed() -> None:
     reads = Reads()
-    reads.directory = Directory(
-        reads.directory.groups, {"workers": 1, "helpers": 3}, standings=reads.directory.standings
-    )
+    reads.directory = Directory(reads.directory.groups, {"workers": 1, "helpers": 3}, statuses=reads.directory.statuses)
 
     assert reads.problem() == Cause(State.UNKNOWN, "the coordinator of share group workers is moving")
 
 
 def test_a_group_without_coordinator_is_not_known() -> None:
     reads = Reads()
-    reads.directory = Directory(reads.directory.groups, {"helpers": 3}, standings=reads.directory.standings)
+    reads.directory = Directory(reads.directory.groups, {"helpers": 3}, statuses=reads.directory.statuses)
 
     assert reads.problem() == Cause(State.UNKNOWN, "no broker coordinates share group workers")
 

@@ -42,7 +42,7 @@ class WallClock:
 
 @dataclass
 class Watched:
-    """Collectors whose brokers are fakes, and what they told."""
+    """Collectors whose brokers are fakes, and what they reported."""
 
     kafka: Kafka = field(default_factory=kafka)
     settings: Settings = field(default_factory=lambda: samples.settings(collection=SECOND_APART))

@@ -21,7 +21,7 @@ STEPS = st.one_of(
 
 
 class Location:
-    """What `Rig` writes to, in one of several kinds of trouble; "half": all is written, and yet told as a failure."""
+    """What `Rig` writes to, in one of several kinds of trouble; "half": all is written, and yet reported as a failure."""
 
     def __init__(self, rig: Rig) -> None:
         self._files, self._write, self.trouble = rig.files, rig.files.write, "well"
@@ -54,10 +54,10 @@ def test_every_row_is_written_once_or_counted_as_dropped(steps: list[str]) -> No
         else:
             location.trouble = word
     written = Counter(row["cluster"] for content in rig.files.written.values() for row in read_back(content))
-    told = rig.metric("rows_total")
+    reported = rig.metric("rows_total")
 
     assert set(written.values()) <= {ROWS}
     assert rig.metric("buffered_rows") == 0
-    assert told + rig.metric("dropped_rows_total") == ROWS * appended
-    assert told <= written.total()
-    assert "half" in steps or told == written.total()
+    assert reported + rig.metric("dropped_rows_total") == ROWS * appended
+    assert reported <= written.total()
+    assert "half" in steps or reported == written.total()

@@ -82,8 +82,8 @@ def test_what_could_not_be_written_waits_is_tried_again_and_counted(caplog: pyte
     assert rig.metric("failures_total", "no_space") >= 3
     assert (rig.metric("buffered_rows"), rig.metric("dropped_rows_total"), rig.metric("rows_total")) == (0, 0, 2)
     assert rig.metric("flush_age_seconds") == 0
-    told = [record.message for record in caplog.records if "rit" in record.message]
-    assert told == [
+    reported = [record.message for record in caplog.records if "rit" in record.message]
+    assert reported == [
         "history: cannot be written, and waits in memory: /history: No space left on device",
         "history: written to /history as pod-1",
     ]
@@ -182,8 +182,8 @@ def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptu
     rig.files.delete_day, rig.files.deleted = delete, []  # type: ignore[method-assign]  # as above
     rig.round_after(3600)
     assert ("samples", "2026-11-15") in rig.files.deleted
-    told = [record.message for record in caplog.records if "cannot" in record.message]
-    assert told == ["history: old days cannot be deleted: /history/samples/date=2026-11-15: Permission denied"]
+    reported = [record.message for record in caplog.records if "cannot" in record.message]
+    assert reported == ["history: old days cannot be deleted: /history/samples/date=2026-11-15: Permission denied"]
 
 
 def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:

@@ -38,8 +38,8 @@ def response(*groups: bytes) -> bytes:
 def share_partition(partition: int, start: int, *lag: int) -> bytes:
     error = number(0, 2) + NULL
     epoch = number(0, 4)
-    told = (number(one, 8) for one in lag)
-    return b"".join((number(partition, 4), number(start, 8), epoch, *told, error, NO_TAGS))
+    reported = (number(one, 8) for one in lag)
+    return b"".join((number(partition, 4), number(start, 8), epoch, *reported, error, NO_TAGS))
 
 
 def share_group(*partitions: bytes) -> bytes:
@@ -49,17 +49,17 @@ def share_group(*partitions: bytes) -> bytes:
 
 def test_newer_brokers_count_what_a_share_group_has_not_done() -> None:
     body = response(share_group(share_partition(0, 10, 7), share_partition(1, -1, -1)))
-    told = group_responses.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=1))
+    reported = group_responses.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=1))
 
-    orders = told["workers"].topics["orders"]
+    orders = reported["workers"].topics["orders"]
     assert (orders.partition.tolist(), orders.start.tolist(), orders.lag.tolist()) == ([0, 1], [10, -1], [7, -1])
 
 
 def test_older_brokers_do_not() -> None:
     body = response(share_group(share_partition(0, 10)))
-    told = group_responses.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=0))
+    reported = group_responses.shares_in(DescribeShareGroupOffsetsResponse.decode(body, version=0))
 
-    orders = told["workers"].topics["orders"]
+    orders = reported["workers"].topics["orders"]
     assert (orders.partition.tolist(), orders.start.tolist(), orders.lag.tolist()) == ([0], [10], [-1])
 
 
@@ -75,8 +75,10 @@ def test_a_share_group_is_described_with_what_its_members_subscribe_to() -> None
     member += several(text("orders"), text("refunds")) + assigned + NO_TAGS
     body = response(described_group("workers", "Stable", text("simple"), several(member)))
 
-    told = descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
-    assert told == {"workers": Description(1, True, frozenset({"orders", "refunds"}), (Owned("m1", "orders", (0,)),))}
+    reported = descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
+    assert reported == {
+        "workers": Description(1, True, frozenset({"orders", "refunds"}), (Owned("m1", "orders", (0,)),))
+    }
 
 
 def topic_info(name: str) -> bytes:
@@ -98,16 +100,18 @@ def test_a_streams_group_is_described_with_what_its_topology_reads() -> None:
     member += endpoint + several(tag) + several(position) + several(position) + tasks + tasks + b"\0" + NO_TAGS
     body = response(described_group("app", "Stable", topology, several(member)))
 
-    told = descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
-    assert told == {"app": Description(1, True, frozenset({"orders", "by-key"}), (Owned("m1", "orders", (0,)),))}
+    reported = descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
+    assert reported == {"app": Description(1, True, frozenset({"orders", "by-key"}), (Owned("m1", "orders", (0,)),))}
 
 
 def test_a_streams_group_without_a_topology_is_described_without_topics() -> None:
     unknown, unresolved = b"\xff", b"\1" + number(1, 4) + NULL + NO_TAGS
-    groups = (described_group(name, "Stable", told, several()) for name, told in (("a", unknown), ("b", unresolved)))
+    groups = (
+        described_group(name, "Stable", reported, several()) for name, reported in (("a", unknown), ("b", unresolved))
+    )
 
-    told = descriptions_in(StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS)
-    assert told == {"a": Description(0, True), "b": Description(0, True)}
+    reported = descriptions_in(StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS)
+    assert reported == {"a": Description(0, True), "b": Description(0, True)}
 
 
 def test_requests_are_encoded_as_brokers_read_them() -> None:

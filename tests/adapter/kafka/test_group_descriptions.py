@@ -24,11 +24,11 @@ def assignment(partitions: dict[str, Sequence[int]]) -> bytes:
 
 
 def group(name: str, *members: tuple[bytes, bytes], state: str = "Stable", error: int = 0) -> SimpleNamespace:
-    told = [
+    reported = [
         SimpleNamespace(member_id=f"m{number}", member_metadata=metadata, member_assignment=assigned)
         for number, (metadata, assigned) in enumerate(members)
     ]
-    return SimpleNamespace(group_id=name, error_code=error, group_state=state, members=told)
+    return SimpleNamespace(group_id=name, error_code=error, group_state=state, members=reported)
 
 
 def described(kind: Kind, *groups: SimpleNamespace) -> dict[str, Description | None]:

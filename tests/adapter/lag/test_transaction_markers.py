@@ -1,4 +1,4 @@
-"""A transaction's marker, which nobody will read, is told from a record that somebody will."""
+"""A transaction's marker, which nobody will read, is distinguished from a record that somebody will read."""
 
 import pytest
 

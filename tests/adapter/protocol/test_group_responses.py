@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from adapter.cluster.groups import Kind, Phase, Standing
+from adapter.cluster.groups import GroupStatus, Kind, Phase
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import listing_in, shares_in
 
@@ -20,33 +20,35 @@ def listing(*groups: SimpleNamespace, error: int = 0) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("one", "standing"),
+    ("one", "status"),
     [
-        (listed("g"), Standing(Kind.CLASSIC, Phase.STABLE)),
-        (listed("g", kind=None), Standing(Kind.CLASSIC, Phase.STABLE)),
-        (listed("g", "PreparingRebalance"), Standing(Kind.CLASSIC, Phase.MOVING)),
-        (listed("g", "Empty", protocol=""), Standing(Kind.CLASSIC, Phase.EMPTY)),
-        (listed("g", "Reconciling", "Consumer"), Standing(Kind.CONSUMER, Phase.MOVING)),
-        (listed("g", "Stable", "share", "share"), Standing(Kind.SHARE, Phase.STABLE)),
-        (listed("g", "NotReady", "streams", "streams"), Standing(Kind.STREAMS, Phase.MOVING)),
+        (listed("g"), GroupStatus(Kind.CLASSIC, Phase.STABLE)),
+        (listed("g", kind=None), GroupStatus(Kind.CLASSIC, Phase.STABLE)),
+        (listed("g", "PreparingRebalance"), GroupStatus(Kind.CLASSIC, Phase.MOVING)),
+        (listed("g", "Empty", protocol=""), GroupStatus(Kind.CLASSIC, Phase.EMPTY)),
+        (listed("g", "Reconciling", "Consumer"), GroupStatus(Kind.CONSUMER, Phase.MOVING)),
+        (listed("g", "Stable", "share", "share"), GroupStatus(Kind.SHARE, Phase.STABLE)),
+        (listed("g", "NotReady", "streams", "streams"), GroupStatus(Kind.STREAMS, Phase.MOVING)),
         (listed("g", kind="unheard-of"), None),
         (listed("g", protocol="sr"), None),
         (listed("g", state=None), None),
     ],
 )
 def test_a_listing_has_kind_and_phase_of_groups_whose_members_read_topics(
-    one: SimpleNamespace, standing: Standing | None
+    one: SimpleNamespace, status: GroupStatus | None
 ) -> None:
-    told = listing_in(listing(one))
+    reported = listing_in(listing(one))
 
-    assert told.groups == {"g"}
-    assert told.standings.get("g") == standing
+    assert reported.groups == {"g"}
+    assert reported.statuses.get("g") == status
 
 
 def test_workers_of_kafka_connect_and_dead_groups_are_not_listed() -> None:
-    told = listing_in(listing(listed("connect-cluster", protocol="connect"), listed("gone", "Dead"), listed("billing")))
+    reported = listing_in(
+        listing(listed("connect-cluster", protocol="connect"), listed("gone", "Dead"), listed("billing"))
+    )
 
-    assert told.groups == told.standings.keys() == {"billing"}
+    assert reported.groups == reported.statuses.keys() == {"billing"}
 
 
 def test_a_broker_that_is_loading_says_so() -> None:

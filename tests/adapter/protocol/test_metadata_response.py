@@ -80,8 +80,8 @@ def by_library(response: bytes) -> Plain:
     )
 
 
-def _by_index(told: Any) -> list[Any]:  # noqa: ANN401 - the library has no types
-    return sorted(told.partitions, key=lambda row: row.partition_index)
+def _by_index(reported: Any) -> list[Any]:  # noqa: ANN401 - the library has no types
+    return sorted(reported.partitions, key=lambda row: row.partition_index)
 
 
 def plain(found: Topology) -> Plain:
@@ -96,10 +96,10 @@ def _epochs(topic: Topic) -> list[int]:
 
 
 rows = st.lists(st.tuples(int32, nodes, nodes, nodes, int32), max_size=7)
-shuffled = rows.flatmap(lambda told: st.permutations(list(enumerate(told))))
+shuffled = rows.flatmap(lambda reported: st.permutations(list(enumerate(reported))))
 ids = st.one_of(st.none(), st.uuids(), st.just(uuid.UUID(int=0)))
 described = st.builds(
-    lambda name, told, error, topic_id: topic(name, [partition(i, *row) for i, row in told], error, topic_id),
+    lambda name, reported, error, topic_id: topic(name, [partition(i, *row) for i, row in reported], error, topic_id),
     names, shuffled, errors, ids,
 )  # fmt: skip
 bodies = st.builds(body, st.lists(described, max_size=5), st.dictionaries(int32, names, max_size=4), int32, int32)
@@ -151,10 +151,10 @@ def test_a_request_is_the_library_s_to_the_byte(topics: list[str] | None) -> Non
 
 @pytest.mark.parametrize("indexes", [[1], [0, 2], [0, 0], [-1, 0], [0, 2**31 - 1]])
 def test_partitions_that_are_not_numbered_from_0_on_make_a_response_malformed(indexes: list[int]) -> None:
-    told = [topic("whole", [partition(0, 1)]), topic("orders", [partition(index, 1) for index in indexes])]
+    reported = [topic("whole", [partition(0, 1)]), topic("orders", [partition(index, 1) for index in indexes])]
 
     with pytest.raises(MalformedResponse):
-        topology_in(body(told))
+        topology_in(body(reported))
 
 
 def test_a_name_that_is_no_text_makes_a_response_malformed() -> None:

@@ -1,4 +1,4 @@
-"""Settings: what is accepted, and that all problems are told at once, each with its place."""
+"""Settings: what is accepted, and that all problems are reported at once, each with its place."""
 
 from pathlib import Path
 

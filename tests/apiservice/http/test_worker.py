@@ -42,7 +42,7 @@ def in_a_loop(asking: Callable[[], Awaitable[None]]) -> list[str]:
     complaints: list[str] = []
 
     async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(str(told)))
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
         await asking()
 
     asyncio.run(run())

@@ -165,8 +165,8 @@ def test_a_broken_new_pair_is_logged_once_and_the_old_one_stays(
                 tls.reload_if_changed()
 
         assert handshake(port, client_context(tmp_path)) == before
-    (told,) = [record.message for record in caplog.records]
-    assert f"{files.key} is not the key of the certificate in {files.certificate}" in told
+    (reported,) = [record.message for record in caplog.records]
+    assert f"{files.key} is not the key of the certificate in {files.certificate}" in reported
 
 
 def test_a_pair_that_vanished_keeps_the_old_one(tmp_path: Path) -> None:

@@ -106,9 +106,9 @@ def test_a_login_over_tls_of_a_private_authority_reads_and_a_wrong_password_is_s
         wait_for(running, administrator, "right", 200, "40")
         wait_for(running, administrator, "wrong", 503, "refuses the credentials")
 
-        told = answer(running, administrator, "wrong")[1] + running.process.log.read_text()
-        assert WRONG_PASSWORD not in told
-        assert security.login.password not in told
+        reported = answer(running, administrator, "wrong")[1] + running.process.log.read_text()
+        assert WRONG_PASSWORD not in reported
+        assert security.login.password not in reported
 
 
 @pytest.mark.usefixtures("away_group")

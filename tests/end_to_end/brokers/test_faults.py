@@ -126,13 +126,13 @@ def test_a_coordinator_that_restarts_brings_no_stale_topic_back(
 
         with monkeypatch.context() as patched:
             patched.setattr(rig.brokers, "described", described)
-            failed = rig.look_round().failures
+            failed = rig.run_full_cycle().failures
         seen.add(rig.lag(group))
         wait_until(lambda: state_of(cluster, group) == "Stable", f"{group} to be Stable", RECOVERY_SECONDS)
         rig.wait_for_lag(6, group)
         changing = pool.submit(victim.start)
         while not changing.done():
-            rig.look_round()
+            rig.run_full_cycle()
             with contextlib.suppress(ValueUnavailable):
                 seen.add(rig.lag(group))
         changing.result()

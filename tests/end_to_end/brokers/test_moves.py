@@ -147,7 +147,7 @@ def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafk
     ):
 
         def is_followed(node: int) -> bool:
-            rig.look_round()
+            rig.run_full_cycle()
             with contextlib.suppress(ValueUnavailable):
                 seen.append(rig.lag(group))
             return coordinates(client, node, group)
@@ -164,7 +164,7 @@ def test_a_coordinator_that_moves_brings_no_stale_topic_back(three_brokers: Kafk
             wait_until(partial(is_followed, first), f"{first} to coordinate {group}", 60)
             # A new coordinator calls the group Empty for some tenths of a second; cycles are half a minute apart.
             wait_until(lambda: state_of(three_brokers, group) == "Stable", f"{group} to be Stable", 60)
-            rig.look_round()
+            rig.run_full_cycle()
             seen.append(rig.lag(group))
 
     assert set(seen) == {6}

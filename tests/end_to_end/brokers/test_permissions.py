@@ -37,7 +37,7 @@ def guarded(rig_home: Path) -> Iterator[Kafka]:
         for group in ("open", "half-seen", "secret"):
             commit(cluster, group, {("seen", 0): 4, ("unseen", 0): 1})
         allow(cluster, ResourceType.GROUP, "open", "half-seen", "misspelt")
-        # A topic that may be described, but is not there, is told apart from one that may not.
+        # A topic that may be described, but is not there, is distinguished from one that may not.
         allow(cluster, ResourceType.TOPIC, "seen", "sene")
         yield cluster
 
@@ -49,7 +49,7 @@ def rig(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[In
     password.write_text(ALICE.password)
     with in_process(guarded, clusters=[as_alice(guarded, password)], rules=RULES) as running:
         for _ in range(5):
-            running.look_round()
+            running.run_full_cycle()
         yield running
 
 

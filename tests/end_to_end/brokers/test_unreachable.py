@@ -80,7 +80,7 @@ def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joine
         with third_broker(joined, door), door.held():
             failed = set()
             for _ in range(6):
-                outcome = rig.look_round()
+                outcome = rig.run_full_cycle()
                 failed |= {failure.text for failure in outcome.failures}
 
                 assert rig.lag(joined.group) == 40
@@ -110,7 +110,7 @@ def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordina
                             refused
                         )
                     assert {item.labels["group"] for item in rig.read("lag").values} >= {joined.group}
-                    rig.look_round()
+                    rig.run_full_cycle()
             rig.wait_for_lag(90, theirs)
 
             rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "the sum over all groups")
@@ -129,11 +129,11 @@ def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door:
     ):
         leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
         rig.run_once()
-        told = rig.brokers.coordinators(first.node_id, names)
+        reported = rig.brokers.coordinators(first.node_id, names)
 
-    assert isinstance(told, Answer)
+    assert isinstance(reported, Answer)
     assert set(leaders) == {1, 2, JOINING}
-    assert told.content == {name: leaders[offsets_partition(name)] for name in names}
+    assert reported.content == {name: leaders[offsets_partition(name)] for name in names}
 
 
 @contextlib.contextmanager

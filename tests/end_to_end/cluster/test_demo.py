@@ -33,14 +33,14 @@ class Demo:
             )
 
     @property
-    def told(self) -> str:
+    def printed(self) -> str:
         return self.output.read_text()
 
     def wait_for(self, text: str, seconds: float) -> None:
         def is_there() -> bool:
-            if self.process.poll() is not None and text not in self.told:
-                raise RigError(f"the demo ended with status {self.process.returncode}:\n{self.told}")
-            return text in self.told
+            if self.process.poll() is not None and text not in self.printed:
+                raise RigError(f"the demo ended with status {self.process.returncode}:\n{self.printed}")
+            return text in self.printed
 
         wait_until(is_there, f"the demo to say {text!r}", seconds)
 
@@ -51,8 +51,8 @@ class Demo:
 
     def left_running(self) -> list[str]:
         """Command lines of processes whose files are below this demo's folder."""
-        found = re.search(rf"\S*/{CHILD_MARK}\S+", self.told)
-        assert found, self.told
+        found = re.search(rf"\S*/{CHILD_MARK}\S+", self.printed)
+        assert found, self.printed
         lines = subprocess.run(["ps", "-Aww", "-o", "args="], capture_output=True, text=True, check=True).stdout
         return [line for line in lines.splitlines() if found[0] in line]
 
@@ -80,14 +80,14 @@ def test_the_replicas_go_from_0_to_3_to_0_and_wake_again(output: Path, demos: li
     demos.append(demo)
     demo.wait_for(WAITING, 240)
 
-    assert replicas(demo.told)[0] == 1
-    assert one_after_another(replicas(demo.told), [1, 0, 3, 0, 1]), demo.told
-    for command in printed_commands(demo.told):
+    assert replicas(demo.printed)[0] == 1
+    assert one_after_another(replicas(demo.printed), [1, 0, 3, 0, 1]), demo.printed
+    for command in printed_commands(demo.printed):
         if shutil.which(shlex.split(command)[0]):
             answer = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)  # noqa: S602 - as printed
             assert answer.returncode == 0, (command, answer.stderr)
             assert "kafka" in answer.stdout or "billing" in answer.stdout, (command, answer.stdout)
-    assert demo.hang_up() == 0, demo.told
+    assert demo.hang_up() == 0, demo.printed
     assert demo.left_running() == []
 
 
@@ -105,14 +105,14 @@ def test_whatever_ends_the_demo_nothing_of_it_is_left(
 
     os.kill(demo.process.pid, number)
 
-    assert demo.process.wait(60) == status, demo.told
+    assert demo.process.wait(60) == status, demo.printed
     wait_until(lambda: demo.left_running() == [], "all of them to be gone", 60)
-    assert "Traceback" not in demo.told
+    assert "Traceback" not in demo.printed
 
 
-def replicas(told: str) -> list[int]:
+def replicas(printed: str) -> list[int]:
     """The column of that name, row by row."""
-    return [int(found) for found in re.findall(r"\(avg\) +0 +3 +(\d+) +\S+$", told, re.MULTILINE)]
+    return [int(found) for found in re.findall(r"\(avg\) +0 +3 +(\d+) +\S+$", printed, re.MULTILINE)]
 
 
 def one_after_another(values: list[int], wanted: list[int]) -> bool:
@@ -121,7 +121,7 @@ def one_after_another(values: list[int], wanted: list[int]) -> bool:
     return all(value in rest for value in wanted)
 
 
-def printed_commands(told: str) -> list[str]:
-    commands = re.findall(r"^  ((?:kubectl|curl) .*)$", told, re.MULTILINE)
+def printed_commands(printed: str) -> list[str]:
+    commands = re.findall(r"^  ((?:kubectl|curl) .*)$", printed, re.MULTILINE)
     assert {command.split()[0] for command in commands} == {"kubectl", "curl"}
     return commands

@@ -65,7 +65,7 @@ def test_a_commit_below_the_log_start_counts_what_is_left(one_broker: Kafka) -> 
         assert rig.value("lead_min", group=group) == 4
 
         delete_records(one_broker, topic, 0, before=7)
-        rig.look_round()
+        rig.run_full_cycle()
 
         assert rig.lag(group) == 3
         assert rig.value("lead_min", group=group) == 0
@@ -81,7 +81,7 @@ def test_what_retention_has_deleted_does_not_count(one_broker: Kafka) -> None:
         rig.wait_for_lag(0, group)
         set_property(one_broker, topic, "retention.ms", "-1")
         produce(one_broker, topic, 5)
-        rig.look_round()
+        rig.run_full_cycle()
 
         assert rig.lag(group) == 5
         assert rig.value("lead_min", group=group) == 0
@@ -156,7 +156,7 @@ def test_a_group_without_members_keeps_its_lag(one_broker: Kafka) -> None:
         produce(one_broker, topic, 10)
 
         for _ in range(5):
-            rig.look_round()
+            rig.run_full_cycle()
             assert rig.lag(group) == 16
     assert described(one_broker, group)[topic, 0] == Described(4, 20, 16)
 
@@ -169,7 +169,7 @@ def test_a_rebalance_in_progress_changes_no_number(one_broker: Kafka) -> None:
     commit(one_broker, group, {(topic, 0): 4, (topic, 1): 0})
     with member(one_broker, group, topic), in_process(one_broker) as rig, rebalancing(one_broker, group, topic):
         for _ in range(3):
-            rig.look_round()
+            rig.run_full_cycle()
             assert rig.lag(group) == 6
         produce(one_broker, topic, 5, partition=1)
         rig.run_once()

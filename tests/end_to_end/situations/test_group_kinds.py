@@ -7,7 +7,7 @@ from pathlib import Path
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
-from adapter.cluster.groups import Kind, Listing, Phase, Standing
+from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
 from adapter.errors import NothingChosen
 from adapter.kafka.answers import Answer
 from local.kafka.broker import Kafka
@@ -36,7 +36,7 @@ def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) ->
     with member(one_broker, "classic", "kinds-classic"), in_process(one_broker) as rig:
         rig.run_once()
 
-        assert standing(rig, "classic") == Standing(Kind.CLASSIC, Phase.STABLE)
+        assert status(rig, "classic") == GroupStatus(Kind.CLASSIC, Phase.STABLE)
         assert description(rig, "classic", Kind.CLASSIC) == ({"kinds-classic"}, {("kinds-classic", 0)})
 
 
@@ -55,7 +55,7 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
             produce(one_broker, read, 5)
             rig.wait_for(lambda: rig.lag(group) <= 5, "the topic that nobody reads to be left out")
 
-            assert standing(rig, group) == Standing(Kind.CONSUMER, Phase.STABLE)
+            assert status(rig, group) == GroupStatus(Kind.CONSUMER, Phase.STABLE)
             assert description(rig, group, Kind.CONSUMER) == ({read}, {(read, 0)})
             assert isinstance(rig.refusal("lag", group=group, topic=left), NothingChosen)
             assert members(rig, group) == 1
@@ -73,7 +73,7 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
     with streams_member(one_broker, application, [source], internal), in_process(one_broker) as rig:
         rig.run_once()
 
-        assert standing(rig, application) == Standing(Kind.STREAMS, Phase.STABLE)
+        assert status(rig, application) == GroupStatus(Kind.STREAMS, Phase.STABLE)
         assert description(rig, application, Kind.STREAMS) == (
             {source, internal},
             {(source, 0), (source, 1), (internal, 0)},
@@ -94,9 +94,9 @@ def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path
             wait_until(lambda: lines(process) == 12, "all to be consumed", WAIT_SECONDS, alive=[process])
             rig.wait_for_lag(0, group)
 
-            assert standing(rig, group) == Standing(Kind.SHARE, Phase.STABLE)
+            assert status(rig, group) == GroupStatus(Kind.SHARE, Phase.STABLE)
             assert description(rig, group, Kind.SHARE) == ({topic}, {(topic, 0), (topic, 1)})
-            rig.look_round()
+            rig.run_full_cycle()
             assert members(rig, group) == 1
             process.stop()
         produce(one_broker, topic, 7, partition=0)
@@ -134,10 +134,10 @@ def test_a_consumer_that_assigns_its_partitions_counts_like_any_other(one_broker
         consumer.assign([partition])
         for position in (4, 9):
             consumer.commit({partition: OffsetAndMetadata(position, "", -1)})
-            rig.look_round()
+            rig.run_full_cycle()
             assert rig.lag(group) == 10 - position
 
-        assert standing(rig, group) == Standing(Kind.CLASSIC, Phase.EMPTY)
+        assert status(rig, group) == GroupStatus(Kind.CLASSIC, Phase.EMPTY)
     assert described(one_broker, group)[topic, 0].lag == 1
 
 
@@ -174,8 +174,8 @@ def listing(rig: InProcess) -> Listing:
     return answer.content
 
 
-def standing(rig: InProcess, group: str) -> Standing | None:
-    return listing(rig).standings.get(group)
+def status(rig: InProcess, group: str) -> GroupStatus | None:
+    return listing(rig).statuses.get(group)
 
 
 def members(rig: InProcess, group: str) -> int | None:

@@ -33,7 +33,7 @@ def test_a_deleted_group_is_not_found_and_never_0(one_broker: Kafka) -> None:
         rig.wait_for_lag(6, group)
         delete_group(one_broker, group)
         for _ in range(3):
-            rig.look_round()
+            rig.run_full_cycle()
             assert not rig.is_unknown(group=group), "one answer proves nothing"
         seen = _until_unknown(rig, lambda: rig.lag(group), group=group)
 
@@ -178,7 +178,7 @@ def test_a_topic_that_the_members_no_longer_read_is_left_out(one_broker: Kafka) 
 
         with member(one_broker, group, read), in_process(one_broker, metrics=[named]) as own:
             for rig in (plain, ruled, own):
-                rig.look_round()
+                rig.run_full_cycle()
 
             assert plain.lag(group) == 6
             assert isinstance(plain.refusal("lag", group=group, topic=left), NothingChosen)
@@ -187,10 +187,10 @@ def test_a_topic_that_the_members_no_longer_read_is_left_out(one_broker: Kafka) 
             assert own.value("moved-on-backlog") == 15
 
         wait_until(lambda: state_of(one_broker, group) == "Empty", "the member to be gone", WAIT_SECONDS)
-        plain.look_round()
+        plain.run_full_cycle()
         assert plain.lag(group) == 6, "one listing proves nothing: a coordinator that has just taken over says so, too"
 
-        plain.look_round()
+        plain.run_full_cycle()
         assert plain.lag(group) == 15
 
 
@@ -205,7 +205,7 @@ def test_a_topic_that_is_left_out_stays_so_while_the_group_rebalances(one_broker
         rig.wait_for_lag(6, group)
         with rebalancing(one_broker, group, read):
             for _ in range(2):
-                rig.look_round()
+                rig.run_full_cycle()
 
                 assert rig.lag(group) == 6
 
@@ -240,18 +240,20 @@ def test_a_stale_topic_is_in_doubt_while_a_member_does_not_rejoin(one_broker: Ka
         rig.wait_for_lag(6, group)
         with rebalancing(one_broker, group, read):
             for _ in range(3):
-                rig.look_round()
-            told = rig.refusal("lag", group=group)
+                rig.run_full_cycle()
+            reported = rig.refusal("lag", group=group)
 
-            assert isinstance(told, ValueUnavailable)
-            assert str(told).startswith(
+            assert isinstance(reported, ValueUnavailable)
+            assert str(reported).startswith(
                 f"lag of group {group} is not known: the group has not been described as Stable since 20"
             )
-            assert str(told).endswith(f"did not read topic {left} then; whether it reads the topic now is not known")
+            assert str(reported).endswith(
+                f"did not read topic {left} then; whether it reads the topic now is not known"
+            )
             assert rig.lag(group, read) == 6
 
         wait_until(lambda: _is_stable(one_broker, group, consumer), f"{group} to be Stable again", WAIT_SECONDS)
-        rig.look_round()
+        rig.run_full_cycle()
         assert rig.lag(group) == 6
 
 
@@ -283,7 +285,7 @@ def _until_unknown(rig: InProcess, read: Callable[[], int], **labels: str) -> li
     seen: list[int] = []
 
     def is_unknown_now() -> bool:
-        rig.look_round()
+        rig.run_full_cycle()
         if rig.is_unknown(**labels):
             return True
         with contextlib.suppress(ValueUnavailable):

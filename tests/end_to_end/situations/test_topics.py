@@ -55,7 +55,7 @@ def test_a_commit_of_the_topic_before_is_beyond_the_end_of_the_new_one(one_broke
         create_topic(one_broker, topic)
         produce(one_broker, topic, 5)
         commit(one_broker, group, {(topic, 0): 90})
-        rig.look_round()
+        rig.run_full_cycle()
         rig.run_once()
 
         assert str(rig.refusal("lag", group=group)).endswith("committed 90 is beyond the log end 5")

@@ -143,7 +143,7 @@ def test_a_marker_that_has_been_passed_over_wakes_no_group_that_has_gone_to_slee
         consumer.close()
         wait_until(lambda: state_of(one_broker, group) == "Empty", "the member to be gone", WAIT_SECONDS)
         for _ in range(3):
-            rig.look_round()
+            rig.run_full_cycle()
 
             assert rig.lag(group) == 0
 

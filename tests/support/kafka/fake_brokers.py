@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.cluster.groups import Description, Kind, Listing, Owned, Phase, Standing
+from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Owned, Phase
 from adapter.cluster.topics import Topic, Topology
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.history.sample import Sample
@@ -59,7 +59,7 @@ class Kafka:
     """Where they are not 0."""
     generations: dict[str, str] = field(default_factory=dict)
     epochs: dict[str, list[int]] = field(default_factory=dict)
-    """Topic -> the leader epoch of each partition, where it is told."""
+    """Topic -> the leader epoch of each partition, where it is reported."""
     nodes: tuple[int, ...] = (1, 2, 3)
     silent: set[int] = field(default_factory=set)
     refusing: set[int] = field(default_factory=set)
@@ -218,8 +218,8 @@ class FakeBrokers(Brokers):
     def _topic(self, node: int, name: str, size: int | None) -> Topic:
         truth = self.kafka.topics[name], self.kafka.epochs.get(name)
         leaders, epochs = self.kafka.believed.get(node, {}).get(name, truth)
-        told = None if epochs is None else np.array(epochs, dtype=np.int32)[:size]
-        return Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[:size], told)
+        reported = None if epochs is None else np.array(epochs, dtype=np.int32)[:size]
+        return Topic(self.kafka.generations.get(name), np.array(leaders, dtype=np.int32)[:size], reported)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         nodes = tuple(nodes)
@@ -237,12 +237,12 @@ class FakeBrokers(Brokers):
             return Listing(frozenset(), loading=True)
         own = {group for group in self.kafka.commits if self._coordinator(group) == node}
         listed = frozenset(own - self.kafka.unlisted)
-        return Listing(listed, False, {group: self._standing(group) for group in listed})
+        return Listing(listed, False, {group: self._status(group) for group in listed})
 
-    def _standing(self, group: str) -> Standing:
+    def _status(self, group: str) -> GroupStatus:
         kind = self.kafka.kinds.get(group, Kind.CLASSIC)
         is_stable = group in self.kafka.members and group not in self.kafka.moving
-        return Standing(
+        return GroupStatus(
             kind, Phase.STABLE if is_stable else Phase.MOVING if group in self.kafka.moving else Phase.EMPTY
         )
 
@@ -351,14 +351,14 @@ class FakeBrokers(Brokers):
             return GroupShares(NOT_COORDINATOR, {})
         if group in self.kafka.share_errors:
             return GroupShares(self.kafka.share_errors[group], {})
-        told = self.kafka.shares.get(group, {})
-        topics = {topic: [index for of, index in told if of == topic] for topic, _ in told}
-        return GroupShares(0, {topic: self._shared(told, topic, indexes) for topic, indexes in topics.items()})
+        reported = self.kafka.shares.get(group, {})
+        topics = {topic: [index for of, index in reported if of == topic] for topic, _ in reported}
+        return GroupShares(0, {topic: self._shared(reported, topic, indexes) for topic, indexes in topics.items()})
 
     def _shared(
-        self, told: Mapping[Partition, tuple[int, int]], topic: str, indexes: Sequence[int]
+        self, reported: Mapping[Partition, tuple[int, int]], topic: str, indexes: Sequence[int]
     ) -> SharedPartitions:
-        starts, lags = zip(*(told[topic, index] for index in indexes), strict=True)
+        starts, lags = zip(*(reported[topic, index] for index in indexes), strict=True)
         return SharedPartitions(
             np.array(indexes, dtype=np.int32),
             np.array(starts, dtype=np.int64),
@@ -382,15 +382,15 @@ class FakeBrokers(Brokers):
         partitions = [(topic, index) for topic, indexes in question.topics.items() for index in indexes.tolist()]
         kind = _kind_of(question)
         if kind == "ListOffsets earliest":
-            told, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
+            reported, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
         else:
             changed = self.kafka.stable_ends if kind == "ListOffsets read_committed" else {}
-            told, errors = (
+            reported, errors = (
                 {one: {**self.kafka.ends, **changed}.get(one, 0) for one in partitions},
                 self.kafka.end_errors,
             )
         found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
-        return responses.list_offsets(_by_topic(told, found))
+        return responses.list_offsets(_by_topic(reported, found))
 
     def _leader_error(self, node: int, partition: Partition) -> int:
         topic, index = partition

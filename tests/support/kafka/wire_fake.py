@@ -260,13 +260,13 @@ class WireFake:
             for asked in topic.partitions:
                 one = (topic.name, asked.partition_index)
                 error = self._end_error(node, one)
-                told = self.kafka.starts.get(one, 0) if asked.timestamp == EARLIEST else self.kafka.ends.get(one, 0)
+                reported = self.kafka.starts.get(one, 0) if asked.timestamp == EARLIEST else self.kafka.ends.get(one, 0)
                 rows.append(
                     part(
                         partition_index=one[1],
                         error_code=error,
                         timestamp=-1,
-                        offset=-1 if error else told,
+                        offset=-1 if error else reported,
                         leader_epoch=0,
                     )
                 )

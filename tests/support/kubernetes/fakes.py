@@ -44,7 +44,7 @@ Question = tuple[str, tuple[Requirement, ...]]
 
 
 class FixedClock:
-    """A monotonic clock that moves when it is told to."""
+    """A monotonic clock that moves only on request."""
 
     def __init__(self, seconds: float = 1000.0) -> None:
         self.seconds = seconds

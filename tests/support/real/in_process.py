@@ -62,8 +62,8 @@ class InProcess:
         """Make everything that is read at intervals due in the next cycle."""
         self.clock.ahead += seconds
 
-    def look_round(self) -> Outcome:
-        """A cycle in which everything is read."""
+    def run_full_cycle(self) -> Outcome:
+        """Run a cycle in which everything is due."""
         self.put_forward()
         return self.run_once()
 
@@ -95,10 +95,10 @@ class InProcess:
         return isinstance(self.refusal("lag", **labels), NothingChosen)
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
-        """Run cycles until it holds, each of them looking round; a refusal counts as "not yet"."""
+        """Run cycles until it holds, each of them a full one; a refusal counts as "not yet"."""
 
         def holds_after_a_cycle() -> bool:
-            self.look_round()
+            self.run_full_cycle()
             with contextlib.suppress(AdapterError):
                 return condition()
             return False
