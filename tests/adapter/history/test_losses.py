@@ -21,7 +21,7 @@ STEPS = st.one_of(
 
 
 class Location:
-    """What `Rig` writes to, in one of several kinds of trouble; "half": all is written, and yet reported as a failure."""
+    """What `Rig` writes to, in one of several kinds of trouble; "half": all is written, but reported as a failure."""
 
     def __init__(self, rig: Rig) -> None:
         self._files, self._write, self.trouble = rig.files, rig.files.write, "well"
