@@ -13,7 +13,7 @@ from uuid import UUID
 import numpy as np
 
 from adapter.cluster.groups import Listing
-from adapter.cluster.topics import NO_LEADER, Topic, Topology
+from adapter.cluster.topics import NO_LEADER, Topic, Topology, led_throughout
 from adapter.columns import NEVER, Flags, Seconds
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -122,8 +122,8 @@ def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
     whole = listed.whole
     misplaced = {node for node, one in listed.listings.items() if _is_misplaced(node, one.groups, (earlier, topic))}
     partitions = _partitions(known, topic)
-    if topic is not None and earlier is not None:
-        is_listed = _led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))
+    if topic is not None:
+        is_listed = led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))
         is_listed[: len(listed.is_over)] &= listed.is_over[: len(topic.leaders)]
         partitions[is_listed] = listed.at
     # The first list that contradicts the placement comes with a move, or of another broker than the one that was asked:
@@ -144,16 +144,6 @@ def _partitions(known: Heard, topic: Topic | None) -> Seconds:
         both = min(len(at), len(known.partitions))
         at[:both] = known.partitions[:both]
     return at
-
-
-def _led_throughout(before: Topic, after: Topic) -> Flags:
-    is_same: Flags = np.zeros(len(after.leaders), dtype=bool)
-    both = min(len(before.leaders), len(after.leaders))
-    if before.generation == after.generation:
-        is_same[:both] = before.leaders[:both] == after.leaders[:both]
-        if before.epochs is not None and after.epochs is not None:
-            is_same[:both] &= before.epochs[:both] == after.epochs[:both]
-    return is_same
 
 
 def _is_misplaced(node: int, groups: Collection[str], topics: Collection[Topic | None]) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.columns import Flags
+
 NO_LEADER = -1
 ANSWERS_BEFORE_DELETED = 3
 
@@ -98,6 +100,16 @@ def _same_or(known: Topic | None, seen: Topic) -> Topic:
 
 def _bytes(epochs: NDArray[np.int32] | None) -> bytes | None:
     return None if epochs is None else epochs.tobytes()
+
+
+def led_throughout(before: Topic | None, after: Topic) -> Flags:
+    """Whether the same broker leads each partition in the same epoch; False where that is unknown."""
+    is_same: Flags = np.zeros(len(after.leaders), dtype=bool)
+    if before is None or before.generation != after.generation or before.epochs is None or after.epochs is None:
+        return is_same
+    both = slice(min(len(before.leaders), len(after.leaders)))
+    is_same[both] = (before.leaders[both] == after.leaders[both]) & (before.epochs[both] == after.epochs[both])
+    return is_same
 
 
 def has_undecided_topics(topology: Topology) -> bool:

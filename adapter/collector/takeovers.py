@@ -14,7 +14,7 @@ import numpy as np
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
-from adapter.cluster.topics import NO_LEADER, Topic
+from adapter.cluster.topics import NO_LEADER, Topic, led_throughout
 from adapter.collector.log_offsets import NOT_CAUGHT_UP
 from adapter.columns import NEVER, Codes, Flags
 from adapter.kafka.answers import Answer
@@ -102,7 +102,8 @@ class Handovers:
         before, self._topic, self.is_outdated = self._topic, topic, False
         if topic is None or (topic is before and self.is_over.all()):
             return
-        is_over = self.is_over.copy() if topic is before else _led_throughout(before, self.is_over, topic)
+        is_over = led_throughout(before, topic)
+        is_over[: len(self.is_over)] &= self.is_over[: len(is_over)]
         waiting = ~is_over & (topic.leaders != NO_LEADER)
         nodes = self._liveness.present(np.unique(topic.leaders[waiting]).tolist())
         places = [np.flatnonzero(waiting & (topic.leaders == node)) for node in nodes]
@@ -127,18 +128,3 @@ class Handovers:
         is_leader = int(self._topic.leaders[partition]) == node
         self.is_outdated |= not is_leader
         return is_leader and bool(self.is_over[partition])
-
-
-def _led_throughout(before: Topic | None, is_over: Flags, topic: Topic) -> Flags:
-    """`is_over`, where the same broker leads in the same epoch as before."""
-    found: Flags = np.zeros(len(topic.leaders), dtype=bool)
-    if (
-        before is not None
-        and before.generation == topic.generation
-        and before.epochs is not None
-        and topic.epochs is not None
-    ):
-        both = slice(min(len(is_over), len(found)))
-        is_same = (before.leaders[both] == topic.leaders[both]) & (before.epochs[both] == topic.epochs[both])
-        found[both] = is_over[both] & is_same
-    return found

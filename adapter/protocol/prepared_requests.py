@@ -3,60 +3,50 @@
 They are kept while groups, leaders and coordinators do not change. Each keeps the shape of its last response, and what
 was derived from it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.protocol import offset_requests
-from adapter.protocol.offset_requests import RawRequest
+from adapter.protocol.offset_requests import RawRequest, list_offsets, offset_fetch
 from adapter.protocol.offset_responses import Columns, Shape, commits_in, offsets_in
 from adapter.settings.models import Isolation
 
 LATEST, EARLIEST = -1, -2
 
 
-@dataclass(slots=True, eq=False)
-class CommitQuestion:
+class Question:
+    """A request to `node`."""
+
+    def __init__(self, node: int, request: RawRequest, parse: Callable[[bytes, Shape | None], Columns]) -> None:
+        self.node = node
+        self._encoded = (request.API_KEY, request.API_VERSION, request.body)
+        self._parse = parse
+        self._shape: Shape | None = None
+
+    def request(self) -> RawRequest:
+        return RawRequest(*self._encoded)
+
+    def columns(self, body: bytes) -> Columns:
+        columns = self._parse(body, self._shape)
+        self._shape = columns.shape
+        return columns
+
+
+class CommitQuestion(Question):
     """All commits of some groups, as known by `node`."""
 
-    node: int
-    groups: Sequence[str]
-    _body: bytes = field(init=False)
-    _shape: Shape | None = None
-
-    def __post_init__(self) -> None:
-        self._body = offset_requests.offset_fetch(self.groups).body
-
-    def request(self) -> RawRequest:
-        return RawRequest(offset_requests.OFFSET_FETCH, offset_requests.OFFSET_FETCH_VERSION, self._body)
-
-    def columns(self, body: bytes) -> Columns:
-        columns = commits_in(body, self._shape)
-        self._shape = columns.shape
-        return columns
+    def __init__(self, node: int, groups: Sequence[str]) -> None:
+        super().__init__(node, offset_fetch(groups), commits_in)
+        self.groups = groups
 
 
-@dataclass(slots=True, eq=False)
-class OffsetQuestion:
+class OffsetQuestion(Question):
     """One offset (LATEST or EARLIEST) of each partition, as known by the leader `node`."""
 
-    node: int
-    topics: Mapping[str, NDArray[np.integer]]
-    timestamp: int
-    isolation: Isolation
-    _body: bytes = field(init=False)
-    _shape: Shape | None = None
-
-    def __post_init__(self) -> None:
-        committed_only = self.isolation is Isolation.READ_COMMITTED
-        self._body = offset_requests.list_offsets(self.topics, self.timestamp, committed_only=committed_only).body
-
-    def request(self) -> RawRequest:
-        return RawRequest(offset_requests.LIST_OFFSETS, offset_requests.LIST_OFFSETS_VERSION, self._body)
-
-    def columns(self, body: bytes) -> Columns:
-        columns = offsets_in(body, self._shape)
-        self._shape = columns.shape
-        return columns
+    def __init__(
+        self, node: int, topics: Mapping[str, NDArray[np.integer]], timestamp: int, isolation: Isolation
+    ) -> None:
+        committed_only = isolation is Isolation.READ_COMMITTED
+        super().__init__(node, list_offsets(topics, timestamp, committed_only=committed_only), offsets_in)
+        self.topics, self.timestamp, self.isolation = topics, timestamp, isolation
