@@ -1,7 +1,7 @@
 """Parses Metadata responses of version 11 and returns the previous value if nothing has changed.
 
 A partition's row has error 2, partition 4, leader 4, epoch 4 bytes, then the lists of replicas, in-sync and offline
-replicas, then tagged fields. Python loops over topics, and over rows only if their lists differ in size."""
+replicas, then tagged fields."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import Topic, Topology, sharing
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
-from adapter.protocol.offset_responses import THROTTLE_BYTES
+from adapter.protocol.offset_responses import THROTTLE_BYTES, after_tags
 from adapter.protocol.reader import Reader, malformed_as_ours, values_at
 
 _BROKER_BYTES, _TOPIC_BYTES, _ROW_BYTES = 11, 26, 18
@@ -149,42 +149,25 @@ def _walk_topic(reader: Reader, topics: _Topics) -> None:
     reader.skip_tags()
 
 
-def _row_places(reader: Reader, count: int) -> Sequence[int]:
+def _row_places(reader: Reader, count: int) -> list[int]:
     """Returns where the rows begin, and moves the reader behind them."""
-    body, begin = reader.body, reader.position
-    marks = _skip_row(reader)
-    length = reader.position - begin
-    end = begin + length * count
-    if marks and end <= len(body) and all(body[mark:end:length].count(body[mark]) == count for mark in marks):
-        reader.position = end
-        return range(begin, end, length)
-    places = [begin]
-    for _ in range(count - 1):
-        places.append(reader.position)
-        _skip_row(reader)
+    body, at, places = reader.body, reader.position, []
+    for _ in range(count):
+        places.append(at)
+        at += _LISTS
+        for _ in range(_LISTS_PER_ROW):
+            length = body[at]
+            at += 1
+            if length >= _LONG_LENGTH:
+                length, at = _varint(body, at - 1)
+            if length:  # one more than the list's; 0 for null
+                at += _INT32_BYTES * (length - 1)
+        at = at + 1 if body[at] == 0 else after_tags(body, at)
+    reader.position = at
     return places
 
 
-def _skip_row(reader: Reader) -> tuple[int, ...]:
-    """Returns the positions of the lengths that determine the row's own (none if one is long), and skips the row."""
-    body, place = reader.body, reader.position + _LISTS
-    marks = []
-    for _ in range(_LISTS_PER_ROW):
-        length = body[place]
-        if length >= _LONG_LENGTH:
-            return _skip_unusual_row(reader)
-        marks.append(place)
-        # The length on the wire is one more than the list's, 0 for null.
-        place += _INT32_BYTES * length - 3 if length else 1
-    if body[place]:
-        return _skip_unusual_row(reader)
-    reader.position = place + 1
-    return (*marks, place)
-
-
-def _skip_unusual_row(reader: Reader) -> tuple[int, ...]:
-    reader.skip(_LISTS)
-    for _ in range(_LISTS_PER_ROW):
-        reader.skip(_INT32_BYTES * reader.count(_INT32_BYTES))
-    reader.skip_tags()
-    return ()
+def _varint(body: bytes, at: int) -> tuple[int, int]:
+    """Returns the value and the position after it."""
+    reader = Reader(body, at)
+    return reader.varint(), reader.position

@@ -133,7 +133,7 @@ class _Found:
                 self.uneven[len(sizes)], at = _uneven_rows(body, begin, size, row)
             begins.append(begin)
             sizes.append(size)
-            at = at + 1 if body[at] == 0 else _after_tags(body, at)
+            at = at + 1 if body[at] == 0 else after_tags(body, at)
         return at
 
     def columns(self, body: bytes, row: _Row, known: Shape | None) -> Columns:
@@ -182,7 +182,7 @@ def _length(body: bytes, at: int) -> tuple[int, int]:
     return length, reader.position
 
 
-def _after_tags(body: bytes, at: int) -> int:
+def after_tags(body: bytes, at: int) -> int:
     reader = Reader(body, at)
     reader.skip_tags()
     return reader.position
