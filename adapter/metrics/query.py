@@ -2,14 +2,14 @@
 
 The HPA adds all items of a reply, so values that must not be added are one item."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
 from adapter.clock import Clock
 from adapter.cluster.unlisted_groups import NO_SILENCE
-from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable, some_of
+from adapter.errors import AdapterError, MetricUnknown, NothingChosen, ValueUnavailable, some_of
 from adapter.lag.snapshot import State
 from adapter.lag.totals import Totals
 from adapter.metrics.aggregation import MetricValue, folded, is_changed_by, oldest_of, worst_of
@@ -23,6 +23,7 @@ from adapter.metrics.selection import (
     hint,
     named_groups,
     where_known,
+    without_groups,
 )
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import SERVED_NAMES, MetricKind, NamedMetric, Settings
@@ -106,8 +107,7 @@ class Metrics:
         asked = (*served.requirements(), *requirements)
         if not asked and served.kind in LISTED:
             return self._listing(served, views, version)
-        chosen = self._choose(served, views, asked)
-        return self._answer(served, chosen, version, warnings=())
+        return self._answer(served, self._selected(served, views, asked), version, warnings=())
 
     def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
         """Estimates the cost of a read in the steps of `selection.effort_of`; never fails."""
@@ -117,18 +117,16 @@ class Metrics:
         asked = (*served.requirements(), *requirements)
         return sum(effort_of(view, asked) for view in self._store.views if fits("cluster", view.cluster, asked))
 
-    def _choose(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
+    def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
+        """Returns what the query covers, or raises the first of its problems: partial sums are never returned."""
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
         chosen = where_known([chosen_of(view, asked, stale_too=served.lists_topics) for view in fitting])
         for one in chosen:
             self._refuse_unheard_groups(one, asked)
-        for one in chosen:
-            self._refuse_missing_topics(one, served, asked)
-            self._refuse_unseen_topics(one, served, asked)
+        for _, _, error in self._problems(served, chosen, asked):
+            raise error
         if not any(one.entries for one in chosen):
-            self._refuse_unread(served, chosen)
             raise NothingChosen(self._nothing(served, views, asked))
-        self._refuse_unread(served, chosen)
         return chosen
 
     def _refuse_unheard_groups(self, chosen: Chosen, asked: Sequence[Requirement]) -> None:
@@ -145,24 +143,45 @@ class Metrics:
             if why is not None and fits("group", group, asked):
                 raise ValueUnavailable(_not_all_groups(view, why))
 
-    def _refuse_missing_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
-        for group in chosen.groups:
-            gone = _asked_for(chosen.view.missing.get(group, ()), served, asked)
-            if gone:
-                place = f"in cluster {chosen.view.cluster}{hint(gone[0], chosen.view.topics, 'its topics are')}"
-                raise NothingChosen(f"topic {gone[0]} of group {group} does not exist {place}")
-
-    def _refuse_unseen_topics(self, chosen: Chosen, served: Served, asked: Sequence[Requirement]) -> None:
-        for group in chosen.groups if chosen.view.unseen else ():
-            unseen = chosen.view.unseen.get(group, {})
-            for topic in _asked_for(unseen, served, asked):
-                raise ValueUnavailable(self._not_known(served, chosen.view, group, unseen[topic]))
-
-    def _refuse_unread(self, served: Served, chosen: Sequence[Chosen]) -> None:
+    def _problems(
+        self, served: Served, chosen: Sequence[Chosen], asked: Sequence[Requirement]
+    ) -> Iterator[tuple[ClusterView, str, AdapterError]]:
+        """Yields the groups without a value, and why."""
         for one in chosen:
-            for group in one.groups:
+            for group in one.groups if one.view.missing or one.view.unseen else ():
+                for error in self._topic_problems(served, one.view, group, asked):
+                    yield one.view, group, error
+        for one in chosen:
+            for group in one.groups if one.view.unread else ():
                 if group in one.view.unread:
-                    raise ValueUnavailable(self._not_known(served, one.view, group, one.view.unread[group]))
+                    why = one.view.unread[group]
+                    yield one.view, group, ValueUnavailable(self._not_known(served, one.view, group, why))
+        for one in chosen:
+            for entry, text in self._entry_problems(served, one):
+                yield one.view, one.view.layout.groups[one.totals.group[entry]], ValueUnavailable(text)
+
+    def _topic_problems(
+        self, served: Served, view: ClusterView, group: str, asked: Sequence[Requirement]
+    ) -> Iterator[AdapterError]:
+        for topic in _asked_for(view.missing.get(group, ()), served, asked):
+            place = f"in cluster {view.cluster}{hint(topic, view.topics, 'its topics are')}"
+            yield NothingChosen(f"topic {topic} of group {group} does not exist {place}")
+        unseen = view.unseen.get(group, {})
+        for topic in _asked_for(unseen, served, asked):
+            yield ValueUnavailable(self._not_known(served, view, group, unseen[topic]))
+
+    def _entry_problems(self, served: Served, chosen: Chosen) -> Iterator[tuple[int, str]]:
+        """Yields the entries that are in doubt, and those that are too old, the oldest first."""
+        view, totals, now = chosen.view, chosen.totals, self._clock.monotonic()
+        for entry in chosen.entries if view.in_doubt else ():
+            # Whether the topic is still read matters only if it changes the reply.
+            if totals.is_in_doubt[entry] and is_changed_by(served.kind, totals, entry):
+                yield entry, self._why_in_doubt(served, view, totals, entry)
+        oldest = oldest_of(served.kind, totals)
+        # NEVER, and so too old, if a part is unknown or contradictory.
+        too_old = [entry for entry in chosen.entries if now - oldest[entry] > self._max_age]
+        for entry in sorted(too_old, key=oldest.__getitem__):
+            yield entry, self._why(served, view, worst_of(served.kind, totals)[entry], now)
 
     def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
         values = {"cluster": [view.cluster for view in views]}
@@ -181,25 +200,12 @@ class Metrics:
         return f"the selector matches nothing{whose} for {served.name}{why}"
 
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
-        now = self._clock.monotonic()
-        for one in chosen:
-            self._refuse_doubt(served, one)
-            self._refuse_bad(served, one, now)
-        values = tuple(folded(served.kind, chosen, self._clock.time() - now))
+        values = tuple(folded(served.kind, chosen, self._clock.time() - self._clock.monotonic()))
         if not values:
             raise NothingChosen(f"no selected partition has a commit, so there is no {IN_WORDS[served.kind]}")
         # That a partition has no commit must be known like any offset, so such rows count for the age.
         oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
-
-    def _refuse_doubt(self, served: Served, chosen: Chosen) -> None:
-        for entry in chosen.entries if chosen.view.in_doubt else ():
-            if self._is_in_doubt(served.kind, chosen.totals, entry):
-                raise ValueUnavailable(self._why_in_doubt(served, chosen.view, chosen.totals, entry))
-
-    def _is_in_doubt(self, kind: MetricKind, totals: Totals, entry: int) -> bool:
-        """Whether the reply depends on whether a topic is still read, which is not known."""
-        return totals.is_in_doubt[entry] and is_changed_by(kind, totals, entry)
 
     def _why_in_doubt(self, served: Served, view: ClusterView, totals: Totals, entry: int) -> str:
         group, topic = view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
@@ -236,39 +242,19 @@ class Metrics:
 
     def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
         """Lists all groups of all clusters; groups without a value are left out and named in a warning."""
-        now = self._clock.monotonic()
-        warnings: list[str] = []
-        listed: list[Chosen] = []
-        for everything in where_known([chosen_of(view, (), stale_too=False) for view in views]):
-            view = everything.view
-            good, left_out = self._without_bad_groups(served, everything, now)
-            listed.append(good)
-            warnings.extend(left_out)
-            if view.silence.in_sums is not None:
-                warnings.append(f"groups of cluster {view.cluster} may be missing: {view.silence.in_sums}")
+        chosen = where_known([chosen_of(view, (), stale_too=False) for view in views])
+        left_out: dict[str, dict[str, str]] = {view.cluster: {} for view in views}
+        for view, group, error in self._problems(served, chosen, ()):
+            left_out[view.cluster].setdefault(group, str(error))
+        warnings = [text for problems in left_out.values() for text in problems.values()]
+        silent = [view for view in views if view.silence.in_sums is not None]
+        warnings += [f"groups of cluster {view.cluster} may be missing: {view.silence.in_sums}" for view in silent]
+        listed = [without_groups(one, left_out[one.view.cluster].keys()) for one in chosen]
         if any(one.entries for one in listed):
             return self._answer(served, listed, version, tuple(warnings))
         if warnings:
             raise ValueUnavailable(some_of(warnings))
         raise NothingChosen(self._nothing(served, views, ()))
-
-    def _without_bad_groups(self, served: Served, chosen: Chosen, now: float) -> tuple[Chosen, list[str]]:
-        view, totals = chosen.view, chosen.totals
-        problems = {group: self._not_known(served, view, group, why) for group, why in view.unread.items()}
-        for group, unseen in view.unseen.items():
-            problems[group] = self._not_known(served, view, group, next(iter(unseen.values())))
-        problems |= {group: f"group {group} lacks topic {topics[0]}" for group, topics in view.missing.items()}
-        names, of_entry, oldest = view.layout.groups, totals.group, oldest_of(served.kind, totals)
-        for entry in chosen.entries if view.in_doubt else ():
-            if self._is_in_doubt(served.kind, totals, entry):
-                problems.setdefault(names[of_entry[entry]], self._why_in_doubt(served, view, totals, entry))
-        for entry in chosen.entries:
-            if now - oldest[entry] > self._max_age and (group := names[of_entry[entry]]) not in problems:
-                problems[group] = self._why(served, view, worst_of(served.kind, totals)[entry], now)
-        if not problems:
-            return chosen, []
-        kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in problems]
-        return Chosen(view, totals, kept, chosen.groups), list(problems.values())
 
 
 def _not_all_groups(view: ClusterView, why: str) -> str:

@@ -104,10 +104,10 @@ def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
 def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
     """A rule names no cluster: if one of the selected clusters knows the group, it is not assumed in the others."""
     known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
-    return [_without(one, one.view.assumed & known) for one in chosen]
+    return [without_groups(one, one.view.assumed & known) for one in chosen]
 
 
-def _without(chosen: Chosen, groups: Set[str]) -> Chosen:
+def without_groups(chosen: Chosen, groups: Set[str]) -> Chosen:
     if not groups:
         return chosen
     names, of_entry = chosen.view.layout.groups, chosen.totals.group
