@@ -8,7 +8,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo report-demo test test-unit test-spark test-e2e check bench rig spark-cluster spark-archive format requirements clean
+.PHONY: demo report-demo test test-unit test-spark test-e2e test-kafka check bench rig spark-cluster spark-archive format requirements clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -28,6 +28,10 @@ test-spark: rig ## the tests that run Spark or the S3 server
 
 test-e2e: rig ## the tests on a real Kafka and a real control plane
 	@$(BIN)/python -m pytest -m e2e -n 4 --dist loadgroup $(PYTEST_ARGS)
+
+KAFKA ?= 4.3.1
+test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=3.9.1
+	@KAFKA_VERSION=$(KAFKA) $(BIN)/python -m pytest tests/end_to_end/situations tests/end_to_end/brokers -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@echo "check: format, lint, types, imports, manifests"

@@ -21,7 +21,8 @@ from pathlib import Path
 
 from local.processes import RigError, exit_on_sigterm, start
 
-KAFKA = "4.3.1"
+KAFKA = os.environ.get("KAFKA_VERSION") or "4.3.1"  # `make test-kafka` sets it
+KAFKA_RELEASE = tuple(map(int, KAFKA.split(".")))
 LOG4J = "2.25.4"  # the version that Kafka brings; its binding to slf4j is what makes broker logs appear
 GO = "1.26.6"
 GO_AT_LEAST = (1, 26)
@@ -44,6 +45,8 @@ OBJECT_STORE_GO = HERE / "object_store_go"
 TOOLS_GO = HERE / "command_line_tools_go"
 GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
 
+# Before 4.0, Kafka logs by reload4j, which it brings.
+LOG_BINDING = "log4j-slf4j-impl" if KAFKA_RELEASE >= (4,) else "log4j-api"
 # kafka-tools brings Kafka Connect and its web server, which the consumer group command does not need.
 IVY_MODULE = f"""<ivy-module version="2.0">
   <info organisation="kafka-lag-adapter" module="local"/>
@@ -51,7 +54,7 @@ IVY_MODULE = f"""<ivy-module version="2.0">
   <dependencies>
     <dependency org="org.apache.kafka" name="kafka_2.13" rev="{KAFKA}" conf="default"/>
     <dependency org="org.apache.kafka" name="kafka-tools" rev="{KAFKA}" conf="default"/>
-    <dependency org="org.apache.logging.log4j" name="log4j-slf4j-impl" rev="{LOG4J}" conf="default"/>
+    <dependency org="org.apache.logging.log4j" name="{LOG_BINDING}" rev="{LOG4J}" conf="default"/>
     <exclude org="org.apache.kafka" module="connect-.*" matcher="regexp"/>
   </dependencies>
 </ivy-module>
@@ -194,7 +197,7 @@ def _download_kafka(target: Path) -> None:
     pattern = f"{target}/[artifact]-[revision].[ext]"
     command = ["java", "-jar", str(_ivy()), "-cache", str(target.with_name("ivy")), "-ivy", str(module)]
     command += ["-confs", "default", "-retrieve", pattern]
-    _run(f"downloading Kafka {KAFKA} (53 jars, 46 MB; about a minute)", command, target.with_name("log"))
+    _run(f"downloading Kafka {KAFKA} (about 50 jars, 46 MB; about a minute)", command, target.with_name("log"))
 
 
 def _ivy() -> Path:

@@ -29,6 +29,7 @@ from local.kafka.settings import (
     CONTROLLER_LISTENER,
     FAR_CONTROLLER_LISTENER,
     LOGGING,
+    LOGGING_BEFORE_4,
     OPEN_LISTENER,
     OUTSIDE_LISTENER,
     small_settings,
@@ -115,7 +116,7 @@ class Broker:
                 brokers = client.describe_cluster()["brokers"]
         except KafkaError:
             return set()
-        return {broker["broker_id"] for broker in brokers if not broker["is_fenced"]}
+        return {broker["broker_id"] for broker in brokers if not broker.get("is_fenced")}  # before 4.0 not listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +156,8 @@ def kafka(
     are applied last and may replace any of the small settings. Raises RigError if the cluster does not start, and at
     the end of the block if a broker ended unexpectedly; the brokers' logs are in `home`."""
     home.mkdir(parents=True, exist_ok=True)
-    logging = home / "log4j2.properties"
-    logging.write_text(LOGGING)
+    (home / "log4j2.properties").write_text(LOGGING)
+    (home / "log4j.properties").write_text(LOGGING_BEFORE_4)
     ports = {
         node_id: _ports(is_secure=security is not None, has_outside=has_outside) for node_id in range(1, brokers + 1)
     }
@@ -268,8 +269,11 @@ def _broker(
 
 
 def _command(home: Path, node_id: int, heap_megabytes: int) -> list[str]:
-    logging = f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}"
-    return java(logging, "kafka.Kafka", str(_settings_file(home, node_id)), heap_megabytes=heap_megabytes)
+    logging = (
+        f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
+        f"-Dlog4j.configuration=file:{home / 'log4j.properties'}",
+    )
+    return java(*logging, "kafka.Kafka", str(_settings_file(home, node_id)), heap_megabytes=heap_megabytes)
 
 
 def _addresses(ports: Mapping[str, int]) -> str:

@@ -14,10 +14,14 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from local.certificates import Pair, new_authority
+from local.downloads import KAFKA_RELEASE
 
 PASSWORD_LISTENER = "SECURE"  # noqa: S105 - a listener's name
 CERTIFICATE_LISTENER = "MUTUAL"
-SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+# Kafka without ZooKeeper has no SCRAM users before 3.5.
+SCRAM_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256") if KAFKA_RELEASE >= (3, 5) else ()
+MECHANISM = "SCRAM-SHA-512" if SCRAM_MECHANISMS else "PLAIN"
+"""What clients use where it does not matter."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,13 @@ appender.console.name = console
 appender.console.layout.type = PatternLayout
 appender.console.layout.pattern = %d{HH:mm:ss.SSS} %-5p %c{1} - %m%n
 """
+LOGGING_BEFORE_4 = """\
+log4j.rootLogger=INFO, console
+log4j.logger.org.apache.kafka.common.config.AbstractConfig=WARN
+log4j.appender.console=org.apache.log4j.ConsoleAppender
+log4j.appender.console.layout=org.apache.log4j.PatternLayout
+log4j.appender.console.layout.ConversionPattern=%d{HH:mm:ss.SSS} %-5p %c{1} - %m%n
+"""
 
 
 def small_settings(ports: Mapping[int, Mapping[str, int]]) -> dict[str, str]:

@@ -10,11 +10,15 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import NoError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
+from local.downloads import KAFKA_RELEASE
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka, java
 from local.processes import RigError, scratch, start, wait_until
 
 TIMEOUT_SECONDS = 60.0
+# Kafka moved its tools to this package in 3.8.
+IS_MOVED = KAFKA_RELEASE >= (3, 8)
+GROUP_COMMAND = f"{'org.apache.kafka.tools.consumer.group' if IS_MOVED else 'kafka.admin'}.ConsumerGroupCommand"
 DESCRIBED_ROW = re.compile(
     r"^(?P<group>\S.*?) +(?P<topic>[\w.-]+) +(?P<partition>\d+) +"
     r"(?P<committed>\d+|-) +(?P<log_end>\d+|-) +(?P<lag>-?\d+|-) ",
@@ -76,10 +80,9 @@ def described_groups(cluster: Kafka) -> dict[str, dict[tuple[str, int], Describe
 
 def _described(cluster: Kafka, *which: str) -> dict[str, dict[tuple[str, int], Described]]:
     """Kafka's command takes a second or two, mostly for the start of Java."""
-    tool = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     arguments = ("--bootstrap-server", cluster.bootstrap_servers, "--describe", "--offsets", *which)
     with scratch("described") as folder:
-        process = start("the group command", java(tool, *arguments, heap_megabytes=128), log=folder / "output")
+        process = start("the group command", java(GROUP_COMMAND, *arguments, heap_megabytes=128), log=folder / "output")
         with process:
             status = process.wait(TIMEOUT_SECONDS)
         output = process.log.read_text()

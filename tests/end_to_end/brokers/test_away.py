@@ -13,7 +13,7 @@ from local.adapter import Adapter, own_kubeconfig, process
 from local.certificates import Pair
 from local.forwarder import forwarder
 from local.kafka.broker import Kafka
-from local.kafka.security import Security
+from local.kafka.security import MECHANISM, Security
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane
 from local.processes import RigError, free_port, wait_until
@@ -127,7 +127,7 @@ def _login(security: Security, password_file: Path, password: str) -> dict[str, 
     password_file.write_text(password)
     return {
         "protocol": "SASL_SSL",
-        "mechanism": "SCRAM-SHA-512",
+        "mechanism": MECHANISM,
         "username": security.login.username,
         "passwordFile": str(password_file),
         "caFile": str(security.ca_file),

@@ -8,7 +8,7 @@ from kafka.errors import KafkaTimeoutError
 
 from local.kafka.admin import admin
 from local.kafka.broker import Broker, Kafka
-from local.kafka.security import Security
+from local.kafka.security import MECHANISM, SCRAM_MECHANISMS, Security
 from local.kafka.tools import commit, create_topic, delete_topic, described, described_groups, produce
 from local.processes import RigError, start, wait_until
 
@@ -84,7 +84,7 @@ def test_a_broker_that_ended_by_itself_is_told(tmp_path: Path) -> None:
         broker.confirm()
 
 
-@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-512", "SCRAM-SHA-256", "PLAIN"])
+@pytest.mark.parametrize("mechanism", [*SCRAM_MECHANISMS, "PLAIN"])
 def test_the_right_password_logs_in(one_broker: Kafka, mechanism: str) -> None:
     security = _security(one_broker)
     with admin(security.bootstrap_servers, **_login(security, mechanism, security.login.password)) as client:
@@ -94,11 +94,11 @@ def test_the_right_password_logs_in(one_broker: Kafka, mechanism: str) -> None:
 def test_a_wrong_password_does_not_log_in(one_broker: Kafka) -> None:
     """The client may see no more than a closed connection; the broker's log says why it closed it."""
     security = _security(one_broker)
-    settings = _login(security, "SCRAM-SHA-512", "looking-glass")
+    settings = _login(security, MECHANISM, "looking-glass")
     with pytest.raises(KafkaTimeoutError), admin(security.bootstrap_servers, **settings, bootstrap_timeout_ms=2_000):
         pass
 
-    assert "invalid credentials with SASL mechanism SCRAM-SHA-512" in one_broker.brokers[0].process.log.read_text()
+    assert "invalid credentials" in one_broker.brokers[0].process.log.read_text()
 
 
 def test_the_other_secure_listener_asks_for_a_certificate(one_broker: Kafka) -> None:

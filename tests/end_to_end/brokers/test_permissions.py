@@ -10,7 +10,7 @@ from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, R
 from adapter.errors import ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka, joining_broker, kafka
-from local.kafka.security import Login
+from local.kafka.security import MECHANISM, Login
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import free_port
 from tests.support.real.in_process import InProcess, in_process
@@ -68,7 +68,7 @@ def as_alice(cluster: Kafka, password: Path) -> dict[str, Any]:
     assert cluster.security is not None
     security = {
         "protocol": "SASL_SSL",
-        "mechanism": "SCRAM-SHA-512",
+        "mechanism": MECHANISM,
         "username": ALICE.username,
         "passwordFile": str(password),
         "caFile": str(cluster.security.ca_file),

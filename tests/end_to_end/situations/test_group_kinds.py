@@ -26,6 +26,7 @@ from tests.support.real.group_members import (
     streams_member,
 )
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_kafka
 
 SHARE_OFFSETS = 90
 """The key of DescribeShareGroupOffsets."""
@@ -40,6 +41,7 @@ def test_a_classic_groups_members_and_topics_are_described(one_broker: Kafka) ->
         assert description(rig, "classic", Kind.CLASSIC) == ({"kinds-classic"}, {("kinds-classic", 0)})
 
 
+@needs_kafka(4, 0, "KIP-848")
 def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Kafka, tmp_path: Path) -> None:
     read, left, group = "kip848-read", "kip848-left", "kip848"
     for topic in (read, left):
@@ -61,6 +63,7 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
             assert members(rig, group) == 1
 
 
+@needs_kafka(4, 2, "streams groups")
 def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one_broker: Kafka) -> None:
     """The member is one at protocol level: it joins as Kafka Streams does, and reads nothing."""
     source, internal, left, application = "streams-in", "streams-app-by-key-repartition", "streams-left", "streams-app"
@@ -84,6 +87,7 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
         assert isinstance(rig.refusal("lag", group=application, topic=left), NothingChosen)
 
 
+@needs_kafka(4, 2, "share groups with DescribeShareGroupOffsets")
 def test_the_lag_of_a_share_group_is_the_brokers_own(one_broker: Kafka, tmp_path: Path) -> None:
     topic, group = "shared", "sharers"
     create_topic(one_broker, topic, partitions=2)

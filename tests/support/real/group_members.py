@@ -13,14 +13,16 @@ from kafka.admin import KafkaAdminClient
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.consumer import JoinGroupRequest
 
+from local.downloads import KAFKA_RELEASE
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka, java
+from local.kafka.tools import IS_MOVED
 from local.processes import Process, scratch, start, wait_until
 
 WAIT_SECONDS = 60.0
-CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+CONSUMER = f"{'org.apache.kafka.tools.consumer' if IS_MOVED else 'kafka.tools'}.ConsoleConsumer"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
-KIP_848 = ("--command-property", "group.protocol=consumer")
+KIP_848 = ("--command-property" if KAFKA_RELEASE >= (4, 2) else "--consumer-property", "group.protocol=consumer")
 
 
 class StreamsGroupHeartbeatRequest(ApiMessage, load_json="tests.support.schemas"):  # type: ignore[call-arg, misc]
