@@ -155,7 +155,7 @@ def knows_at(broker: Broker, node: int, port: int) -> bool:
             known = client.describe_cluster()["brokers"]
     except KafkaError:
         return False  # it was sent on to where the node was before
-    return any((one["broker_id"], one["port"], one["is_fenced"]) == (node, port, False) for one in known)
+    return any((one["broker_id"], one["port"], one.get("is_fenced", False)) == (node, port, False) for one in known)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,8 @@ from local.manifests.check import MANIFESTS
 from local.processes import RigError, wait_until
 from tests.end_to_end.cluster.test_chart import VALUES
 
-PAGE = MANIFESTS.parent / "docs" / "install.md"
+DOCS = MANIFESTS.parent / "docs"
+PAGE = DOCS / "install.md"
 API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
 OPTIONAL_KINDS = {
     "cert-manager.io/v1": ("Certificate", "Issuer"),
@@ -35,9 +36,9 @@ class Command(NamedTuple):
     """The lines below it on the page; empty: the page shows nothing of its output."""
 
 
-def commands() -> list[Command]:
-    blocks = re.findall(r"^```console\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
-    texts = [text for block in blocks for text in re.split(r"^\$ ", block, flags=re.MULTILINE) if text]
+def commands(page: Path = PAGE) -> list[Command]:
+    blocks = re.findall(r"^ *```console\n(.*?)^ *```", page.read_text(), re.MULTILINE | re.DOTALL)
+    texts = [text for block in blocks for text in re.split(r"^ *\$ ", block, flags=re.MULTILINE) if text]
     return [Command(*text.partition("\n")[::2]) for text in texts]
 
 
