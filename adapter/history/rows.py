@@ -149,17 +149,12 @@ def joined(blocks: Sequence[Rows]) -> Rows:
     if len(blocks) == 1:
         return blocks[0]
     names = {name: sorted({each for block in blocks for each in block.names[name]}) for name in NAMES}
-    coded = {name: [_recoded(block, name, names[name]) for block in blocks] for name in NAMES}
+    coded = {name: [_places(block.names[name], names[name])[block.columns[name]] for block in blocks] for name in NAMES}
     columns = {
         column.name: np.concatenate(coded.get(column.name, [block.columns[column.name] for block in blocks]))
         for column in SAMPLES
     }
     return Rows(columns, names)
-
-
-def _recoded(block: Rows, name: str, names: Sequence[str]) -> Numbers:
-    recoded: Numbers = _places(block.names[name], names)[block.columns[name]]
-    return recoded
 
 
 def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.int32]:

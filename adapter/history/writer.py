@@ -7,7 +7,7 @@ import re
 import secrets
 import socket
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -190,35 +190,30 @@ class History:
             self._telemetry.count_failure(error.cause)
 
     def _tidy(self) -> None:
-        troubles = list(self._troubles_of_tidying())
-        for trouble in troubles:
-            self._telemetry.count_failure(trouble.cause)
+        """A day that cannot be deleted does not stop the others; `close` and a failed listing do."""
+        troubles: list[HistoryUnwritable] = []
+
+        def attempt(act: Callable[[], None]) -> None:
+            try:
+                if not self._ending.is_set():
+                    act()
+            except HistoryUnwritable as error:
+                self._telemetry.count_failure(error.cause)
+                troubles.append(error)
+
+        attempt(lambda: self._tidy_tables(attempt))
         self._log_change("tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "")
 
-    def _troubles_of_tidying(self) -> Iterator[HistoryUnwritable]:
-        """A day that cannot be deleted does not stop the others; `close` and a failed listing do."""
-        try:
-            tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
-            expired = frozenset(self._retention.expired(_union(tables.values())))
-        except HistoryUnwritable as error:
-            yield error
-            return
-        for act in self._acts_of_tidying(tables, expired):
-            if self._ending.is_set():
-                return
-            try:
-                act()
-            except HistoryUnwritable as error:
-                yield error
-
-    def _acts_of_tidying(
-        self, tables: Mapping[str, Sequence[str]], expired: Collection[str]
-    ) -> Iterator[Callable[[], None]]:
+    def _tidy_tables(self, attempt: Callable[[Callable[[], None]], None]) -> None:
+        tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
+        days_kept = frozenset().union(*tables.values())
+        expired = frozenset(self._retention.expired(days_kept))
         for table, days in tables.items():
-            yield from (partial(self._delete_day, table, day) for day in days if day in expired)
-            yield partial(self._files.tidy, table)
-        if any(tables.values()):
-            yield partial(self._retention.note_days, _union(tables.values()))
+            for day in filter(expired.__contains__, days):
+                attempt(partial(self._delete_day, table, day))
+            attempt(partial(self._files.tidy, table))
+        if days_kept:
+            attempt(partial(self._retention.note_days, days_kept))
 
     def _delete_day(self, table: str, day: str) -> None:
         self._files.delete_day(table, day)
@@ -235,10 +230,6 @@ class History:
             self._logged[subject] = text
             if text:
                 logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
-
-
-def _union(days: Iterable[Iterable[str]]) -> frozenset[str]:
-    return frozenset().union(*days)
 
 
 class FileNames:

@@ -2,6 +2,7 @@
 
 The wording is that of https://github.com/kubernetes/apimachinery (pkg/api/validate/content), for web searches."""
 
+import json
 import re
 
 _NAME_PATTERN = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -61,20 +62,9 @@ def _bytes_of(text: str) -> int:
 
 
 def invalid(place: str, value: str, problems: list[str]) -> str:
-    """Quotes the value like Go's %q."""
-    quoted = "".join(map(_visible, value))
-    return f'{place}: Invalid value: "{quoted}": {"; ".join(problems)}'
+    return f"{place}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {'; '.join(problems)}"
 
 
-def _visible(character: str) -> str:
-    if character.isprintable() and character not in '"\\':
-        return character
-    code = ord(character)
-    long_form = f"\\x{code:02x}" if code < 0x80 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-    return _SHORT_ESCAPES.get(character, long_form)
-
-
-_SHORT_ESCAPES = dict(zip('"\\\a\b\f\n\r\t\v', (f"\\{letter}" for letter in '"\\abfnrtv'), strict=True))
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
 
 

@@ -42,7 +42,7 @@ INVALID = {
     "x=a/b": f'{P}values[0][x]: Invalid value: "a/b": {VALUE_RULE}',
     "x=a||y=b": f'{P}values[0][x]: Invalid value: "a||y": {VALUE_RULE}',
     "x=ü": f'{P}values[0][x]: Invalid value: "ü": {VALUE_RULE}',
-    "x=a\0": f'{P}values[0][x]: Invalid value: "a\\x00": {VALUE_RULE}',
+    "x=a\0": f'{P}values[0][x]: Invalid value: "a\\u0000": {VALUE_RULE}',
     'x="a"': f'{P}values[0][x]: Invalid value: "\\"a\\"": {VALUE_RULE}',
     "x in (b,-,a)": f'{P}values[0][x]: Invalid value: "-": {VALUE_RULE}',
     "x>-/": f"{P}[values[0]: Invalid value: \"-/\": for 'Gt', 'Lt' operators, the value must be an integer, values[0][",
