@@ -20,12 +20,13 @@ LOST = "is missing or cannot be read, and cannot be made again: differences to t
 class Limits:
     """Rows at once."""
 
-    of_batch: int = 32_000_000
+    of_batch: int = 64_000_000
     """Of the hours that are published together; a run that is ended loses what it has of them."""
     of_task: int = 1_000_000
-    """Of the hours that share a task; an hour with more has one of its own."""
+    """Of the hours that share a task, or on one machine more if there are more than its cores can share; an hour with
+    more has a task of its own."""
     of_part: int = PART_ROWS
-    """Of an hour, in memory: a row takes up to 400 bytes."""
+    """Of an hour, which are computed at once: a row takes up to 400 bytes."""
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,7 +1,6 @@
 """What a Spark task does with a day: stages its hourly table, which is its hours' summaries, and returns what the daily
 table is made from, a row for each topic, or partition, and hour; of the samples it returns percentiles alone."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,19 +10,16 @@ import pyarrow.parquet as pq
 
 from adapter.history.contract import Column
 from spark.engine.tasks import attempt
-from spark.rules.hourly import SHARES, lag_percentiles_of
+from spark.rules.hourly import lag_percentiles_of
 from spark.rules.totals import counts
 from spark.storage.protocol import Files
 from spark.tables import contract, layout
-from spark.tables.columns import Rows, begins_of, joined, none_of, numbered, rows_of, table_of
+from spark.tables.columns import Rows, Values, begins_of, joined, numbered, rows_of, table_of
 from spark.tables.parquet_tables import opened, read_table, unreadable, write_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
 LAGS_AT_ONCE = 2_000_000
 """Of whole topics; a lag takes up to 60 bytes while its percentiles are found."""
-DAY_MICROS = 24 * contract.HOUR_MICROS
-KEY = contract.DAILY[: len(contract.NAMES) + 1]
-PERCENTILES = (*KEY, *(column for column in contract.DAILY if column.name in {f"lag_p{s * 100:.0f}" for s in SHARES}))
 LAGS = tuple(column for column in contract.TOTALS if column.name in {*contract.NAMES, "lag"})
 CHANGES = tuple(
     column
@@ -48,25 +44,21 @@ class StagedDay:
     folder: str
     """With the hourly table."""
     hours: pa.Table
-    """SUMMARY."""
+    """SUMMARY, but each topic has the day's percentiles in all its rows."""
     partitions: pa.Table
     """CHANGES."""
-    percentiles: pa.Table
-    """PERCENTILES, a row for each topic."""
 
 
 def make_day(task: DayTask) -> StagedDay:
     """Raises TableUnreadable."""
     hours = _in_order(joined(list(_tables(task, layout.SUMMARY, contract.SUMMARY))))
     partitions = joined(list(_tables(task, layout.PARTITIONS, CHANGES)))
-    percentiles = joined([none_of(PERCENTILES), *_percentiles(task, hours)])
     root = f"{task.staging}/{attempt()}"
     write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hours, contract.HOURLY)
     return StagedDay(
         f"{root}/{layout.hourly_folder(task.day)}",
-        table_of(hours, contract.SUMMARY),
+        table_of(hours.extended(_percentiles(task, hours)), contract.SUMMARY),
         table_of(partitions, CHANGES),
-        table_of(percentiles, PERCENTILES),
     )
 
 
@@ -78,19 +70,19 @@ def _in_order(hours: Rows) -> Rows:
     return hours.taken(np.lexsort([hours[name] for name in ("hour", *reversed(contract.NAMES))]))
 
 
-def _percentiles(task: DayTask, hours: Rows) -> Iterator[Rows]:
-    """In parts that fit into memory, however many samples the day has."""
+def _percentiles(task: DayTask, hours: Rows) -> dict[str, Values]:
+    """The day's, of each row's topic; in parts that fit into memory, however many samples the day has."""
     topics, place = topics_in(hours)
     cycles = np.bincount(place, hours["cycles"], len(topics)).astype(np.int64)
-    day = hours["hour"][:1] // DAY_MICROS * DAY_MICROS
-    for part in parts_of(Counter(dict(zip(topics, cycles.tolist(), strict=True))), task.lags_at_once):
+    found = []
+    for part in parts_of(dict(zip(topics, cycles.tolist(), strict=True)), task.lags_at_once):
         lags = joined([_lags(task, hour, part) for hour in task.hours])
         topic = numbered(*(lags[name] for name in contract.NAMES))
-        lags, topic = lags.taken(order := np.argsort(topic, kind="stable")), topic[order]
-        is_known, begins = lags["lag"] >= 0, begins_of(topic)
-        found = lag_percentiles_of(lags["lag"][is_known], counts(is_known, begins))
-        names = {name: lags[name][begins] for name in contract.NAMES}
-        yield Rows({**names, "day": np.repeat(day, len(begins)), **found}, lags.texts)
+        order = np.argsort(topic, kind="stable")
+        lag, begins = lags["lag"][order], begins_of(topic[order])
+        is_known = lag >= 0
+        found.append(lag_percentiles_of(lag[is_known], counts(is_known, begins)))
+    return {name: np.concatenate([of[name] for of in found])[place] for name in found[0]}
 
 
 def _lags(task: DayTask, hour: str, part: Part) -> Rows:

@@ -121,11 +121,7 @@ def _daily(session: SparkSession, staged: Sequence[StagedDay]) -> pa.Table:
     def frame(tables: Iterable[pa.Table]) -> DataFrame:
         return session.createDataFrame(pa.concat_tables(tables).unify_dictionaries())
 
-    daily = daily_of(
-        frame(each.hours for each in staged),
-        frame(each.partitions for each in staged),
-        frame(each.percentiles for each in staged),
-    )
+    daily = daily_of(frame(each.hours for each in staged), frame(each.partitions for each in staged))
     return daily.toArrow().sort_by([(name, "ascending") for name in NAMES])
 
 

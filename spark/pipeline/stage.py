@@ -29,13 +29,23 @@ MINUTES = 60
 def stage_batch(run: Run, batch: Batch) -> list[tuple[MadeHour, Mapping[str, str]]]:
     """Each hour, and by cluster who counted in its last minute. Raises SampleFilesDamaged, which names the files, and
     TableUnreadable where the table to start from is."""
-    chosen = _chosen(run, batch)
+    groups = batch.groups(max(run.limits.of_task, _share(run, batch)))
+    chosen = _chosen(run, batch, groups)
     tasks = [
-        _task(run, [HourInputs(hour.start, hour.sound, _of_hour(hour, chosen)) for hour in hours])
-        for hours in batch.groups(run.limits.of_task)
+        _task(run, [HourInputs(hour.start, hour.sound, _of_hour(hour, chosen)) for hour in hours]) for hours in groups
     ]
     made = [hour for hours in _results(run, make_hours, _chained(run, tasks, batch.carry)) for hour in hours]
     return [(of, _at_end(hour, chosen, of.clusters)) for hour, of in zip(batch.hours, made, strict=True)]
+
+
+def _share(run: Run, batch: Batch) -> int:
+    """Rows of a task if the cores of this machine share the batch, and half an hour's rows for what does not divide
+    evenly: fewer tasks read fewer samples twice. A cluster's executors may still be starting."""
+    context = run.session().sparkContext
+    if not str(context.master).startswith("local"):
+        return 0
+    rows = [hour.rows for hour in batch.hours]
+    return sum(rows) // context.defaultParallelism + max(rows) // 2
 
 
 def _task(run: Run, hours: Iterable[HourInputs]) -> HoursTask:
@@ -67,13 +77,11 @@ def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[Ho
     return chained
 
 
-def _chosen(run: Run, batch: Batch) -> Chosen | None:
+def _chosen(run: Run, batch: Batch, groups: Iterable[Iterable[Examined]]) -> Chosen | None:
     """None: no hour has more than one writer."""
     if all(len(hour.writers) <= 1 for hour in batch.hours):
         return None
-    tasks = [
-        _task(run, [HourInputs(hour.start, hour.sound) for hour in hours]) for hours in batch.groups(run.limits.of_task)
-    ]
+    tasks = [_task(run, [HourInputs(hour.start, hour.sound) for hour in hours]) for hours in groups]
     counts = _results(run, count_rows, tasks)
     return chosen_of((count for of in counts for count in of), _chosen_before(batch))
 

@@ -10,7 +10,7 @@ IN_FLIGHT_SECONDS = 30
 
 
 def has_backlog(deltas: Rows, moment: Ints) -> Flags:
-    """Whether a lag outlasted each sample. `deltas`: one hour, sorted by series; `moment`: a number for each topic and
+    """Whether a lag outlasted each sample. `deltas`: one hour, sorted by series; `moment`: 0, 1, … for each topic and
     sample. Where the owner of a partition is known, it counts only if all partitions of that owner have a backlog: a
     member with little to do shows what it did, not what it can do."""
     lag, produced, consumed = deltas["lag"], deltas["produced"], deltas["consumed"]
@@ -19,10 +19,18 @@ def has_backlog(deltas: Rows, moment: Ints) -> Flags:
     found: Flags = is_known & (least > IN_FLIGHT_SECONDS * _production_rate(deltas))
     is_owned = deltas["owner"] >= 0
     if found.any() and is_owned.any():
-        owner = numbered(moment, deltas["owner"])
+        owner = numbered(moment, _owner_in_topic(deltas))
         is_idle = np.bincount(owner[is_owned & ~found], minlength=int(owner.max()) + 1) > 0
         found &= ~(is_owned & is_idle[owner])
     return found
+
+
+def _owner_in_topic(deltas: Rows) -> Ints:
+    """Of each row its owner as a small number, so that those of a moment can be counted without sorting them."""
+    topic = numbered(*(deltas[name] for name in NAMES))
+    owner, begins = numbered(topic, deltas["owner"]), begins_of(topic)
+    first: Ints = np.repeat(np.minimum.reduceat(owner, begins), np.diff(begins, append=len(topic)))
+    return owner - first
 
 
 def _production_rate(deltas: Rows) -> Values:

@@ -17,6 +17,8 @@ def totals_of(deltas: Rows) -> Rows:
     moment = topic * HOUR_MICROS + deltas["sampled_at"] % HOUR_MICROS
     order = np.argsort(moment, kind="stable")
     begins = begins_of(moment[order])
+    partitions = np.diff(begins, append=len(order))
+    moment[order] = np.repeat(np.arange(len(begins)), partitions)
     state = deltas["state"]
     is_uncommitted, is_stale = (state == deltas.code("state", each) for each in ("no_commit", "stale"))
     is_settled = (deltas["lag"] >= 0) | (is_uncommitted & (deltas["log_end"] >= 0))
@@ -24,7 +26,6 @@ def totals_of(deltas: Rows) -> Rows:
     unknown = counts((~is_stale & ~is_settled)[order], begins)
     has_lag = (unknown == 0) & (with_lag > 0)
     produced, _ = sums(deltas["produced"][order], begins)
-    partitions = np.diff(begins, append=len(order))
     seconds = deltas["seconds"][order]
     is_waiting = has_backlog(deltas, moment)[order]
     interval = greatest(deltas["interval_seconds"][order], begins)

@@ -58,8 +58,8 @@ class Rows:
     def __getitem__(self, name: str) -> Values:
         return self.columns[name]
 
-    def taken(self, rows: Values) -> Rows:
-        """`rows`: flags, or places in the order that is wanted."""
+    def taken(self, rows: Values | slice) -> Rows:
+        """`rows`: flags, or places in the order that is wanted; of a slice, a view."""
         return Rows({name: column[rows] for name, column in self.columns.items()}, self.texts)
 
     def extended(self, columns: Mapping[str, Values]) -> Rows:

@@ -14,7 +14,7 @@ from spark.tables.columns import Rows, none_of, rows_of, table_of
 # Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, from the least of them on: the way
 # down from one series to the next one widens a whole block of offsets, and zstd alone makes less of these.
 ENCODINGS = {
-    **dict.fromkeys(("log_start", "produced", "consumed", "lag", "received_at"), "DELTA_BINARY_PACKED"),
+    **dict.fromkeys(("log_start", "produced", "lag", "received_at"), "DELTA_BINARY_PACKED"),
     **dict.fromkeys(("committed", "log_end"), "PLAIN"),
 }
 

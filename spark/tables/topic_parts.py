@@ -1,6 +1,7 @@
 """Topics in order, divided into parts: whatever is computed of whole topics is computed part by part."""
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +31,11 @@ class Part:
         has: Flags = np.array([self.has(topic) for topic in topics], np.bool_)
         return rows if has.all() else rows.taken(has[place])
 
+    def places(self, topics: Sequence[Topic]) -> tuple[int, int]:
+        """Where these topics begin and end among others, which are in order."""
+        first = 0 if self.after is None else bisect_right(topics, self.after)
+        return first, len(topics) if self.until is None else bisect_right(topics, self.until)
+
     def may_be_in(self, first: Topic, last: Topic) -> bool:
         """Whether any of these topics lies between two."""
         return (self.after is None or self.after < last) and (self.until is None or first <= self.until)
@@ -49,13 +55,13 @@ def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
     ], place
 
 
-def parts_of(rows: Mapping[Topic, int], limit: int) -> Iterator[Part]:
-    """As few as have no more rows than the limit, or one topic. `rows`: of each topic."""
-    after, before, taken = None, None, 0
+def parts_of(rows: Mapping[Topic, int], limit: int, within: Part = WHOLE) -> Iterator[Part]:
+    """As few as have no more rows than the limit, or one topic. `rows`: of each topic of `within`."""
+    after, before, taken = within.after, None, 0
     for topic in sorted(rows):
         if taken and taken + rows[topic] > limit:
             yield Part(after, before)
             after, taken = before, 0
         taken += rows[topic]
         before = topic
-    yield Part(after, None)
+    yield Part(after, within.until)

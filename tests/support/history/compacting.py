@@ -23,6 +23,7 @@ class Tasks:
     """As much of an RDD as the pipeline uses. What crosses processes in Spark is pickled here, too."""
 
     results: list[bytes]
+    master: str = "none"
 
     @property
     def sparkContext(self) -> "Tasks":  # noqa: N802 -- Spark's name
