@@ -12,7 +12,7 @@ from adapter.history.parquet import encoded
 from adapter.history.writer import FileNames
 from local.histories.large_day import flushes
 
-PARTITIONS, ROWS_AT_ONCE, FLUSHES_OF_AN_HOUR = 500, 50_000, 12
+PARTITIONS, ROWS_AT_ONCE, FLUSHES_OF_AN_HOUR = 500, 15_000, 12
 BYTES_OF_A_ROW = 400
 """At most, of the rows at once; a task that held its whole hour would take these for each of its rows."""
 
