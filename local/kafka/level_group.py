@@ -73,6 +73,10 @@ class LevelGroup:
                 least = min(least, steps[-1].committed - until)
         return max(least, 0.0)
 
+    def slowest_step(self, since: float) -> float:
+        """Returns the seconds of the slowest batch since that time: how long the brokers take for one at most."""
+        return max((step.committed - step.begun for step in self.steps[:] if step.committed >= since), default=0.0)
+
     def start(self) -> None:
         self._thread.start()
 

@@ -23,7 +23,8 @@ from tests.support.real.in_process import in_process, settings_for
 from tests.support.real.placing import group_names, make_offsets_topic, offsets_partition, placed_topic
 from tests.support.real.truth import Truth, connecting_to
 
-MAX_AGE = 5.0
+MAX_AGE = 10.0
+"""More than a cycle that waits for a frozen broker takes, even where everything else is slow."""
 SOON: dict[str, Any] = {"interval": "1s", "maxAge": f"{MAX_AGE:g}s"}
 RECOVERY_SECONDS = 60.0
 
@@ -85,15 +86,16 @@ def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster:
                 asked = watcher.numbers[scene.untouched]
             finally:
                 victim.thaw()
-            back: list[int] = []
-            for _ in range(200):
-                answer = running.answer(scene.kept)
-                back += [answer] if isinstance(answer, int) else []
+            back: list[int | str] = []
+            until = running.cycles() + 3
+            while running.cycles() < until:
+                back.append(running.answer(scene.kept))
                 time.sleep(0.01)
+            running.wait_for_lag(43, scene.kept)
             running.wait_for_lag(40, scene.reader)
     victim.wait_until_ready({1, 2, 3})
     watcher.check()
-    assert set(back) == {43}, "a step backward after the thaw"
+    assert {answer for answer in back if isinstance(answer, int)} <= {43}, "a step backward after the thaw"
     assert watcher.refusals[scene.untouched] == []
     assert asked > 100, "reads waited for the frozen broker"
 
@@ -166,7 +168,7 @@ def test_a_killed_broker_is_read_again_when_it_is_back(cluster: Kafka) -> None:
 def test_all_brokers_gone_for_long_are_refused_and_read_again_when_they_are_back(
     cluster: Kafka, one_broker: Kafka
 ) -> None:
-    """Three times maxAge; another cluster of the same process is read all along."""
+    """Twice maxAge; another cluster of the same process is read all along."""
     scene = Scene(cluster, cluster.brokers[0], "gone")
     create_topic(one_broker, "gone-elsewhere")
     produce(one_broker, "gone-elsewhere", 9)
@@ -192,7 +194,7 @@ def test_all_brokers_gone_for_long_are_refused_and_read_again_when_they_are_back
                 before = running.cycles("other")
                 for group in scene.groups:
                     running.wait_for_refusal("does not answer", group, cluster="main")
-                while running.cycles("other") - before < 2 * MAX_AGE:
+                while running.cycles("other") - before < MAX_AGE:
                     assert running.lag("gone-far", cluster="other") == 7
                     time.sleep(0.05)
             finally:

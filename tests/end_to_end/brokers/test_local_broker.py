@@ -1,6 +1,9 @@
 """The local Kafka itself: what other tests build on."""
 
 import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -8,9 +11,11 @@ from kafka.errors import KafkaTimeoutError
 
 from local.kafka.admin import admin
 from local.kafka.broker import Broker, Kafka
+from local.kafka.consumer import BATCH_SECONDS
 from local.kafka.security import MECHANISM, SCRAM_MECHANISMS, Security
 from local.kafka.tools import commit, create_topic, delete_topic, described, described_groups, produce
 from local.processes import RigError, start, wait_until
+from tests.support.real.changes import state_of
 
 
 def test_kafka_itself_sees_what_was_produced_and_committed(one_broker: Kafka) -> None:
@@ -52,7 +57,7 @@ def test_a_frozen_broker_answers_again_once_thawed(one_broker: Kafka) -> None:
 
 def test_the_consumer_keeps_its_rate_commits_and_leaves_on_sigterm(one_broker: Kafka, tmp_path: Path) -> None:
     create_topic(one_broker, "paced")
-    produce(one_broker, "paced", 100)
+    produce(one_broker, "paced", 200)
     arguments = ["--group", "paced", "--topic", "paced", "--rate", "50"]
     command = [
         sys.executable,
@@ -62,16 +67,14 @@ def test_the_consumer_keeps_its_rate_commits_and_leaves_on_sigterm(one_broker: K
         one_broker.bootstrap_servers,
         *arguments,
     ]
+    began = time.monotonic()
     with start("consumer", command, log=tmp_path / "consumer.log") as consumer:
-        wait_until(lambda: _committed(one_broker, "paced") > 0, "the first commit", 60, alive=[consumer])
-        assert _committed(one_broker, "paced") < 100
-
-        wait_until(lambda: _committed(one_broker, "paced") == 100, "the last commit", 60, alive=[consumer])
+        wait_until(lambda: _committed(one_broker, "paced") == 200, "the last commit", 60, alive=[consumer])
+        assert time.monotonic() - began > 200 / 50 - 2 * BATCH_SECONDS
         consumer.stop(grace_seconds=60)
 
         assert consumer.status == 0, consumer.log_tail()
-    with admin(one_broker.bootstrap_servers) as client:
-        assert client.describe_groups(["paced"])["paced"]["group_state"] == "Empty"
+    wait_until(lambda: state_of(one_broker, "paced") == "Empty", "the member to be gone", 60)
 
 
 def test_a_broker_that_ended_by_itself_is_told(tmp_path: Path) -> None:
@@ -95,10 +98,12 @@ def test_a_wrong_password_does_not_log_in(one_broker: Kafka) -> None:
     """The client may see no more than a closed connection; the broker's log says why it closed it."""
     security = _security(one_broker)
     settings = _login(security, MECHANISM, "looking-glass")
-    with pytest.raises(KafkaTimeoutError), admin(security.bootstrap_servers, **settings, bootstrap_timeout_ms=2_000):
-        pass
 
-    assert "invalid credentials" in one_broker.brokers[0].process.log.read_text()
+    _wait_for_refusals(
+        one_broker,
+        lambda: admin(security.bootstrap_servers, **settings, bootstrap_timeout_ms=2_000),
+        "invalid credentials",
+    )
 
 
 def test_the_other_secure_listener_asks_for_a_certificate(one_broker: Kafka) -> None:
@@ -109,9 +114,9 @@ def test_the_other_secure_listener_asks_for_a_certificate(one_broker: Kafka) -> 
     with admin(servers, **nameless, **pair) as client:
         assert client.describe_cluster()["cluster_id"]
 
-    with pytest.raises(KafkaTimeoutError), admin(servers, **nameless, bootstrap_timeout_ms=2_000):
-        pass
-    assert "(SSL handshake failed)" in one_broker.brokers[0].process.log.read_text()
+    _wait_for_refusals(
+        one_broker, lambda: admin(servers, **nameless, bootstrap_timeout_ms=2_000), "(SSL handshake failed)"
+    )
 
 
 def test_three_brokers_carry_on_without_one_and_take_it_back(three_brokers: Kafka) -> None:
@@ -122,11 +127,22 @@ def test_three_brokers_carry_on_without_one_and_take_it_back(three_brokers: Kafk
     produce(three_brokers, "payments", 10)
     commit(three_brokers, "ledger", {("payments", 0): 5})
 
-    assert _leader(three_brokers, "payments") is not leader
+    wait_until(lambda: _leader(three_brokers, "payments") is not leader, "another leader to be known", 60)
     assert described(three_brokers, "ledger") == {("payments", 0): (5, 20, 15)}
 
     leader.start()
     leader.wait_until_ready({1, 2, 3})
+
+
+def _wait_for_refusals(cluster: Kafka, enter: Callable[[], AbstractContextManager[object]], logged: str) -> None:
+    """Until the broker says in its log why; no attempt gets in. A slow broker may not have come to say it."""
+
+    def is_refused() -> bool:
+        with pytest.raises(KafkaTimeoutError), enter():
+            pass
+        return logged in cluster.brokers[0].process.log.read_text()
+
+    wait_until(is_refused, f"the broker to log {logged!r}", 60)
 
 
 def _security(cluster: Kafka) -> Security:

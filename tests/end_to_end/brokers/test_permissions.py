@@ -44,10 +44,12 @@ def guarded(rig_home: Path) -> Iterator[Kafka]:
 
 @pytest.fixture(scope="module")
 def rig(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
-    """After some cycles as alice."""
+    """After some cycles as alice, when the broker goes by all of her permissions."""
     password = tmp_path_factory.mktemp("alice") / "password"
     password.write_text(ALICE.password)
     with in_process(guarded, clusters=[as_alice(guarded, password)], rules=RULES) as running:
+        running.wait_for(lambda: running.lag("open", "seen") == 6, "what alice may describe")
+        running.wait_for(lambda: running.is_unknown(group="misspelt"), "the last of her permissions to count")
         for _ in range(5):
             running.run_full_cycle()
         yield running

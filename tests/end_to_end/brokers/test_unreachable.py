@@ -31,6 +31,8 @@ from tests.support.real.placing import (
 
 TOPIC, JOINING, MOVED = "unreached-orders", 3, 1
 """Topic, node, and the partition of the offsets topic that the node leads in some tests."""
+CALL_SECONDS = 5.0
+"""What the brokers that are not behind the door keep to, also on a busy machine."""
 NAMES = [
     "billing",
     "Billing Service/eu",
@@ -74,7 +76,7 @@ def door() -> Iterator[Forwarder]:
 
 
 def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joined: Joined, door: Forwarder) -> None:
-    with in_process(joined.cluster, call_seconds=2.0) as rig:
+    with in_process(joined.cluster, call_seconds=CALL_SECONDS) as rig:
         rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "both groups")
         assert rig.lag(joined.group) == 40
         with third_broker(joined, door), door.held():
@@ -97,7 +99,7 @@ def test_a_start_beside_a_frozen_broker_refuses_only_the_groups_that_it_coordina
         names = (f"at-the-third-{number}" for number in range(100))
         theirs, nobody = [name for name in names if offsets_partition(name) == MOVED][:2]
         commit(joined.cluster, theirs, {(TOPIC, 0): 10})
-        with in_process(joined.cluster, call_seconds=2.0) as rig:
+        with in_process(joined.cluster, call_seconds=CALL_SECONDS) as rig:
             with door.held():
                 rig.wait_for_lag(40, joined.group)
                 for _ in range(3):

@@ -15,7 +15,7 @@ from tests.support.real.changes import quota
 
 LATE_SECONDS = 2.0
 ANSWER_SECONDS = 0.5
-"""What brokers of a busy machine take to answer: the times of the coordinator and of the leader come on top."""
+"""What the coordinator and the leader take to answer comes on top; where a batch of the load takes longer, that."""
 MUTE_SECONDS = 1.0
 """Kafka's longest wait for a request quota that is used up, by its default window."""
 TINY = ("kafka-lag-adapter", "request_percentage", 0.01)
@@ -52,15 +52,17 @@ def running(brokers: LateBroker, load: LevelGroup) -> Iterator[Served]:
         yield running
 
 
-def worst_excess(running: Served, load: LevelGroup, group: str, cycles: int = CYCLES) -> float:
-    """The largest overstatement that is served during so many cycles, in seconds of production."""
-    ends, worst = running.cycles() + cycles, 0.0
+def worst_excess(running: Served, load: LevelGroup, group: str, cycles: int = CYCLES) -> tuple[float, float]:
+    """The largest overstatement that is served during so many cycles, in seconds of production; and how large it may
+    be where the brokers are as slow as the load found them meanwhile."""
+    began, ends, worst = time.monotonic(), running.cycles() + cycles, 0.0
     while running.cycles() < ends:
         answer, now = running.answer(group), time.monotonic()
         assert isinstance(answer, int), answer
         worst = max(worst, load.excess(answer, now, since=now - MAX_AGE))
         time.sleep(0.02)
-    return worst
+    load.wait_for_steps(2)  # the batch that was under way at the end counts as well
+    return worst, MOST_SECONDS_APART + max(ANSWER_SECONDS, load.slowest_step(began))
 
 
 def test_an_unrelated_broker_that_answers_late_adds_no_lag(
@@ -68,41 +70,43 @@ def test_an_unrelated_broker_that_answers_late_adds_no_lag(
 ) -> None:
     brokers.door.delay = LATE_SECONDS
     try:
-        worst = worst_excess(running, load, brokers.group)
+        worst, limit = worst_excess(running, load, brokers.group)
     finally:
         brokers.door.delay = 0.0
 
-    assert 0 < worst <= MOST_SECONDS_APART + ANSWER_SECONDS
+    assert 0 < worst <= limit
 
 
 def test_a_frozen_broker_adds_no_lag(brokers: LateBroker, load: LevelGroup, running: Served) -> None:
     frozen = brokers.cluster.brokers[-1]
     frozen.freeze()
     try:
-        worst = worst_excess(running, load, brokers.group)
+        worst, limit = worst_excess(running, load, brokers.group)
     finally:
         frozen.thaw()
         frozen.wait_until_ready({1, 2, 3})
 
-    assert worst <= MOST_SECONDS_APART + ANSWER_SECONDS
+    assert worst <= limit
 
 
 def test_a_quota_adds_no_lag_beyond_its_mute(brokers: LateBroker, load: LevelGroup, running: Served) -> None:
     with quota(brokers.cluster, *TINY):
-        worst = worst_excess(running, load, brokers.group)
+        worst, limit = worst_excess(running, load, brokers.group)
 
-    assert worst <= MOST_SECONDS_APART + ANSWER_SECONDS + MUTE_SECONDS
+    assert worst <= limit + MUTE_SECONDS
 
 
 def test_the_time_between_commits_and_the_request_for_their_ends_is_in_the_metrics(
     running: Served, brokers: LateBroker
 ) -> None:
-    before = gaps(running)
-    running.wait_for_cycles(3)
-    within, of = (now - then for now, then in zip(gaps(running), before, strict=True))
+    def all_were_within() -> bool:
+        """In three cycles; a machine that is too busy exceeds the limit in one of them, or has no answer in time."""
+        before = gaps(running)
+        running.wait_for_cycles(3)
+        within, of = (now - then for now, then in zip(gaps(running), before, strict=True))
+        return within == of >= 3 * 2  # an answer of each coordinator in each cycle
 
-    assert of >= 3 * 2, "an answer of each coordinator in each cycle"
-    assert within == of
+    running.wait_for(all_were_within)
     assert running.lag(brokers.far_group, topic=FAR_TOPIC) == 0
 
 

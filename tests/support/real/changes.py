@@ -37,8 +37,15 @@ def create_topic_with(cluster: Kafka, topic: str, **properties: str) -> None:
 
 
 def set_property(cluster: Kafka, topic: str, name: str, value: str) -> None:
+    """Change a topic, and wait until the broker goes by it."""
     with admin(cluster.bootstrap_servers) as client:
         client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {name: value})])
+
+        def is_known() -> bool:
+            found = client.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)])
+            return bool(found["topic"][topic].get(name, {}).get("value") == value)
+
+        wait_until(is_known, f"{name} of topic {topic} to be {value}", WAIT_SECONDS)
 
 
 def produce_with_key(cluster: Kafka, topic: str, count: int, key: bytes) -> None:
@@ -104,13 +111,14 @@ def member(cluster: Kafka, group: str, topic: str) -> Iterator[KafkaConsumer]:
         yield consumer
 
 
-def joining(cluster: Kafka, group: str, topic: str) -> KafkaConsumer:
+def joining(cluster: Kafka, group: str, topic: str, session_seconds: int = 45) -> KafkaConsumer:
     """A member that joins when it polls; whoever calls closes it."""
     consumer = KafkaConsumer(
         bootstrap_servers=cluster.bootstrap_servers.split(","),
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
+        session_timeout_ms=session_seconds * 1_000,
         metadata_max_age_ms=1_000,  # until it has seen the topic, it is assigned nothing
     )
     consumer.subscribe([topic])
@@ -135,7 +143,8 @@ def commit_as_member(consumer: KafkaConsumer, topic: str, offset: int) -> None:
 @contextlib.contextmanager
 def rebalancing(cluster: Kafka, group: str, topic: str) -> Iterator[None]:
     """A second member joins a group whose first one does not come back to join again: everybody waits."""
-    newcomer = joining(cluster, group, topic)
+    # Where it cannot leave within its time to close, the group is soon rid of it all the same.
+    newcomer = joining(cluster, group, topic, session_seconds=6)
 
     def is_waited_for() -> bool:
         newcomer.poll(timeout_ms=100)
