@@ -46,6 +46,7 @@ bench: rig ## the tables of docs/benchmarks.md, measured here and now
 
 rig: $(VENV)/installed ## a real Kafka, control plane and S3 server, downloaded and built once
 	@$(BIN)/python -m local.downloads
+	@$(BIN)/python -m local.kafka.class_archive
 
 spark-cluster: $(VENV)/installed ## Spark's own master and two workers on 127.0.0.1, until Ctrl-C
 	@$(BIN)/python -m local.spark.cluster

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from local.downloads import kafka_jars
 from local.kafka.admin import admin
+from local.kafka.java import java
 from local.kafka.security import (
     CERTIFICATE_LISTENER,
     PASSWORD_LISTENER,
@@ -37,8 +37,6 @@ from local.kafka.settings import (
 from local.processes import Process, RigError, free_port, start, wait_until
 
 START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
-# Short lives: compiling less starts sooner, and one thread collects less garbage than two cores' worth of them.
-JAVA_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.net.preferIPv4Stack=true")
 
 
 class Broker:
@@ -147,14 +145,16 @@ def kafka(
     heap_megabytes: int = 256,
     has_outside: bool = False,
     controller_doors: Mapping[int, int] | None = None,
+    writes_archive: Path | None = None,
 ) -> Iterator[Kafka]:
     """Runs a cluster of this number of brokers (ids from 1) and ends it with the block.
 
     `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a
     separate CA; `has_outside` adds a listener for clients that reach the last broker through a forwarder;
     `controller_doors` adds one to each controller for brokers that reach it at these ports, by node id. `properties`
-    are applied last and may replace any of the small settings. Raises RigError if the cluster does not start, and at
-    the end of the block if a broker ended unexpectedly; the brokers' logs are in `home`."""
+    are applied last and may replace any of the small settings. `writes_archive` is that of `java`. Raises RigError if
+    the cluster does not start, and at the end of the block if a broker ended unexpectedly; the brokers' logs are in
+    `home`."""
     home.mkdir(parents=True, exist_ok=True)
     (home / "log4j2.properties").write_text(LOGGING)
     (home / "log4j.properties").write_text(LOGGING_BEFORE_4)
@@ -173,7 +173,8 @@ def kafka(
     for node_id, port in (controller_doors or {}).items():
         advertised[node_id][FAR_CONTROLLER_LISTENER] = port
     members = tuple(
-        _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes) for node_id in ports
+        _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes, writes_archive)
+        for node_id in ports
     )
     _format(home, list(ports), [] if security is None else scram_arguments(security))
     with contextlib.ExitStack() as stack:
@@ -226,11 +227,6 @@ def joining_broker(
         broker.kill()
 
 
-def java(*arguments: str, heap_megabytes: int) -> list[str]:
-    """Returns a command that runs a main class of Kafka, with `arguments` as after `java -cp …`."""
-    return ["java", f"-Xmx{heap_megabytes}m", *JAVA_OPTIONS, "-cp", f"{kafka_jars()}/*", *arguments]
-
-
 def _ports(*, is_secure: bool, has_outside: bool) -> dict[str, int]:
     secure = (PASSWORD_LISTENER, CERTIFICATE_LISTENER) if is_secure else ()
     outside = (OUTSIDE_LISTENER,) if has_outside else ()
@@ -253,6 +249,7 @@ def _broker(
     advertised: Mapping[str, int],
     common: Mapping[str, str],
     heap_megabytes: int,
+    writes_archive: Path | None,
 ) -> Broker:
     """Writes the broker's settings file and returns the broker, which is not started yet."""
     own = {
@@ -265,15 +262,17 @@ def _broker(
     }
     settings = _settings_file(home, node_id)
     settings.write_text("".join(f"{key}={value}\n" for key, value in {**own, **common}.items()))
-    return Broker(node_id, ports, home / f"broker-{node_id}.log", _command(home, node_id, heap_megabytes))
+    command = _command(home, node_id, heap_megabytes, writes_archive)
+    return Broker(node_id, ports, home / f"broker-{node_id}.log", command)
 
 
-def _command(home: Path, node_id: int, heap_megabytes: int) -> list[str]:
+def _command(home: Path, node_id: int, heap_megabytes: int, writes_archive: Path | None = None) -> list[str]:
     logging = (
         f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
         f"-Dlog4j.configuration=file:{home / 'log4j.properties'}",
     )
-    return java(*logging, "kafka.Kafka", str(_settings_file(home, node_id)), heap_megabytes=heap_megabytes)
+    arguments = (*logging, "kafka.Kafka", str(_settings_file(home, node_id)))
+    return java(*arguments, heap_megabytes=heap_megabytes, writes_archive=writes_archive)
 
 
 def _addresses(ports: Mapping[str, int]) -> str:

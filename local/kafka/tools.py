@@ -12,7 +12,8 @@ from kafka.structs import OffsetAndMetadata
 
 from local.downloads import KAFKA_RELEASE
 from local.kafka.admin import admin
-from local.kafka.broker import Kafka, java
+from local.kafka.broker import Kafka
+from local.kafka.java import java
 from local.processes import RigError, scratch, start, wait_until
 
 TIMEOUT_SECONDS = 60.0

@@ -15,7 +15,8 @@ from kafka.protocol.consumer import JoinGroupRequest
 
 from local.downloads import KAFKA_RELEASE
 from local.kafka.admin import admin
-from local.kafka.broker import Kafka, java
+from local.kafka.broker import Kafka
+from local.kafka.java import java
 from local.kafka.tools import IS_MOVED
 from local.processes import Process, scratch, start, wait_until
 
