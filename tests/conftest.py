@@ -29,7 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.user_properties.append(("part", part))
         if part != "unit":
             item.add_marker(part)
-            item.add_marker(pytest.mark.xdist_group(_group_of(item, part)))
+        if group := _group_of(item, part):
+            item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: PARTS.index(_part_of(item)))
 
 
@@ -54,11 +55,13 @@ def _part_of(item: pytest.Item) -> str:
     return "spark" if needs_spark else "unit"
 
 
-def _group_of(item: pytest.Item, part: str) -> str:
-    """The folder of an end-to-end test, but all that need the control plane are one group; otherwise the part."""
-    if part != "e2e":
-        return part
-    return "cluster" if "control_plane" in getattr(item, "fixturenames", ()) else item.path.parent.name
+def _group_of(item: pytest.Item, part: str) -> str | None:
+    """The folder of an end-to-end test, but all that need the control plane are one group, and so are those that need
+    one session of Spark. Any process may take the others."""
+    fixtures = getattr(item, "fixturenames", ())
+    if part == "e2e":
+        return "cluster" if "control_plane" in fixtures else item.path.parent.name
+    return "spark" if "spark_session" in fixtures else None
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from local.processes import wait_until
 
 TOPIC, FAR_TOPIC = "level", "far"
 PARTITIONS = 2
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 120.0
 CANDIDATES = 20
 """Kafka selects a group's coordinator by its name, so names are tried until each wanted broker coordinates one."""
 

@@ -13,7 +13,7 @@ from kafka.structs import OffsetAndMetadata
 
 from local.processes import RigError, wait_until
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from local.kafka.broker import Kafka
 from local.kafka.java import java
 from local.processes import RigError, scratch, start, wait_until
 
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 120.0
 # Kafka moved its tools to this package in 3.8.
 IS_MOVED = KAFKA_RELEASE >= (3, 8)
 GROUP_COMMAND = f"{'org.apache.kafka.tools.consumer.group' if IS_MOVED else 'kafka.admin'}.ConsumerGroupCommand"

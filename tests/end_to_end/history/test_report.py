@@ -29,7 +29,7 @@ def sampled_once_more(running: adapter.Adapter, cycles: int = 3) -> None:
 
 def covered_seconds(root: Path) -> float:
     """From a partition's first sample to its last one, on average."""
-    times = defaultdict(list)
+    times: dict[int, list[datetime]] = defaultdict(list)
     for row in kept(root):
         if row["state"] != "unknown":
             times[row["partition"]].append(row["sampled_at"])

@@ -1,9 +1,11 @@
 """Spark's own standalone cluster: a master and two workers, whose executors have neither our code nor our packages."""
 
 import json
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,19 +13,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
 from local.histories.plausible_history import write_large_day
 from local.processes import Process, scratch, start, wait_until
 from local.spark.cluster import SparkCluster, environment, spark_cluster, spark_home
 from spark.pipeline.compact import compact
+from spark.report.build import report, requested
 from spark.storage.local import LocalFiles
 from tests.support.history.compacting import NOW, no_session
 from tests.support.history.random_histories import history, lay
 from tests.support.history.task_processes import stopped_halfway
 
 LIMIT_SECONDS = 600
-PARTITIONS = 300
-"""1.7 million rows a day, which two tasks share."""
+PARTITIONS = 200
+"""1.15 million rows a day, which two tasks share."""
 SPECULATION = ("spark.speculation=true", "spark.speculation.multiplier=1.1")
 SOON_LOST = ("spark.network.timeout=40s", "spark.network.timeoutInterval=5s", "spark.executor.heartbeatInterval=5s")
 """Instead of 120 s, for which the tasks of later stages would wait for the frozen executor."""
@@ -55,8 +59,13 @@ class Runs:
         output = self._root.with_name("report")
         with self.begun("report", "--output", str(output)) as process:
             ended_well(process)
-        made = json.loads((output / "report.json").read_text())
-        return {name: value for name, value in made.items() if name not in {"made_at", "age_seconds", "location"}}
+        return report_in(output)
+
+
+def report_in(output: Path) -> dict[str, Any]:
+    """Without what differs from run to run."""
+    made = json.loads((output / "report.json").read_text())
+    return {name: value for name, value in made.items() if name not in {"made_at", "age_seconds", "location"}}
 
 
 def ended_well(process: Process) -> None:
@@ -74,8 +83,10 @@ def submitted(cluster: SparkCluster, root: Path, *options: str) -> Runs:
     return Runs(root, command, {})
 
 
-def laid(root: Path) -> Path:
-    """A day of many rows, and small histories with all that may go wrong."""
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A day of many rows, and small histories with all that may go wrong; each run has a copy of them."""
+    root = tmp_path_factory.mktemp("samples") / "history"
     write_large_day(root, PARTITIONS, 15, 1)
     chance = Random(11)  # noqa: S311 -- a history, no secret
     lay(root, [part for number in range(6) for part in history(f"c{number}", chance)])
@@ -89,19 +100,28 @@ def tables_of(root: Path) -> dict[str, pa.Table]:
 
 
 @pytest.fixture(scope="module")
-def here(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, pa.Table], dict[str, Any]]:
-    """The tables and the report that `local[2]` makes."""
-    root = laid(tmp_path_factory.mktemp("here") / "history")
-    runs = Runs(root, [sys.executable, "-m", "spark"], {"PYSPARK_PYTHON": sys.executable}, ["--master", "local[2]"])
-    runs.compacted()
-    return tables_of(root), runs.report()
+def here(
+    samples: Path, spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, pa.Table], dict[str, Any]]:
+    """The tables and the report that this machine makes without the cluster."""
+    root = tmp_path_factory.mktemp("here") / "history"
+    shutil.copytree(samples, root)
+    files, now, output = LocalFiles(root), datetime.now(UTC), root.with_name("report")
+    compact(files, lambda: spark_session, now, now, lambda _: None)
+    request = requested(str(root), str(output), (None, None), "UTC", now)
+    report(request, files, lambda: spark_session, lambda _: None, lambda: None)
+    return tables_of(root), report_in(output)
+
+
+@pytest.fixture
+def root(samples: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(samples, tmp_path / "history"))
 
 
 def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_goes_on_after_the_publication(
-    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], tmp_path: Path
+    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], root: Path
 ) -> None:
     """Spark's speculation starts the second attempt."""
-    root = laid(tmp_path / "history")
     runs = submitted(cluster, root, *(f"--conf={one}" for one in (*SPECULATION, *SOON_LOST)))
 
     with runs.begun("compact") as process:
@@ -123,9 +143,8 @@ def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_
 
 
 def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
-    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], tmp_path: Path
+    cluster: SparkCluster, here: tuple[dict[str, pa.Table], dict[str, Any]], root: Path
 ) -> None:
-    root = laid(tmp_path / "history")
     runs = by_master(cluster, root)
 
     with runs.begun("compact") as process:

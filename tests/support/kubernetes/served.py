@@ -58,7 +58,7 @@ class Served:
         except ValueUnavailable as error:
             return str(error)
 
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 120.0) -> None:
         """Until it holds, where a refusal means "not yet"; says what was answered last if that is in vain."""
         ends, last = time.monotonic() + seconds, "it does not hold"
         while True:
@@ -70,10 +70,10 @@ class Served:
             assert time.monotonic() < ends, f"waited {seconds:g} s in vain; the last answer: {last}"
             time.sleep(0.01)
 
-    def wait_for_lag(self, expected: int, group: str, seconds: float = 60.0, **labels: str) -> None:
+    def wait_for_lag(self, expected: int, group: str, seconds: float = 120.0, **labels: str) -> None:
         self.wait_for(lambda: self.lag(group, **labels) == expected, seconds)
 
-    def wait_for_refusal(self, words: str, group: str, seconds: float = 60.0, **labels: str) -> None:
+    def wait_for_refusal(self, words: str, group: str, seconds: float = 120.0, **labels: str) -> None:
         said: list[int | str] = []
 
         def is_refused() -> bool:
@@ -103,7 +103,7 @@ class Served:
         )
         return int(sum(sample.value for sample in found))
 
-    def wait_for_cycles(self, count: int, cluster: str = "main", seconds: float = 60.0) -> None:
+    def wait_for_cycles(self, count: int, cluster: str = "main", seconds: float = 120.0) -> None:
         """So many more."""
         wanted = self.cycles(cluster) + count
         self.wait_for(lambda: self.cycles(cluster) >= wanted, seconds)

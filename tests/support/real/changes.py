@@ -13,7 +13,7 @@ from local.kafka.admin import admin
 from local.kafka.broker import Kafka
 from local.processes import wait_until
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 
 def delete_records(cluster: Kafka, topic: str, partition: int, before: int) -> None:

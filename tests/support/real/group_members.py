@@ -20,7 +20,7 @@ from local.kafka.java import java
 from local.kafka.tools import IS_MOVED
 from local.processes import Process, scratch, start, wait_until
 
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 CONSUMER = f"{'org.apache.kafka.tools.consumer' if IS_MOVED else 'kafka.tools'}.ConsoleConsumer"
 SHARE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleShareConsumer"
 KIP_848 = ("--command-property" if KAFKA_RELEASE >= (4, 2) else "--consumer-property", "group.protocol=consumer")

@@ -14,7 +14,7 @@ from local.kafka.tools import commit
 from local.processes import wait_until
 
 OFFSETS_PARTITIONS = 5  # as `local.kafka.settings` has it
-WAIT_SECONDS = 60.0
+WAIT_SECONDS = 120.0
 
 
 def placed_topic(cluster: Kafka, name: str, brokers: Sequence[Broker]) -> None:
