@@ -1,0 +1,92 @@
+"""What is read of a coordinator that has just taken over a group, and may report old commits or none."""
+
+from adapter.cluster.coordinators import OFFSETS_TOPIC
+from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED
+from tests.support import samples
+from tests.support.kafka.coordinators import LEADERS, READ, cluster, move, refusal, rig_of
+from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.small_cluster import ORDERS_0
+
+NEW_LEADER = 78
+"""Kafka's error while a new leader does not know how far its followers are."""
+
+
+def taking_over() -> Kafka:
+    """Broker 1 has just taken over the group; it does not report all that has been committed."""
+    kafka = cluster(LEADERS, READ)
+    kafka.end_errors = {(OFFSETS_TOPIC, partition): NEW_LEADER for partition in (0, 3)}
+    return kafka
+
+
+def test_a_start_while_a_coordinator_takes_over_hides_no_group() -> None:
+    """Until its followers have confirmed what it read, it lists none of its groups, without an error."""
+    kafka = taking_over()
+    kafka.unlisted = {READ}
+    rig = rig_of(kafka)
+    refused = refusal(rig, group=READ)
+    kafka.unlisted.clear()
+    kafka.end_errors.clear()
+    rig.run()
+
+    assert "broker 1 at kafka-1:9092 has not listed its groups yet" in refused
+    assert rig.lag(READ) == 3
+
+
+def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits() -> None:
+    kafka = taking_over()
+    kafka.commits[READ] = {ORDERS_0: 2}
+    rig = rig_of(kafka)
+    refused = refusal(rig, group=READ)
+    kafka.end_errors.clear()
+    kafka.commits[READ] = {ORDERS_0: 7}
+    rig.run()
+
+    assert f"broker 1 has just taken over group {READ} and may report old commits" in refused
+    assert rig.lag(READ) == 3
+
+
+def test_the_first_commits_of_a_group_count_only_from_the_leader_that_was_asked_about_the_handover() -> None:
+    """The group moves in the middle of the cycle: a rule names it, so that every broker is asked for it."""
+    kafka = cluster(LEADERS, READ)
+    rig = Rig(kafka, samples.settings(rules=[{"group": READ, "topics": ["orders"]}]))
+    kafka.unlisted = {READ}
+    kafka.coordinators = {READ: 2}
+    kafka.commits[READ] = {ORDERS_0: 2}
+    rig.run()
+    refused = refusal(rig, group=READ)
+    move(kafka, 0, 2)
+    kafka.commits[READ] = {ORDERS_0: 7}
+    rig.run()
+
+    assert f"broker 2 has just taken over group {READ}" in refused
+    assert rig.lag(READ) == 3
+
+
+def test_old_commits_of_a_new_coordinator_make_no_lag_though_they_are_no_step_backward() -> None:
+    """The adapter last read the same ones; newer ones were committed before the group moved."""
+    kafka = cluster(LEADERS, READ)
+    rig = rig_of(kafka, 2)
+    move(kafka, 0, 2)
+    kafka.end_errors = {(OFFSETS_TOPIC, 0): NEW_LEADER}
+    kafka.ends[ORDERS_0] = 1000
+    served = [rig.run() and rig.lag(READ) for _ in range(3)]
+    kafka.end_errors.clear()
+    kafka.commits[READ] = {ORDERS_0: 998}
+    rig.run()
+
+    assert served == [3, 3, 3]
+    assert rig.lag(READ) == 2
+
+
+def test_where_the_end_of_a_handover_cannot_be_asked_for_groups_are_read_as_if_it_were_over() -> None:
+    kafka = taking_over()
+    kafka.end_errors = dict.fromkeys(kafka.end_errors, TOPIC_NOT_AUTHORIZED)
+
+    assert rig_of(kafka).lag(READ) == 3
+
+
+def test_a_start_asks_each_leader_of_the_offsets_topic_once_whether_its_handover_is_over() -> None:
+    rig = rig_of(cluster(LEADERS, READ))
+
+    asked = {node: set(topics) for plan in rig.asked("ListOffsets read_uncommitted") for node, topics in plan.items()}  # type: ignore[attr-defined]
+    assert [node for node, topics in asked.items() if OFFSETS_TOPIC in topics] == [2, 3, 4]
