@@ -31,6 +31,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(part)
         if group := _group_of(item, part):
             item.add_marker(pytest.mark.xdist_group(group))
+            if getattr(item.config.option, "loadgroup", False):
+                # pytest-xdist 3.8 adds the group to an attribute that pytest 9.2 no longer reads, and ignores groups.
+                item._id = type(item._id).parse(f"{item.nodeid}@{group}")
     items.sort(key=lambda item: PARTS.index(_part_of(item)))
 
 

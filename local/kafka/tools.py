@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kafka import KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
-from kafka.errors import NoError, RetriableError
+from kafka.errors import KafkaTimeoutError, NoError, RetriableError
 from kafka.structs import OffsetAndMetadata
 
 from local.downloads import KAFKA_RELEASE
@@ -17,6 +17,7 @@ from local.kafka.java import java
 from local.processes import RigError, scratch, start, wait_until
 
 TIMEOUT_SECONDS = 120.0
+KNOW_SECONDS = 15
 # Kafka moved its tools to this package in 3.8.
 IS_MOVED = KAFKA_RELEASE >= (3, 8)
 GROUP_COMMAND = f"{'org.apache.kafka.tools.consumer.group' if IS_MOVED else 'kafka.admin'}.ConsumerGroupCommand"
@@ -51,8 +52,7 @@ def delete_topic(cluster: Kafka, name: str) -> None:
 
 def produce(cluster: Kafka, topic: str, count: int, partition: int | None = None) -> None:
     """Writes `count` messages of some bytes into one partition, or spread evenly; raises the broker's error, if any."""
-    servers = cluster.bootstrap_servers.split(",")
-    with closing(KafkaProducer(bootstrap_servers=servers, acks="all", linger_ms=10, batch_size=256 * 1024)) as producer:
+    with closing(_producer(cluster, topic)) as producer:
         partitions = sorted(producer.partitions_for(topic)) if partition is None else [partition]
         sent = [
             producer.send(topic, value=b"%d" % number, partition=partitions[number % len(partitions)])
@@ -96,6 +96,25 @@ def _described(cluster: Kafka, *which: str) -> dict[str, dict[tuple[str, int], D
     return groups
 
 
+def _producer(cluster: Kafka, topic: str) -> KafkaProducer:
+    """Returns a producer that knows the topic. One that asks a frozen broker first is given up for another."""
+    settings = {"acks": "all", "linger_ms": 10, "batch_size": 256 * 1024, "max_block_ms": KNOW_SECONDS * 1000}
+    found: list[KafkaProducer] = []
+
+    def is_found() -> bool:
+        producer = KafkaProducer(bootstrap_servers=cluster.bootstrap_servers.split(","), **settings)
+        try:
+            producer.partitions_for(topic)
+        except KafkaTimeoutError:
+            producer.close(timeout=0)
+            return False
+        found.append(producer)
+        return True
+
+    wait_until(is_found, f"a producer to know topic {topic}", TIMEOUT_SECONDS)
+    return found[0]
+
+
 def _has_leaders(client: KafkaAdminClient, topic: str, partitions: int) -> bool:
     (described_topic,) = client.describe_topics([topic])
     leaders = [partition["leader_id"] for partition in described_topic["partitions"]]
@@ -104,13 +123,12 @@ def _has_leaders(client: KafkaAdminClient, topic: str, partitions: int) -> bool:
 
 def _is_committed(cluster: Kafka, group: str, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> bool:
     """Returns False if it can be retried: at a cluster's first commit, the offsets topic is still being created."""
-    with admin(
-        cluster.bootstrap_servers
-    ) as client:  # a new one each time, as it would remember a coordinator that has moved
-        try:
+    try:
+        # A new one each time, as it would remember a coordinator that has moved.
+        with admin(cluster.bootstrap_servers) as client:
             errors = set(client.alter_group_offsets(group, positions).values()) - {NoError}
-        except RetriableError:
-            return False
+    except RetriableError:
+        return False
     refused = [error.__name__ for error in errors if not error.retriable]
     if refused:
         raise RigError(f"group {group}: the commit was refused: {', '.join(refused)}")

@@ -7,7 +7,7 @@ import pytest
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests.support.kafka.changing_world import GROUPS, World
 
-WORLDS, CYCLES = int(os.environ.get("PROMISE_WORLDS", "6")), 60
+WORLDS, CYCLES = int(os.environ.get("PROMISE_WORLDS", "4")), 60
 
 
 @pytest.mark.parametrize("is_calm", [True, False], ids=["calm", "broken"])
