@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 
 GROUPS_A_ROUND = 150
 LONG = "x" * 1000

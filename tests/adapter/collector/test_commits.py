@@ -12,7 +12,8 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.snapshot import State
 from adapter.settings.models import Settings
 from tests.support import samples
-from tests.support.kafka.fake_brokers import NOBODY, FakeBrokers, Kafka
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.samples import SteppedClock
 
 ORDERS_0, ORDERS_1 = ("orders", 0), ("orders", 1)

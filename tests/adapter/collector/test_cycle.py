@@ -7,7 +7,8 @@ import pytest
 from adapter.cluster.groups import Kind
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests.support import samples
-from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import BILLING, ORDERS_0, given, kafka, refusal, running
 from tests.support.samples import EPOCH, NOW, wants
 

@@ -3,7 +3,7 @@
 import pytest
 
 from adapter.errors import NothingChosen
-from tests.support.kafka.fake_brokers import NOBODY
+from tests.support.kafka.fake_cluster import NOBODY
 from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, given, kafka, running
 
 

@@ -25,7 +25,8 @@ from tests.support.kafka.coordinators import (
     refusal,
     rig_of,
 )
-from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
 from tests.support.samples import wants, without
 

@@ -4,7 +4,8 @@ import pytest
 
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 
 
 def made_again(kafka: Kafka, number: int, end: int, commits: dict[int, int]) -> None:

@@ -4,7 +4,8 @@ from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED
 from tests.support import samples
 from tests.support.kafka.coordinators import LEADERS, READ, cluster, move, refusal, rig_of
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
 
 NEW_LEADER = 78

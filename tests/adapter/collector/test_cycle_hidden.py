@@ -5,7 +5,7 @@ import pytest
 from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.settings.models import Settings
 from tests.support import samples
-from tests.support.kafka.fake_brokers import NOBODY, Kafka
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.small_cluster import ORDERS_0, given, kafka, refusal, running
 from tests.support.samples import wants
 

@@ -7,7 +7,8 @@ from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.settings.models import Settings
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.samples import wants
 
 MINUTE = 6

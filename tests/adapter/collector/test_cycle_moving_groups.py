@@ -6,7 +6,7 @@ from functools import partial
 from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests.support.kafka.coordinators import NODES, PARTITIONS, cluster, is_absent, move, named
-from tests.support.kafka.fake_brokers import Rig
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
 from tests.support.samples import wants
 

@@ -12,7 +12,9 @@ from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.lag.states import MOST_SECONDS_APART, TOO_FAR_APART
 from tests.support import samples
-from tests.support.kafka.fake_brokers import NOBODY, Exchange, Kafka, Rig
+from tests.support.kafka.fake_brokers import Exchange
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.samples import NOW
 
 NODES = (1, 2, 3)

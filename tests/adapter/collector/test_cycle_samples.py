@@ -5,7 +5,7 @@ from adapter.columns import NEVER
 from adapter.history.sample import NOT_ASKED, Sample
 from adapter.lag.snapshot import State
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Rig
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0, given, kafka, running
 from tests.support.samples import EPOCH, NOW
 

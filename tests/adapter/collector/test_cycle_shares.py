@@ -6,7 +6,7 @@ from adapter.cluster.groups import Kind
 from adapter.errors import NothingChosen
 from adapter.settings.models import Settings
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka
+from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, kafka, refusal, running
 from tests.support.samples import wants
 

@@ -4,7 +4,8 @@ import pytest
 
 from adapter.lag.snapshot import State
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, SILENT_2, kafka, refusal, running
 
 

@@ -13,7 +13,8 @@ from adapter.protocol.reader import Reader
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.counting import Name, is_linear, work
-from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kubernetes.fakes import House
 from tests.support.samples import Answers, view, watching
 

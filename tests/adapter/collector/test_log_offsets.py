@@ -11,7 +11,8 @@ from adapter.lag.layout import Layout, layout_of
 from adapter.lag.snapshot import Causes, State
 from adapter.settings.models import Isolation
 from tests.support import samples
-from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.kafka.fake_cluster import Kafka
 from tests.support.samples import SteppedClock
 
 UNCOMMITTED, COMMITTED = Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED

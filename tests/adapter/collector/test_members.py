@@ -7,7 +7,8 @@ import pytest
 from adapter.cluster.groups import Directory, GroupStatus, Kind, Phase
 from adapter.collector.members import GROUPS_PER_REQUEST, Members
 from adapter.kafka.liveness import Liveness
-from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.kafka.fake_cluster import Kafka
 from tests.support.samples import NOW, SteppedClock
 
 INTERVAL = 10.0

@@ -6,7 +6,8 @@ import pytest
 
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests.support import samples
-from tests.support.kafka.fake_brokers import NOBODY, Kafka, Rig
+from tests.support.kafka.fake_cluster import NOBODY, Kafka
+from tests.support.kafka.rig import Rig
 
 NODES = (1, 2, 3)
 PARTITIONS = 4

@@ -24,7 +24,8 @@ from adapter.lag.rules import Watching
 from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
 from adapter.protocol.group_responses import SharedPartitions
 from tests.support import samples
-from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.kafka.fake_cluster import Kafka
 from tests.support.samples import SteppedClock
 
 LAYOUT = layout_of(

@@ -20,7 +20,8 @@ from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 from tests.adapter.test_telemetry import samples_of
 from tests.support import samples
-from tests.support.kafka.fake_brokers import FakeBrokers, Kafka
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.kafka.fake_cluster import Kafka
 from tests.support.samples import SteppedClock
 
 DEADLINE = 60.0

@@ -5,7 +5,8 @@ import pytest
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.settings.models import Settings
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 
 PARTITION = ("orders", 0)
 CYCLES = int(RESIDUE_SECONDS / 10)

@@ -13,7 +13,8 @@ from adapter.cluster.groups import Kind
 from adapter.collector.inventory import REFRESH_SECONDS
 from adapter.metrics.aggregation import MetricValue
 from tests.support import samples
-from tests.support.kafka.fake_brokers import NOBODY, Kafka, Partition, Rig
+from tests.support.kafka.fake_cluster import NOBODY, Kafka, Partition
+from tests.support.kafka.rig import Rig
 
 NODES = (1, 2, 3)
 TOPICS = ("orders", "bills", "notes")

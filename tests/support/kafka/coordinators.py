@@ -7,7 +7,8 @@ import pytest
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.errors import NothingChosen, ValueUnavailable
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
 from tests.support.samples import wants
 

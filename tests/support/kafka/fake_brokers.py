@@ -1,12 +1,11 @@
-"""A Kafka cluster as literal data behind the interface of `adapter.kafka.client.Brokers`, and a cycle that reads it.
+"""The interface of `adapter.kafka.client.Brokers` over a fake cluster.
 
 Brokers can be silent (a deadline passes), refuse the connection, or still be loading their groups. Every request is
 remembered as `(kind, node)`.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from threading import Condition
 from typing import Any, TypeVar
@@ -14,103 +13,24 @@ from typing import Any, TypeVar
 import numpy as np
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Owned, Phase
+from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Phase
 from adapter.cluster.topics import Topic, Topology
-from adapter.collector.cycle import Cycle, Outcome
-from adapter.history.sample import Sample
 from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
-from adapter.lag.rules import Watching
-from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.selection import Requirement
-from adapter.metrics.store import ClusterView, Store
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
-from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka import responses
+from tests.support.kafka.fake_cluster import NOBODY, Kafka, Partition
 from tests.support.samples import SteppedClock
 
 T = TypeVar("T")
-Partition = tuple[str, int]
+
+
 UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER = 3, 6
-
-
-@dataclass
-class Kafka:
-    """What is true in the cluster; tests change it between cycles."""
-
-    topics: dict[str, list[int]] = field(default_factory=dict)
-    """Topic -> the leader of each partition."""
-    commits: dict[str, dict[Partition, int]] = field(default_factory=dict)
-    """Group -> what it has committed; every group here is listed by its coordinator."""
-    coordinators: dict[str, int] = field(default_factory=dict)
-    """Group -> node; NOBODY: every broker refuses. Others belong to the leader of their partition of the offsets topic,
-    or to the first broker where there is no such topic."""
-    misplaced: dict[str, int] = field(default_factory=dict)
-    """Group -> who coordinates it, as FindCoordinator wrongly says; NOBODY: it does not say."""
-    ends: dict[Partition, int] = field(default_factory=dict)
-    stable_ends: dict[Partition, int] = field(default_factory=dict)
-    """Where they differ from the ends."""
-    starts: dict[Partition, int] = field(default_factory=dict)
-    """Where they are not 0."""
-    generations: dict[str, str] = field(default_factory=dict)
-    epochs: dict[str, list[int]] = field(default_factory=dict)
-    """Topic -> the leader epoch of each partition, where it is reported."""
-    nodes: tuple[int, ...] = (1, 2, 3)
-    silent: set[int] = field(default_factory=set)
-    refusing: set[int] = field(default_factory=set)
-    loading: set[int] = field(default_factory=set)
-    unlisted: set[str] = field(default_factory=set)
-    """Groups that nobody lists, whatever they have committed."""
-    commit_errors: dict[str, int] = field(default_factory=dict)
-    end_errors: dict[Partition, int] = field(default_factory=dict)
-    start_errors: dict[Partition, int] = field(default_factory=dict)
-    ignorant: dict[int, set[str]] = field(default_factory=dict)
-    """Node -> topics that its Metadata lacks."""
-    behind: dict[int, dict[str, int]] = field(default_factory=dict)
-    """Node -> topic -> how many of its partitions the node's Metadata has, where not all."""
-    believed: dict[int, dict[str, tuple[list[int], list[int]]]] = field(default_factory=dict)
-    """Node -> topic -> leaders and epochs that its Metadata has instead of the true ones."""
-    living: dict[int, tuple[int, ...]] = field(default_factory=dict)
-    """Node -> the brokers that are alive as it knows them, where these are not all."""
-    hidden: set[str] = field(default_factory=set)
-    """Topics that we may not describe."""
-    stale_commits: dict[int, dict[str, dict[Partition, int]]] = field(default_factory=dict)
-    """Node -> what it answers for groups instead of the truth, error 0: as after a freeze."""
-    members: dict[str, set[str]] = field(default_factory=dict)
-    """Group with members -> the topics that they read; groups that are not here are Empty."""
-    moving: set[str] = field(default_factory=set)
-    """Those of them that are not Stable just now."""
-    undescribed: set[str] = field(default_factory=set)
-    """Groups whose description is an error: the coordinator is loading or moving, or we may not describe them."""
-    member_counts: dict[str, int] = field(default_factory=dict)
-    owned: dict[str, tuple[Owned, ...]] = field(default_factory=dict)
-    """Group -> what is assigned to each of its members."""
-    """Where it is not one."""
-    kinds: dict[str, Kind] = field(default_factory=dict)
-    """Of the groups that are not classic."""
-    shares: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)
-    """Share group -> start and lag of every partition that it has begun; it is in `commits` and `kinds` as well."""
-    share_errors: dict[str, int] = field(default_factory=dict)
-    ignorant_of_shares: set[int] = field(default_factory=set)
-    """Nodes that are too old to know how far share groups are."""
-    unreachable: str | None = None
-    """Why no bootstrap server lets us in."""
-    delays: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)
-    """(Kind of request, node) -> seconds until the broker reads it, and from then on until the answer is here."""
-    deadline_seconds: float = 0.0
-    """How long a call to a silent broker takes."""
-    busy_seconds: float = 0.0
-    """How long the adapter takes before it sends requests for log offsets: it is short of CPU."""
-    move_on_to: Callable[[float], None] = lambda _: None
-    """Make the ends and commits those of a time."""
-
-
-NOBODY = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,59 +381,3 @@ def _by_topic(offsets: Mapping[Partition, int], errors: Mapping[Partition, int])
         error = errors.get((topic, index), 0)
         topics.setdefault(topic, []).append((index, -1 if error else offsets[topic, index], error))
     return topics
-
-
-class Rig:
-    """A cycle over a fake cluster, and the metrics of what it stored."""
-
-    def __init__(
-        self,
-        kafka: Kafka,
-        settings: Settings | None = None,
-        cluster: str = "main",
-    ) -> None:
-        self.kafka = kafka
-        self.settings = settings or samples.settings()
-        self.clock = SteppedClock()
-        self.brokers = FakeBrokers(kafka, self.clock)
-        self.store = Store(one.name for one in self.settings.clusters)
-        watching = Watching(self.settings, cluster)
-        interval = self.settings.collection.interval
-        self.samples: list[Sample] = []
-        """What the newest cycle handed over to be kept."""
-        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock, keep=self.samples.append)
-        self.metrics = Metrics(self.settings, self.store, self.clock)
-
-    def run(self, cycles: int = 1) -> Outcome:
-        """So many cycles, an interval apart; the clock stands where the last one read. Gives its outcome."""
-        for _ in range(cycles):
-            if self.store.version:
-                self.clock.seconds += self.settings.collection.interval
-            self.brokers.requests.clear()
-            self.brokers.asked_for.clear()
-            self.samples.clear()
-            outcome = self.cycle.run_once()
-        return outcome
-
-    def counted(self) -> Counter[str]:
-        """How many requests of each kind the newest cycle sent; the two isolation levels apart."""
-        return Counter(kind for kind, _ in self.brokers.requests)
-
-    def asked(self, kind: str) -> list[object]:
-        return [what for asked, what in self.brokers.asked_for if asked == kind]
-
-    @property
-    def view(self) -> ClusterView:
-        return self.store.views[0]
-
-    def read(self, metric: str = "lag", requirements: Sequence[Requirement] = ()) -> Reading:
-        name = f"kafka_consumergroup_{metric}" if metric in samples.SHORT_NAMES else metric
-        return self.metrics.read(name, requirements)
-
-    def lag(self, group: str = "billing") -> int:
-        """The sum of what a selector for the group gives, as the autoscaler adds it."""
-        return sum(item.value for item in self.read("lag", samples.wants(group=group)).values)
-
-    def lag_of(self, group: str, topic: str) -> int:
-        (item,) = self.read("lag", samples.wants(group=group, topic=topic)).values
-        return item.value

@@ -5,7 +5,8 @@ import pytest
 from adapter.errors import ValueUnavailable
 from adapter.settings.models import Settings
 from tests.support import samples
-from tests.support.kafka.fake_brokers import Kafka, Rig
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.samples import wants
 
 ORDERS_0, ORDERS_1, ORDERS_2 = ("orders", 0), ("orders", 1), ("orders", 2)

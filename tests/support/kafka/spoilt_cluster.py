@@ -8,7 +8,7 @@ import pytest
 from adapter.clock import Clock
 from adapter.settings.file import parse
 from adapter.settings.models import Settings
-from tests.support.kafka.fake_brokers import Kafka
+from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.wire_fake import WireFake, wire_fake
 from tests.support.kubernetes.served import Served, hurried, served
 

@@ -1,4 +1,4 @@
-"""Brokers on loopback sockets that answer a `fake_brokers.Kafka` in Kafka's own bytes, and spoil what is asked.
+"""Brokers on loopback sockets that answer a `fake_cluster.Kafka` in Kafka's own bytes, and spoil what is asked.
 
 The bytes are made by kafka-python's encoders. One thread serves all connections of all brokers. A fault stands for a
 broker and a kind of request; it turns the right frame into what is sent instead.
@@ -21,7 +21,8 @@ from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, Met
 
 from adapter.protocol.codes import COORDINATOR_LOADING, NO_ERROR, NOT_COORDINATOR
 from adapter.protocol.prepared_requests import EARLIEST
-from tests.support.kafka.fake_brokers import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, Kafka
+from tests.support.kafka.fake_brokers import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION
+from tests.support.kafka.fake_cluster import Kafka
 
 LIST_OFFSETS, METADATA, OFFSET_FETCH, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 16, 18
 VERSIONS = {LIST_OFFSETS: (0, 7), METADATA: (0, 12), OFFSET_FETCH: (0, 8), LIST_GROUPS: (0, 5), API_VERSIONS: (0, 4)}

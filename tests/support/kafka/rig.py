@@ -1,0 +1,72 @@
+"""A cycle over a fake cluster, and the metrics of what it stored."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from adapter.collector.cycle import Cycle, Outcome
+from adapter.history.sample import Sample
+from adapter.lag.rules import Watching
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import ClusterView, Store
+from adapter.settings.models import Settings
+from tests.support import samples
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.samples import SteppedClock
+
+
+class Rig:
+    """A cycle over a fake cluster, and the metrics of what it stored."""
+
+    def __init__(
+        self,
+        kafka: Kafka,
+        settings: Settings | None = None,
+        cluster: str = "main",
+    ) -> None:
+        self.kafka = kafka
+        self.settings = settings or samples.settings()
+        self.clock = SteppedClock()
+        self.brokers = FakeBrokers(kafka, self.clock)
+        self.store = Store(one.name for one in self.settings.clusters)
+        watching = Watching(self.settings, cluster)
+        interval = self.settings.collection.interval
+        self.samples: list[Sample] = []
+        """What the newest cycle handed over to be kept."""
+        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock, keep=self.samples.append)
+        self.metrics = Metrics(self.settings, self.store, self.clock)
+
+    def run(self, cycles: int = 1) -> Outcome:
+        """So many cycles, an interval apart; the clock stands where the last one read. Gives its outcome."""
+        for _ in range(cycles):
+            if self.store.version:
+                self.clock.seconds += self.settings.collection.interval
+            self.brokers.requests.clear()
+            self.brokers.asked_for.clear()
+            self.samples.clear()
+            outcome = self.cycle.run_once()
+        return outcome
+
+    def counted(self) -> Counter[str]:
+        """How many requests of each kind the newest cycle sent; the two isolation levels apart."""
+        return Counter(kind for kind, _ in self.brokers.requests)
+
+    def asked(self, kind: str) -> list[object]:
+        return [what for asked, what in self.brokers.asked_for if asked == kind]
+
+    @property
+    def view(self) -> ClusterView:
+        return self.store.views[0]
+
+    def read(self, metric: str = "lag", requirements: Sequence[Requirement] = ()) -> Reading:
+        name = f"kafka_consumergroup_{metric}" if metric in samples.SHORT_NAMES else metric
+        return self.metrics.read(name, requirements)
+
+    def lag(self, group: str = "billing") -> int:
+        """The sum of what a selector for the group gives, as the autoscaler adds it."""
+        return sum(item.value for item in self.read("lag", samples.wants(group=group)).values)
+
+    def lag_of(self, group: str, topic: str) -> int:
+        (item,) = self.read("lag", samples.wants(group=group, topic=topic)).values
+        return item.value
