@@ -78,8 +78,38 @@ class Telemetry:
     def count_read(self, metric: str, code: int) -> None:
         self._reads.labels(metric, code).inc()
 
+    def forget(self, cluster: str) -> None:
+        """Removes the series of a cluster that is no longer read."""
+        for metric in (
+            self._cycles, self._duration, self._gap, self.age, self._rows, self._errors, self._requests,
+        ):  # fmt: skip
+            metric.remove_by_labels({"cluster": cluster})
+
     def exposition(self) -> tuple[bytes, str]:
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
+
+
+class SettingsTelemetry:
+    """Metrics about the settings file, which exist only if there is one."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._changes = Counter(
+            "kafka_lag_adapter_settings_changes",
+            "Changes of the settings file, by outcome: taken_over or refused.",
+            ["outcome"],
+            registry=registry,
+        )
+        self._in_force = Gauge(
+            "kafka_lag_adapter_settings_in_force",
+            "1 if the settings file is in force; 0 if a changed one was refused or has not taken effect yet.",
+            registry=registry,
+        )
+
+    def count_change(self, outcome: str) -> None:
+        self._changes.labels(outcome).inc()
+
+    def show(self, *, is_in_force: bool) -> None:
+        self._in_force.set(is_in_force)
 
 
 class HistoryTelemetry:

@@ -114,7 +114,7 @@ def create_app(
     monotonic: Callable[[], float] = time.monotonic,
 ) -> ApiServer:
     """Builds the application of the HTTPS port. `count_read` receives each read's metric (or "other") and code."""
-    documents = [*discovery.routes(metrics.names, version), *openapi.routes(version)]
+    documents = [*discovery.routes(lambda: metrics.names, version), *openapi.routes(version)]
     others = _framework([*health.routes(readiness), *documents, _exposed(exposition)])
     return ApiServer(ExternalMetrics(metrics, monotonic), callers, others, count_read)
 

@@ -19,13 +19,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from adapter.collector.threads import Collectors
+from adapter.collector.live import LiveMetrics
+from adapter.collector.settings_watch import SettingsWatch
 from adapter.errors import AdapterError, SettingsInvalid
-from adapter.metrics.query import Metrics
-from adapter.metrics.store import Store
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
-from adapter.telemetry import HistoryTelemetry, Telemetry
+from adapter.telemetry import HistoryTelemetry, SettingsTelemetry, Telemetry
 from apiservice.app import create_app, create_metrics_app
 from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
@@ -86,7 +85,7 @@ def run(flags: Flags, version: str) -> None:
         prepared = _prepare(flags, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
-        history = _serve(prepared, version)
+        history = _serve(prepared, flags.config, version)
     if history is not None and history.is_hanging:
         # At interpreter exit, object-store libraries wait for pending requests longer than we can.
         logging.shutdown()
@@ -155,25 +154,25 @@ def _own_names() -> tuple[str, ...]:
     return (*service_names("kafka-lag-adapter", namespace), "localhost", "127.0.0.1")
 
 
-def _serve(prepared: Prepared, version: str) -> "History | None":
+def _serve(prepared: Prepared, config: Path | None, version: str) -> "History | None":
     """Serves until a signal; returns the closed history, if there is one."""
     settings, tls = prepared.settings, prepared.tls
-    telemetry, store = Telemetry(), Store(cluster.name for cluster in settings.clusters)
+    telemetry = Telemetry()
     history = _history(settings, telemetry)
-    keep = None if history is None else history.append
-    collectors = Collectors(settings, store, telemetry, time, keep)
+    metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append)
+    changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
     listening = threading.Event()
     checks = {"listening": listening.is_set, "authentication-settings": lambda: callers.knows_front_proxy}
-    readiness = Readiness(checks)
-    metrics = Metrics(settings, store, time)
+    readiness = Readiness(checks, {"settings": lambda: "" if changes is None else changes.remark})
     api = create_app(
         metrics, callers, readiness, exposition=telemetry.exposition, count_read=telemetry.count_read, version=version
     )
     own = create_metrics_app(readiness, telemetry.exposition)
     watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
-    end_of_collecting = threading.Thread(target=_stop_collecting, args=(collectors, history), name="stop-collectors")
+    collecting = (changes, metrics, history)
+    end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
 
     def on_started() -> None:
         listening.set()
@@ -188,7 +187,9 @@ def _serve(prepared: Prepared, version: str) -> "History | None":
     watch.start()
     if history is not None:
         history.start()
-    collectors.start()
+    metrics.start()
+    if changes is not None:
+        changes.start()
     serve(
         (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
         on_started,
@@ -214,9 +215,11 @@ def _history(settings: Settings, telemetry: Telemetry) -> "History | None":
     return History(settings.history, files, HistoryTelemetry(telemetry.registry), time, writer_name())
 
 
-def _stop_collecting(collectors: Collectors, history: "History | None") -> None:
+def _stop_collecting(changes: SettingsWatch | None, metrics: LiveMetrics, history: "History | None") -> None:
     """The history closes last, so that it includes the final cycle."""
-    collectors.stop(COLLECTOR_STOP_SECONDS)
+    if changes is not None:
+        changes.stop(COLLECTOR_STOP_SECONDS)
+    metrics.stop(COLLECTOR_STOP_SECONDS)
     if history is not None:
         history.close(HISTORY_CLOSE_SECONDS)
 

@@ -21,6 +21,10 @@ class Silence:
     in_sums: str | None = None
     """Why a sum over all groups may lack some."""
 
+    @property
+    def leaves_doubt(self) -> bool:
+        return self.anywhere is not None or bool(self.of_partition) or self.in_sums is not None
+
     def about(self, group: str) -> str | None:
         """Returns why an unknown group may exist; None if it does not."""
         if self.anywhere is not None or not self.of_partition:

@@ -29,7 +29,7 @@ from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observe
 from adapter.lag.states import has_gone_backward, has_older_commit, settled, without_drift, without_steps_backward
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
-from adapter.metrics.store import ClusterView, Store
+from adapter.metrics.store import ClusterView, Feed, Store
 
 TOGETHER_SECONDS = 0.2
 """The first commits wait this long for other coordinators, so that one request per leader serves them all."""
@@ -60,7 +60,7 @@ class Cycle:
         interval: float,
         watching: Watching,
         brokers: Brokers,
-        store: Store,
+        store: Store | Feed,
         clock: Clock,
         *,
         keep: Keep | None = None,

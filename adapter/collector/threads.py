@@ -3,7 +3,9 @@
 import logging
 import os
 import sys
+from collections.abc import Collection, Mapping
 from threading import Event, Thread
+from types import MappingProxyType
 
 import numpy as np
 
@@ -11,12 +13,12 @@ from adapter.clock import Clock
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.columns import NEVER
 from adapter.errors import some_of
-from adapter.history.sample import Keep
+from adapter.history.sample import Keep, Sample
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
-from adapter.metrics.store import ClusterView, Store
+from adapter.metrics.store import Feed, Store
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 
@@ -24,6 +26,9 @@ logger = logging.getLogger(__name__)
 
 NICENESS = 10
 """Of a collector's threads, so that on a busy machine a read does not wait for a cycle."""
+
+
+NO_COLLECTORS: Mapping[str, "Collector"] = MappingProxyType({})
 
 
 class Collector:
@@ -38,23 +43,39 @@ class Collector:
         clock: Clock,
         keep: Keep | None = None,
     ) -> None:
-        self._name = cluster.name
+        self.basis = basis_of(settings, cluster)
+        self.feed = Feed(cluster.name, store)
+        self.outcome = ""
+        """Of the latest cycle; empty before the first one has ended."""
+        self.name = cluster.name
         self._interval = settings.collection.interval
-        self._store = store
         self._telemetry = telemetry
         self._clock = clock
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
+        self._keep = keep
+        self._is_serving = False
+        keep = None if keep is None else self._keep_if_serving
         watching = Watching(settings, cluster.name)
-        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, store, clock, keep=keep)
+        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, self.feed, clock, keep=keep)
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._logged = ""
-        telemetry.age.labels(cluster.name).set_function(self._age)
 
     def start(self) -> None:
         self._thread.start()
 
+    def serve(self) -> None:
+        """Its values are served from now on: they are kept in the history and shown in the adapter's own metrics."""
+        self._is_serving = True
+        self._telemetry.age.labels(self.name).set_function(self._age)
+
+    @property
+    def has_read_everything(self) -> bool:
+        view = self.feed.view
+        return self.outcome == "complete" and not view.unread and not view.silence.leaves_doubt
+
     def stop(self) -> None:
+        self._is_serving = False
         self._stopping.set()
 
     def join(self, seconds: float) -> None:
@@ -77,19 +98,26 @@ class Collector:
         try:
             outcome = self._cycle.run_once()
         except Exception:
-            logger.exception("unexpected error in the collection cycle of cluster %s", self._name)
-            self._telemetry.count_cycle(self._name, "failed", self._clock.monotonic() - started)
+            logger.exception("unexpected error in the collection cycle of cluster %s", self.name)
+            self.outcome = "failed"
+            self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
             return
-        self._telemetry.count_cycle(self._name, outcome.word, self._clock.monotonic() - started)
+        self._telemetry.count_cycle(self.name, outcome.word, self._clock.monotonic() - started)
         for failure in outcome.failures:
-            self._telemetry.count_error(self._name, failure.cause)
+            self._telemetry.count_error(self.name, failure.cause)
         for gap in outcome.gaps:
-            self._telemetry.count_gap(self._name, gap)
-        self._telemetry.show_rows(self._name, self._rows_by_state())
+            self._telemetry.count_gap(self.name, gap)
+        if self._is_serving:
+            self._telemetry.show_rows(self.name, self._rows_by_state())
         self._log_change(outcome)
+        self.outcome = outcome.word
+
+    def _keep_if_serving(self, sample: Sample) -> None:
+        if self._keep is not None and self._is_serving:
+            self._keep(sample)
 
     def _rows_by_state(self) -> dict[str, int]:
-        view = self._view()
+        view = self.feed.view
         counts = np.bincount(states_of(view.snapshot, view.treatment), minlength=len(State)).tolist()
         return {state.name.lower(): counts[state] for state in State}
 
@@ -102,35 +130,54 @@ class Collector:
             logger.log(
                 logging.WARNING if troubles else logging.INFO,
                 "cluster %s: %d of %d partitions of groups read, %s",
-                self._name, outcome.read, outcome.rows, text,
+                self.name, outcome.read, outcome.rows, text,
             )  # fmt: skip
 
     def _age(self) -> float:
-        received = self._view().snapshot.received
+        received = self.feed.view.snapshot.received
         known = received[received > NEVER]
         return self._clock.monotonic() - float(known.min()) if len(known) else float("nan")
 
-    def _view(self) -> ClusterView:
-        return next(view for view in self._store.views if view.cluster == self._name)
+
+def basis_of(settings: Settings, cluster: Cluster) -> tuple[object, ...]:
+    """Returns the part of the settings that decides what is read from this cluster, and how."""
+    given = frozenset((metric.cluster, metric.group, metric.topics) for metric in settings.metrics)
+    return cluster, settings.collection, settings.rules, given, len(settings.clusters) == 1
 
 
 class Collectors:
-    """The loops of all clusters; `keep` receives each cycle's sample in the cluster's thread."""
+    """The loops of all clusters; `keep` receives each cycle's sample in the cluster's thread.
+
+    Those of `running` that need no change are taken over."""
 
     def __init__(
-        self, settings: Settings, store: Store, telemetry: Telemetry, clock: Clock, keep: Keep | None = None
+        self,
+        settings: Settings,
+        store: Store,
+        telemetry: Telemetry,
+        clock: Clock,
+        keep: Keep | None = None,
+        running: Mapping[str, Collector] = NO_COLLECTORS,
     ) -> None:
-        self._collectors = [
-            Collector(settings, cluster, store, telemetry, clock, keep) for cluster in settings.clusters
-        ]
+        self.by_name: dict[str, Collector] = {}
+        for cluster in settings.clusters:
+            known = running.get(cluster.name)
+            if known is None or known.basis != basis_of(settings, cluster):
+                known = Collector(settings, cluster, store, telemetry, clock, keep)
+            self.by_name[cluster.name] = known
 
     def start(self) -> None:
-        for collector in self._collectors:
+        for collector in self.by_name.values():
+            collector.serve()
             collector.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        """Ends all loops; one that hangs in a call ends with the process."""
-        for collector in self._collectors:
-            collector.stop()
-        for collector in self._collectors:
-            collector.join(timeout_seconds / len(self._collectors))
+        stop_all(self.by_name.values(), timeout_seconds)
+
+
+def stop_all(collectors: Collection[Collector], timeout_seconds: float) -> None:
+    """Ends these loops; one that hangs in a call ends with the process."""
+    for collector in collectors:
+        collector.stop()
+    for collector in collectors:
+        collector.join(timeout_seconds / len(collectors))

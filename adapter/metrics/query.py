@@ -82,16 +82,13 @@ class Metrics:
     def __init__(self, settings: Settings, store: Views, clock: Clock) -> None:
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
         self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
+        self.names = tuple(served.name for served in self._served)
+        """The names in discovery."""
         self._by_name = {served.name.lower(): served for served in self._served}
         self._max_age = settings.collection.max_age
         self._several_clusters = len(settings.clusters) > 1
         self._store = store
         self._clock = clock
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names in discovery; fixed for the life of the process."""
-        return tuple(served.name for served in self._served)
 
     @property
     def version(self) -> int:

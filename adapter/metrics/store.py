@@ -1,7 +1,8 @@
 """The latest view of every cluster, replaced as a whole: readers need no lock and never wait for a broker."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from threading import Lock
 
 import numpy as np
@@ -56,10 +57,13 @@ def silent_view(cluster: str, silence: str) -> ClusterView:
 
 
 class Store:
-    """One writer per cluster (its collector), any number of readers."""
+    """One writer per cluster (its collector), any number of readers.
 
-    def __init__(self, clusters: Iterable[str]) -> None:
-        self.version = 0
+    Stores that share `versions` never have the same."""
+
+    def __init__(self, clusters: Iterable[str], versions: Iterator[int] | None = None) -> None:
+        self._versions = count() if versions is None else versions
+        self.version = next(self._versions)
         self._lock = Lock()
         self.views: tuple[ClusterView, ...] = tuple(
             silent_view(cluster, "its brokers have not been asked yet") for cluster in clusters
@@ -69,4 +73,25 @@ class Store:
         """Replaces a cluster's view. The lock protects against the other clusters' writers; readers need none."""
         with self._lock:
             self.views = tuple(view if known.cluster == view.cluster else known for known in self.views)
-            self.version += 1
+            self.version = next(self._versions)
+
+
+class Feed:
+    """Passes a cluster's views to the stores that serve them: to two while changed settings are taken over."""
+
+    def __init__(self, cluster: str, store: Store) -> None:
+        self.view = next(view for view in store.views if view.cluster == cluster)
+        self._stores: tuple[Store, ...] = (store,)
+        self._lock = Lock()
+
+    def replace(self, view: ClusterView) -> None:
+        with self._lock:
+            self.view = view
+            for store in self._stores:
+                store.replace(view)
+
+    def lead_to(self, *stores: Store) -> None:
+        with self._lock:
+            self._stores = stores
+            for store in stores:
+                store.replace(self.view)

@@ -3,6 +3,7 @@
 Readiness does not depend on Kafka: one slow broker must not remove the API group from the cluster."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from fastapi import Request, Response
 from starlette.routing import Route
@@ -16,10 +17,17 @@ PATHS = ("/healthz", "/livez", "/readyz")
 
 
 class Readiness:
-    """Named checks, which only read memory, and whether the process is shutting down."""
+    """Named checks, which only read memory, and whether the process is shutting down.
 
-    def __init__(self, checks: Mapping[str, Callable[[], bool]]) -> None:
+    `remarks` are shown with `?verbose` unless they are empty; they do not affect readiness."""
+
+    def __init__(
+        self,
+        checks: Mapping[str, Callable[[], bool]],
+        remarks: Mapping[str, Callable[[], str]] = MappingProxyType({}),
+    ) -> None:
         self._checks = dict(checks)
+        self._remarks = dict(remarks)
         self._is_shutting_down = False
 
     def shut_down(self) -> None:
@@ -30,6 +38,9 @@ class Readiness:
         checked = {name: check() for name, check in self._checks.items()}
         return {"ping": True, **checked, "shutdown": not self._is_shutting_down}
 
+    def remarks(self) -> list[str]:
+        return [f"warn: {name}: {text}" for name, remark in self._remarks.items() if (text := remark())]
+
 
 def is_health_path(path: str) -> bool:
     return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
@@ -37,17 +48,18 @@ def is_health_path(path: str) -> bool:
 
 def routes(readiness: Readiness) -> list[Route]:
     # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
-    return [*_routes("readyz", readiness.results), *_routes("livez", _alive), *_routes("healthz", _alive)]
+    ready = _routes("readyz", readiness.results, readiness.remarks)
+    return [*ready, *_routes("livez", _alive), *_routes("healthz", _alive)]
 
 
 def _alive() -> dict[str, bool]:
     return {"ping": True}
 
 
-def _routes(name: str, results: Callable[[], dict[str, bool]]) -> list[Route]:
+def _routes(name: str, results: Callable[[], dict[str, bool]], remarks: Callable[[], list[str]] = list) -> list[Route]:
     async def whole(request: Request) -> Response:
         query = request.query_params
-        return _report(name, results(), frozenset(query.getlist("exclude")), "verbose" in query)
+        return _report(name, results(), remarks(), frozenset(query.getlist("exclude")), "verbose" in query)
 
     async def one(request: Request) -> Response:
         holds = results().get(request.path_params["check"])
@@ -58,11 +70,17 @@ def _routes(name: str, results: Callable[[], dict[str, bool]]) -> list[Route]:
     return [get_route(f"/{name}", whole), get_route(f"/{name}/{{check}}", one)]
 
 
-def _report(name: str, results: Mapping[str, bool], excluded: frozenset[str], verbose: bool) -> Response:  # noqa: FBT001 - a query's flag
+def _report(
+    name: str,
+    results: Mapping[str, bool],
+    remarks: list[str],
+    excluded: frozenset[str],
+    verbose: bool,  # noqa: FBT001 - a query's flag
+) -> Response:
     failed = [check for check, holds in results.items() if not holds and check not in excluded]
     if not failed and not verbose:
         return text_reply("ok")
-    lines = [_line(check, holds, check in excluded) for check, holds in results.items()]
+    lines = [*(_line(check, holds, check in excluded) for check, holds in results.items()), *remarks]
     unknown = some_of([f'"{check[:63]}"' for check in sorted(excluded - results.keys())], separator=", ")
     if unknown:
         lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")

@@ -1,7 +1,8 @@
-"""Discovery documents, built once at start and identical on all replicas."""
+"""Discovery documents, identical on all replicas. They change only with the named metrics in the settings."""
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from fastapi import Request, Response
@@ -38,12 +39,15 @@ PATHS = (
 )
 
 
-def routes(names: Iterable[str], version: str) -> list[Route]:
+Names = tuple[str, ...]
+
+
+def routes(names: Callable[[], Names], version: str) -> list[Route]:
     return [
         *_both("/apis", _all_groups(names)),
         get_route("/", _document({"paths": list(PATHS)})),
         *_both(f"/apis/{GROUP}", _document({"kind": "APIGroup", "apiVersion": "v1", **_group()})),
-        *_both(f"/apis/{GROUP}/{VERSION}", _document(_resource_list(names))),
+        *_both(f"/apis/{GROUP}/{VERSION}", _served(lambda: _resource_list(names()))),
         *_both("/version", _document(_version_info(version))),
     ]
 
@@ -55,25 +59,25 @@ def _both(path: str, endpoint: Endpoint) -> list[Route]:
 
 def _document(document: Mapping[str, Any]) -> Endpoint:
     response = json_reply(encoded(document))
+    return _served(lambda: response)
 
+
+def _served(response: Callable[[], Response]) -> Endpoint:
     async def get(request: Request) -> Response:
-        return for_client(response, request.scope)
+        return for_client(response(), request.scope)
 
     return get
 
 
-def _all_groups(names: Iterable[str]) -> Endpoint:
+def _all_groups(names: Callable[[], Names]) -> Endpoint:
     groups = encoded({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]})
     plain = json_reply(groups, headers={"vary": "Accept"})
-    body = encoded(_aggregated(names))
-    content_type = ";".join(["application/json", *(f"{name}={value}" for name, value in AGGREGATED.items())])
-    headers = {"content-type": content_type, "vary": "Accept", "etag": etag_of(body)}
-    aggregated = json_reply(body, headers=headers)
 
     async def all_groups(request: Request) -> Response:
         accept, agent = accept_and_agent(request.scope)
         if not prefers_aggregated(accept):
             return for_client(plain, request.scope)
+        aggregated = _aggregated(names())
         # Only this document may be answered with 304: kube-apiserver treats it as a failure elsewhere.
         response = unless_known(aggregated, request.scope)
         is_indented = response is aggregated and is_for_people(request.scope["query_string"], agent)
@@ -87,14 +91,17 @@ def _group() -> dict[str, Any]:
     return {"name": GROUP, "versions": [version], "preferredVersion": version}
 
 
-def _resource_list(names: Iterable[str]) -> dict[str, Any]:
+@lru_cache(maxsize=1)
+def _resource_list(names: Names) -> Response:
     resources = [
         {"name": name, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS} for name in names
     ]
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}", "resources": resources}
+    kind = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{VERSION}"}
+    return json_reply(encoded({**kind, "resources": resources}))
 
 
-def _aggregated(names: Iterable[str]) -> dict[str, Any]:
+@lru_cache(maxsize=1)
+def _aggregated(names: Names) -> Response:
     resources = [
         {
             "resource": name,
@@ -108,7 +115,9 @@ def _aggregated(names: Iterable[str]) -> dict[str, Any]:
     version = {"version": VERSION, "resources": resources, "freshness": "Current"}
     group = {"metadata": {"name": GROUP, "creationTimestamp": None}, "versions": [version]}
     kind = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
-    return {**kind, "metadata": {}, "items": [group]}
+    body = encoded({**kind, "metadata": {}, "items": [group]})
+    content_type = ";".join(["application/json", *(f"{name}={value}" for name, value in AGGREGATED.items())])
+    return json_reply(body, headers={"content-type": content_type, "vary": "Accept", "etag": etag_of(body)})
 
 
 def _version_info(version: str) -> dict[str, str]:

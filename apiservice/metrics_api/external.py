@@ -68,12 +68,16 @@ class ExternalMetrics:
     def __init__(self, metrics: MetricSource, monotonic: Callable[[], float]) -> None:
         self._metrics = metrics
         self._monotonic = monotonic
-        self._spelled = {name.lower(): name for name in metrics.names}
+        self._names: tuple[str, ...] = ()
+        self._spelled: dict[str, str] = {}
         self._kept: LRUCache[Question, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
         self._large: SharedWork[_Kept] = SharedWork("large-reads")
 
     def spelled(self, metric: str) -> str | None:
         """Returns the metric's name as discovery lists it; None if it is not served."""
+        names = self._metrics.names
+        if names is not self._names:
+            self._names, self._spelled = names, {name.lower(): name for name in names}
         return self._spelled.get(metric.lower())
 
     async def answer(self, metric: str, scope: Scope) -> Response:

@@ -138,6 +138,7 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
     gc.freeze()
     if history:
         history.start()
+    collector.serve()
     collector.start()
     is_done = stopwatch.is_done.wait(CYCLE_TIMEOUT_SECONDS * (plan.warm_up + plan.cycles))
     collector.stop()

@@ -69,7 +69,9 @@ class Watched:
         return self.brokers[-1]
 
     def collector(self) -> Collector:
-        return Collector(self.settings, self.settings.clusters[0], self.store, self.telemetry, WallClock())
+        made = Collector(self.settings, self.settings.clusters[0], self.store, self.telemetry, WallClock())
+        made.serve()
+        return made
 
     def shown(self, name: str, *labels: str) -> float | None:
         return samples_of(self.telemetry).get((f"kafka_lag_adapter_{name}", frozenset({"main", *labels})))

@@ -47,7 +47,7 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
         for metadata in (document["metadata"], *template_metadata(document)):
             metadata["labels"].pop("app.kubernetes.io/managed-by")
             metadata["labels"].pop("release", None)
-            metadata.get("annotations", {}).pop("checksum/settings", None)
+            metadata.get("annotations", {}).pop("checksum/history", None)
             if not metadata.get("annotations", {"any": ""}):
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap":

@@ -43,7 +43,7 @@ def test_the_command_line_takes_the_arguments_of_the_deployment() -> None:
 
     params = get_group(app).commands[command].make_context(command, flags).params  # raises on a flag it does not know
 
-    assert params["config"] == Path("/etc/kafka-lag-adapter/settings.yaml")
+    assert params["config"] == Path("/etc/kafka-lag-adapter/settings/settings.yaml")
     assert (params["secure_port"], params["metrics_port"]) == (6443, 8080)
     assert (params["tls_cert_file"].name, params["tls_private_key_file"].name) == ("tls.crt", "tls.key")
 

@@ -1,0 +1,142 @@
+"""The metrics by the settings in force, and their replacement by changed settings while reads go on.
+
+Collectors of changed clusters start beside the running ones. When they have read their clusters, the settings take
+effect in one step, so no read sees a part of them or a cluster that has not been read yet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from adapter.clock import Clock
+from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all
+from adapter.history.sample import Keep
+from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.selection import Requirement
+from adapter.metrics.store import Store
+from adapter.settings.models import Settings
+from adapter.telemetry import Telemetry
+
+PATIENCE_SECONDS = 60.0
+"""A cluster that cannot be read completely delays changed settings no longer than this."""
+STOP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """What belongs to one version of the settings."""
+
+    settings: Settings
+    store: Store
+    collectors: Collectors
+    metrics: Metrics
+
+    def without(self, other: "_Generation | None") -> list[Collector]:
+        """Returns the collectors that the other generation does not have."""
+        others = set() if other is None else set(other.collectors.by_name.values())
+        return [collector for collector in self.collectors.by_name.values() if collector not in others]
+
+
+class LiveMetrics:
+    """Any thread may read. One thread at a time may call the other methods."""
+
+    def __init__(self, settings: Settings, telemetry: Telemetry, clock: Clock, keep: Keep | None = None) -> None:
+        self._telemetry = telemetry
+        self._clock = clock
+        self._keep = keep
+        self._versions = count()
+        self._prepared_at = 0.0
+        self._next: _Generation | None = None
+        self._current = self._generation(settings, None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._current.metrics.names
+
+    @property
+    def version(self) -> int:
+        return self._current.metrics.version
+
+    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
+        return self._current.metrics.read(metric, requirements)
+
+    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
+        return self._current.metrics.effort(metric, requirements)
+
+    @property
+    def settings(self) -> Settings:
+        return self._current.settings
+
+    @property
+    def is_preparing(self) -> bool:
+        return self._next is not None
+
+    def start(self) -> None:
+        self._current.collectors.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        self.discard()
+        self._current.collectors.stop(timeout_seconds)
+
+    def prepare(self, settings: Settings) -> None:
+        """Starts to read by these settings, instead of any others that have not taken effect yet."""
+        self.discard()
+        self._next = self._generation(settings, self._current)
+        self._prepared_at = self._clock.monotonic()
+        for collector in self._next.without(self._current):
+            collector.start()
+
+    def discard(self) -> None:
+        """Forgets what `prepare` began."""
+        if self._next is not None:
+            for collector in self._current.collectors.by_name.values():
+                collector.feed.lead_to(self._current.store)
+            stop_all(self._next.without(self._current), STOP_SECONDS)
+            self._next = None
+
+    def waiting_for(self) -> list[str]:
+        """Returns the clusters that must be read before the prepared settings take effect."""
+        if self._next is None:
+            return []
+        is_late = self._clock.monotonic() - self._prepared_at > PATIENCE_SECONDS
+        running = self._current.collectors.by_name
+        return [
+            name
+            for name, collector in self._next.collectors.by_name.items()
+            if collector is not running.get(name) and not _may_replace(collector, running.get(name), is_late=is_late)
+        ]
+
+    def take_over(self) -> None:
+        """Makes the prepared settings take effect; callable once `waiting_for` is empty."""
+        old, new = self._current, self._next
+        if new is None:
+            return
+        retired = old.without(new)
+        for collector in retired:
+            collector.stop()
+        for collector in new.without(old):
+            collector.serve()
+        self._current, self._next = new, None
+        for collector in new.collectors.by_name.values():
+            collector.feed.lead_to(new.store)
+        stop_all(retired, STOP_SECONDS)
+        for name in old.collectors.by_name.keys() - new.collectors.by_name.keys():
+            self._telemetry.forget(name)
+
+    def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
+        store = Store((cluster.name for cluster in settings.clusters), self._versions)
+        running = NO_COLLECTORS if before is None else before.collectors.by_name
+        collectors = Collectors(settings, store, self._telemetry, self._clock, self._keep, running)
+        generation = _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
+        if before is not None:
+            for collector in collectors.by_name.values():
+                if collector is running.get(collector.name):
+                    collector.feed.lead_to(before.store, store)
+        return generation
+
+
+def _may_replace(new: Collector, old: Collector | None, *, is_late: bool) -> bool:
+    """A cluster that can be read is not replaced by one that cannot, such as one with a misspelt address."""
+    if new.has_read_everything:
+        return True
+    is_worse = new.outcome == "failed" and old is not None and old.outcome != "failed"
+    return is_late and bool(new.outcome) and not is_worse

@@ -1,0 +1,129 @@
+"""Reads the settings file again while the adapter runs, and makes changed settings take effect.
+
+A ConfigMap's file is replaced through a symlink, which keeps modification times, so the content is compared."""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from threading import Event, Thread
+
+from adapter.clock import Clock
+from adapter.collector.live import LiveMetrics
+from adapter.collector.threads import NICENESS
+from adapter.errors import SettingsInvalid, some_of
+from adapter.settings.file import content_of, settings_in
+from adapter.settings.models import Settings
+from adapter.telemetry import SettingsTelemetry
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 2.0
+WAIT_SECONDS = 0.1
+"""Between two looks at whether prepared settings can take effect."""
+RETRY_SECONDS = 30.0
+"""A refused file is checked again after this time: a file that it names may have been mounted since."""
+
+
+class SettingsWatch:
+    """Runs in its own thread, which `stop` ends."""
+
+    def __init__(self, path: Path, live: LiveMetrics, telemetry: SettingsTelemetry, clock: Clock) -> None:
+        self._path = path
+        self._live = live
+        self._telemetry = telemetry
+        self._clock = clock
+        self._seen: bytes | str | None = None
+        self._checked: bytes | str | None = None
+        """The file's content, or why it could not be read: at the latest look, and when it was last checked."""
+        self._look_at = self._retry_at = clock.monotonic()
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name="settings", daemon=True)
+        self._show("")
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        self._stopping.set()
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        if sys.platform == "linux":
+            os.nice(NICENESS)
+        while not self._stopping.wait(WAIT_SECONDS if self._live.is_preparing else LOOK_SECONDS):
+            try:
+                self.look()
+            except Exception:
+                logger.exception("settings: unexpected error, trying again")
+
+    def look(self) -> None:
+        if self._clock.monotonic() >= self._look_at:
+            self._look_at = self._clock.monotonic() + LOOK_SECONDS
+            self._read()
+        if self._live.is_preparing:
+            self._take_over_if_ready()
+
+    def _read(self) -> None:
+        before, self._seen = self._seen, _content(self._path)
+        # A file that is being edited in place may be half written, so it must be the same twice.
+        if self._seen != before:
+            return
+        is_retry = bool(self.remark) and not self._live.is_preparing and self._clock.monotonic() >= self._retry_at
+        if self._seen != self._checked or is_retry:
+            self._checked = self._seen
+            self._retry_at = self._clock.monotonic() + RETRY_SECONDS
+            self._check(self._seen)
+
+    def _check(self, content: bytes | str | None) -> None:
+        try:
+            settings = self._settings_in(content)
+        except SettingsInvalid as invalid:
+            self._live.discard()
+            self._refuse(invalid.problems)
+            return
+        if settings == self._live.settings:
+            self._live.discard()
+            self._show("")
+        else:
+            self._live.prepare(settings)
+
+    def _settings_in(self, content: bytes | str | None) -> Settings:
+        if not isinstance(content, bytes):
+            raise SettingsInvalid((str(content),))
+        settings = settings_in(content, self._path)
+        if settings.history != self._live.settings.history:
+            raise SettingsInvalid((f"{self._path}: history: cannot change while the adapter runs; restart it",))
+        return settings
+
+    def _refuse(self, problems: tuple[str, ...]) -> None:
+        remark = f"refused, so the previous settings stay in force: {some_of(problems, most=10)}"
+        if remark == self.remark:
+            return
+        self._telemetry.count_change("refused")
+        for problem in problems:
+            logger.error("settings refused, the previous ones stay in force: %s", problem)
+        self._show(remark)
+
+    def _take_over_if_ready(self) -> None:
+        waiting_for = self._live.waiting_for()
+        if waiting_for:
+            clusters = some_of(waiting_for, separator=", ")
+            self._show(f"{self._path}: changed settings take effect when these clusters have been read: {clusters}")
+            return
+        self._live.take_over()
+        self._telemetry.count_change("taken_over")
+        logger.info("settings of %s take effect: %s", self._path, self._live.settings.model_dump_json(by_alias=True))
+        self._show("")
+
+    def _show(self, remark: str) -> None:
+        self.remark = remark
+        """Why the settings in force are not those of the file; empty if they are."""
+        self._telemetry.show(is_in_force=not remark)
+
+
+def _content(path: Path) -> bytes | str:
+    try:
+        return content_of(path)
+    except SettingsInvalid as invalid:
+        return str(invalid)

@@ -1,0 +1,143 @@
+"""Changed settings: which collectors they need, and when they take effect."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from adapter.collector import live as live_module
+from adapter.collector import threads as collector_module
+from adapter.collector.live import LiveMetrics
+from adapter.errors import MetricUnknown, ValueUnavailable
+from adapter.settings.models import Cluster, Settings
+from adapter.telemetry import Telemetry
+from tests.adapter.collector.test_threads import SECOND_APART, WallClock, kafka, wait_until
+from tests.adapter.test_telemetry import samples_of
+from tests.support import samples
+from tests.support.kafka.fake_brokers import FakeBrokers
+from tests.support.samples import SteppedClock
+
+LAG = "kafka_consumergroup_lag"
+NAMED = {"name": "backlog", "value": "lag", "cluster": "main", "group": "billing"}
+
+
+def settings(*clusters: str, **parts: object) -> Settings:
+    return samples.settings(clusters=[samples.cluster(name) for name in clusters], collection=SECOND_APART, **parts)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The name of each cluster that was connected to; those named `down` do not answer."""
+    names: list[str] = []
+
+    def make_brokers(cluster: Cluster, _: Callable[[str], None]) -> FakeBrokers:
+        names.append(cluster.name)
+        world = kafka()
+        if cluster.bootstrap_servers == ("down:9092",):
+            world.silent = {1, 2, 3}
+        return FakeBrokers(world, SteppedClock(time.monotonic()))
+
+    monkeypatch.setattr(collector_module, "Brokers", make_brokers)
+    return names
+
+
+@pytest.fixture
+def telemetry() -> Telemetry:
+    return Telemetry()
+
+
+@pytest.fixture
+def live(opened: list[str], telemetry: Telemetry) -> Iterator[LiveMetrics]:
+    """Serves the clusters main and eu."""
+    made = LiveMetrics(settings("main", "eu"), telemetry, WallClock())
+    made.start()
+    try:
+        wait_until(lambda: len(values_of(made, LAG)) == 2 and sorted(opened) == ["eu", "main"])
+        yield made
+    finally:
+        made.stop(60.0)
+
+
+def values_of(live: LiveMetrics, metric: str) -> list[int]:
+    with contextlib.suppress(ValueUnavailable):
+        return [value.value for value in live.read(metric, ()).values]
+    return []
+
+
+def take_over(live: LiveMetrics, changed: Settings) -> None:
+    live.prepare(changed)
+    wait_until(lambda: not live.waiting_for())
+    live.take_over()
+
+
+def test_clusters_that_are_read_as_before_keep_their_collectors(live: LiveMetrics, opened: list[str]) -> None:
+    changed = settings("main", "eu", metrics=[{**NAMED, "value": "lead_min"}])
+    take_over(live, changed)
+    assert sorted(opened) == ["eu", "eu", "main", "main"]
+    assert live.settings == changed
+
+    take_over(live, settings("main", "eu", metrics=[{**NAMED, "name": "other"}]))
+
+    assert sorted(opened) == ["eu", "eu", "main", "main"]
+    assert "other" in live.names
+    with pytest.raises(MetricUnknown):
+        live.read("backlog", ())
+    assert values_of(live, "other") == [3]
+
+
+def test_a_cluster_that_can_be_read_is_not_replaced_by_one_that_cannot(
+    live: LiveMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live_module, "PATIENCE_SECONDS", 0.0)
+    down = {"name": "main", "bootstrapServers": ["down:9092"]}
+    live.prepare(samples.settings(clusters=[down, samples.cluster("eu")], collection=SECOND_APART, metrics=[NAMED]))
+    before = live.version
+
+    wait_until(lambda: live.version > before + 3)
+
+    assert live.waiting_for() == ["main"]
+    live.discard()
+    before = live.version
+    wait_until(lambda: live.version > before)
+    assert "backlog" not in live.names
+
+
+def test_an_unreachable_new_cluster_delays_the_others_for_a_limited_time(
+    live: LiveMetrics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    down = {"name": "new", "bootstrapServers": ["down:9092"]}
+    parts = {"collection": SECOND_APART, "metrics": [NAMED]}
+    live.prepare(samples.settings(clusters=[samples.cluster("main"), samples.cluster("eu"), down], **parts))
+    wait_until(lambda: live.waiting_for() == ["new"])
+
+    monkeypatch.setattr(live_module, "PATIENCE_SECONDS", 0.0)
+
+    wait_until(lambda: not live.waiting_for())
+    live.take_over()
+    assert values_of(live, "backlog") == [3]
+
+
+def test_a_cluster_that_is_gone_leaves_no_series(live: LiveMetrics, telemetry: Telemetry) -> None:
+    take_over(live, settings("main"))
+
+    assert not [labels for _, labels in samples_of(telemetry) if "eu" in labels]
+    assert ("kafka_lag_adapter_age_seconds", frozenset({"main"})) in samples_of(telemetry)
+
+
+def test_only_cycles_of_collectors_that_serve_are_kept(opened: list[str], telemetry: Telemetry) -> None:
+    kept: list[str] = []
+    live = LiveMetrics(settings("main"), telemetry, WallClock(), lambda sample: kept.append(sample.cluster))
+    live.start()
+    try:
+        wait_until(lambda: bool(kept))
+        live.prepare(settings("main", "eu"))
+        wait_until(lambda: not live.waiting_for())
+        assert set(kept) == {"main"}
+
+        live.take_over()
+
+        wait_until(lambda: set(kept) == {"main", "eu"})
+    finally:
+        live.stop(60.0)
+    assert sorted(opened) == ["eu", "main", "main"]

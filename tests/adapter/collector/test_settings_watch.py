@@ -1,0 +1,154 @@
+"""The settings file that changes while the adapter runs: what is taken over, refused, and said about it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import cast
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from adapter.collector.live import LiveMetrics
+from adapter.collector.settings_watch import LOOK_SECONDS, RETRY_SECONDS, SettingsWatch
+from adapter.settings.file import load
+from adapter.settings.models import Settings
+from adapter.telemetry import SettingsTelemetry
+from tests.support.samples import SteppedClock
+
+FIRST = "clusters: [{name: main, bootstrapServers: ['kafka:9092']}]\n"
+SECOND = FIRST + "rules: [{group: billing, topics: [orders]}]\n"
+
+
+@dataclass
+class FakeLive:
+    """Remembers what it was asked to do."""
+
+    settings: Settings
+    prepared: Settings | None = None
+    unread: Sequence[str] = ()
+    done: list[str] = field(default_factory=list)
+
+    @property
+    def is_preparing(self) -> bool:
+        return self.prepared is not None
+
+    def prepare(self, settings: Settings) -> None:
+        self.prepared = settings
+        self.done.append("prepare")
+
+    def discard(self) -> None:
+        self.prepared = None
+
+    def waiting_for(self) -> list[str]:
+        return list(self.unread)
+
+    def take_over(self) -> None:
+        assert self.prepared is not None
+        self.settings, self.prepared = self.prepared, None
+        self.done.append("take over")
+
+
+@dataclass
+class Watched:
+    path: Path
+    clock: SteppedClock
+    live: FakeLive
+    watch: SettingsWatch
+    registry: CollectorRegistry
+
+    def look(self, times: int = 2, seconds: float = LOOK_SECONDS) -> None:
+        for _ in range(times):
+            self.clock.seconds += seconds
+            self.watch.look()
+
+    def shown(self, name: str, **labels: str) -> float | None:
+        return self.registry.get_sample_value(f"kafka_lag_adapter_settings_{name}", labels)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Watched:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FIRST)
+    live, clock, registry = FakeLive(load(path)), SteppedClock(), CollectorRegistry()
+    watch = SettingsWatch(path, cast("LiveMetrics", live), SettingsTelemetry(registry), clock)
+    made = Watched(path, clock, live, watch, registry)
+    made.look()
+    return made
+
+
+def test_a_file_takes_effect_once_it_has_stayed_the_same(watched: Watched) -> None:
+    watched.path.write_text(SECOND)
+    watched.look(1)
+    assert watched.live.done == []
+
+    watched.look(1)
+
+    assert watched.live.done == ["prepare", "take over"]
+    assert watched.live.settings.rules[0].group == "billing"
+    assert (watched.shown("in_force"), watched.shown("changes_total", outcome="taken_over")) == (1, 1)
+    watched.look(5)
+    assert watched.live.done == ["prepare", "take over"]
+
+
+def test_a_file_that_means_the_same_changes_nothing(watched: Watched) -> None:
+    watched.path.write_text("# a comment\n" + FIRST)
+    watched.look(3)
+
+    assert (watched.live.done, watched.watch.remark, watched.shown("in_force")) == ([], "", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (FIRST + "rule: []\n", "rule: is not a known key; did you mean 'rules'?"),
+        ("clusters: [", "line 1, column 12: expected the node content, but found '<stream end>'"),
+        (FIRST + "history: {location: /history}\n", "history: cannot change while the adapter runs; restart it"),
+        (None, "No such file or directory"),
+    ],
+)
+def test_a_file_that_cannot_take_effect_is_refused_as_a_whole_and_reported_once(
+    watched: Watched, caplog: pytest.LogCaptureFixture, text: str | None, problem: str
+) -> None:
+    watched.path.write_text(SECOND)
+    watched.look()
+    in_force = watched.live.settings
+    if text is None:
+        watched.path.unlink()
+    else:
+        watched.path.write_text(text)
+    watched.look(2 + int(2 * RETRY_SECONDS / LOOK_SECONDS))
+
+    assert watched.live.settings is in_force
+    assert watched.watch.remark == f"refused, so the previous settings stay in force: {watched.path}: {problem}"
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        f"settings refused, the previous ones stay in force: {watched.path}: {problem}"
+    ]
+    assert (watched.shown("in_force"), watched.shown("changes_total", outcome="refused")) == (0, 1)
+
+    watched.path.write_text(SECOND)
+    watched.look()
+    assert (watched.watch.remark, watched.shown("in_force")) == ("", 1)
+
+
+def test_a_file_that_is_refused_for_an_absent_secret_takes_effect_when_that_is_mounted(watched: Watched) -> None:
+    secret = watched.path.with_name("password")
+    security = f"{{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: lag, passwordFile: {secret}}}"
+    watched.path.write_text(f"clusters: [{{name: main, bootstrapServers: ['kafka:9092'], security: {security}}}]\n")
+    watched.look()
+    assert "cannot be read: No such file" in watched.watch.remark
+    secret.write_text("wonderland")
+    watched.look(1, RETRY_SECONDS)
+
+    assert watched.live.done == ["prepare", "take over"]
+
+
+def test_settings_whose_clusters_have_not_been_read_are_reported_as_waiting(watched: Watched) -> None:
+    watched.live.unread = ["main"]
+    watched.path.write_text(SECOND)
+    watched.look()
+
+    assert watched.watch.remark.endswith("changed settings take effect when these clusters have been read: main")
+    assert watched.shown("in_force") == 0
+    watched.path.write_text(FIRST)
+    watched.look()
+    assert (watched.watch.remark, watched.live.prepared) == ("", None)

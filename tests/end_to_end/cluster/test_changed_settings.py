@@ -1,0 +1,123 @@
+"""A changed settings file takes effect in the running process, whole or not at all, and no read fails meanwhile."""
+
+import contextlib
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from local.adapter import EXTERNAL_METRICS, Adapter, own_kubeconfig, process
+from local.certificates import Pair
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.kubernetes.control_plane import ControlPlane
+from local.processes import free_port, wait_until
+from tests.support.real.groups_to_read import LAG, path
+
+WAIT_SECONDS = 60.0
+TOPIC, GROUP, NAMED = "changed-settings", "changing", "changing-backlog"
+READ = path("default", LAG, f"group%3D{GROUP},cluster%3Dmain")
+
+
+def test_changed_settings_take_effect_as_a_whole_while_every_read_succeeds(
+    control_plane: ControlPlane, one_broker: Kafka, administrator: Pair, tmp_path: Path
+) -> None:
+    create_topic(one_broker, TOPIC, 1)
+    produce(one_broker, TOPIC, 30)
+    commit(one_broker, GROUP, {(TOPIC, 0): 10})
+    main = {"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}
+    first = {"clusters": [main], "collection": {"interval": "1s", "maxAge": "10s"}}
+    named = {"name": NAMED, "value": "lag", "cluster": "main", "group": GROUP}
+    second = {**first, "clusters": [main, {**main, "name": "again"}], "metrics": [named]}
+    misspelt = {**second, "clusters": [{**main, "bootstrapServers": [f"127.0.0.1:{free_port()}"]}]}
+    with process(tmp_path, first, own_kubeconfig(control_plane)) as running:
+        settings = ConfigMapFile(running.settings, first)
+        wait_until(lambda: running.get(READ, shown=administrator)[0] == 200, "the group to be read", WAIT_SECONDS)
+        with reading(running, administrator) as codes:
+            settings.replace(second)
+            wait_until(lambda: NAMED in discovered(running, administrator), "the named metric", WAIT_SECONDS)
+            code, body = running.get(path("default", NAMED), shown=administrator)
+            assert (code, json.loads(body)["items"][0]["value"]) == (200, "20")
+            assert 'cycles_total{cluster="again",outcome="complete"}' in own_metrics(running)
+
+            settings.replace({"clusters": [], "rule": []})
+            wait_until(lambda: "refused" in remarks(running), "the file to be refused", WAIT_SECONDS)
+            assert f"{running.settings}: rule: is not a known key; did you mean 'rules'?" in remarks(running)
+            assert f"in force: {running.settings}: clusters: must not be empty" in running.process.log.read_text()
+            assert "settings_in_force 0.0" in own_metrics(running)
+            assert NAMED in discovered(running, administrator)
+
+            settings.replace(misspelt)
+            wait_until(lambda: "have been read: main" in remarks(running), "the new address to be tried", WAIT_SECONDS)
+
+            settings.replace({**second, "history": {"location": str(tmp_path / "history")}})
+            wait_until(lambda: "history: cannot change" in remarks(running), "the history to be refused", WAIT_SECONDS)
+
+            settings.replace(first)
+            wait_until(lambda: NAMED not in discovered(running, administrator), "the first settings", WAIT_SECONDS)
+            wait_until(lambda: 'cluster="again"' not in own_metrics(running), "its series to go", WAIT_SECONDS)
+            assert remarks(running) == ""
+            assert "settings_in_force 1.0" in own_metrics(running)
+        assert 'settings_changes_total{outcome="taken_over"} 2.0' in own_metrics(running)
+        assert 'settings_changes_total{outcome="refused"} 2.0' in own_metrics(running)
+    assert set(codes) == {200}
+    assert len(codes) > 20
+
+
+class ConfigMapFile:
+    """A file that is replaced as the kubelet replaces those of a ConfigMap: by turning a link to its folder."""
+
+    def __init__(self, file: Path, settings: Mapping[str, Any]) -> None:
+        self._file = file
+        self._versions = 0
+        self.replace(settings)
+        link = file.with_name("..settings_tmp")
+        link.symlink_to(f"..data/{file.name}")
+        link.replace(file)
+
+    def replace(self, settings: Mapping[str, Any]) -> None:
+        self._versions += 1
+        folder = self._file.with_name(f"..{self._versions}")
+        folder.mkdir()
+        (folder / self._file.name).write_text(yaml.safe_dump(dict(settings)))
+        link = self._file.with_name("..data_tmp")
+        link.symlink_to(folder.name)
+        link.replace(self._file.with_name("..data"))
+
+
+@contextlib.contextmanager
+def reading(adapter: Adapter, administrator: Pair) -> Iterator[list[int]]:
+    """Reads one metric again and again; yields the codes so far."""
+    codes: list[int] = []
+    is_over = threading.Event()
+
+    def read() -> None:
+        while not is_over.wait(0.05):
+            codes.append(adapter.get(READ, shown=administrator)[0])
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield codes
+    finally:
+        is_over.set()
+        reader.join()
+
+
+def discovered(adapter: Adapter, administrator: Pair) -> set[str]:
+    code, body = adapter.get(EXTERNAL_METRICS, shown=administrator)
+    assert code == 200
+    return {resource["name"] for resource in json.loads(body)["resources"]}
+
+
+def remarks(adapter: Adapter) -> str:
+    code, body = adapter.get_plain("/readyz?verbose")
+    assert code == 200
+    return "\n".join(line for line in body.decode().splitlines() if line.startswith("warn: settings: "))
+
+
+def own_metrics(adapter: Adapter) -> str:
+    return adapter.get_plain("/metrics")[1].decode()
