@@ -12,7 +12,7 @@ from adapter.columns import Flags
 from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
 from adapter.lag.movement import no_movement
 from adapter.lag.rules import Watching, isolation_of, treatment_of, updated_treatment
-from adapter.lag.snapshot import Observed, empty_snapshot, moved_to
+from adapter.lag.snapshot import Observed, empty_snapshot, moved_to, remember_commits
 from adapter.lag.transaction_markers import followed, no_residue
 from adapter.settings.models import Isolation
 
@@ -29,6 +29,8 @@ class CurrentRows:
         self._groups_read: frozenset[str] = frozenset()
         self._groups_read_before = self._groups_read
         self.snapshot = empty_snapshot()
+        self.former = empty_snapshot()
+        """What the collector before this one last knew of the cluster; used in the first cycle."""
         self._described = treatment_of(NO_LAYOUT, watching, {})
         self.treatment = self._described
         self.is_committed_only = self._isolation_column(NO_LAYOUT)
@@ -66,6 +68,7 @@ class CurrentRows:
             self._wanted = (wanted, shape)
             layout = layout_of(wanted, topology)
             self.snapshot = moved_to(self.snapshot, layout)
+            remember_commits(self.snapshot, self.former)
             self._movement = self._movement.in_layout(layout, self._groups_read_before)
             self._treated_for = None
             self.is_committed_only = self._isolation_column(layout)
@@ -78,6 +81,7 @@ class CurrentRows:
         self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
         # Only at the end, because rows are laid out several times in a cycle as commits arrive.
         self._groups_read_before = self._groups_read
+        self.former = empty_snapshot()
 
     def _isolation_column(self, layout: Layout) -> Flags:
         levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]

@@ -25,7 +25,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching
-from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
+from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State, nothing_observed
 from adapter.lag.states import has_gone_backward, has_older_commit, settled, without_drift, without_steps_backward
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
@@ -85,6 +85,10 @@ class Cycle:
         self._members = Members(brokers, self._liveness, clock.monotonic, interval)
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
         self._rows = CurrentRows(watching, residue_after)
+
+    def remember(self, former: Snapshot) -> None:
+        """Takes over the last commits that another collector of this cluster saw, because they may have expired."""
+        self._rows.former = former
 
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""

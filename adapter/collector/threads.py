@@ -69,6 +69,11 @@ class Collector:
         self._is_serving = True
         self._telemetry.age.labels(self.name).set_function(self._age)
 
+    def succeed(self, former: "Collector") -> None:
+        """Call before `start`."""
+        if former.basis[0] == self.basis[0]:
+            self._cycle.remember(former.feed.view.snapshot)
+
     @property
     def has_read_everything(self) -> bool:
         view = self.feed.view
@@ -163,7 +168,10 @@ class Collectors:
         for cluster in settings.clusters:
             known = running.get(cluster.name)
             if known is None or known.basis != basis_of(settings, cluster):
-                known = Collector(settings, cluster, store, telemetry, clock, keep)
+                collector = Collector(settings, cluster, store, telemetry, clock, keep)
+                if known is not None:
+                    collector.succeed(known)
+                known = collector
             self.by_name[cluster.name] = known
 
     def start(self) -> None:

@@ -88,6 +88,13 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
     return replace(moved, causes=snapshot.causes)
 
 
+def remember_commits(snapshot: Snapshot, former: Snapshot) -> None:
+    """Sets the last commits of rows without one to those of an earlier snapshot."""
+    here, there = same_rows(snapshot.layout, former.layout)
+    known = snapshot.last_commit[here]
+    snapshot.last_commit[here] = np.where(known == NO_COMMIT, former.last_commit[there], known)
+
+
 @dataclass(slots=True)
 class Causes:
     """The distinct causes of one cycle; columns hold their index, 0 for none."""

@@ -32,8 +32,10 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
 
     def make_brokers(cluster: Cluster, _: Callable[[str], None]) -> FakeBrokers:
-        names.append(cluster.name)
         world = kafka()
+        if "expired" in names:
+            world.commits = {}
+        names.append(cluster.name)
         if cluster.bootstrap_servers == ("down:9092",):
             world.silent = {1, 2, 3}
         return FakeBrokers(world, SteppedClock(time.monotonic()))
@@ -115,6 +117,15 @@ def test_an_unreachable_new_cluster_delays_the_others_for_a_limited_time(
 
     wait_until(lambda: not live.waiting_for())
     live.take_over()
+    assert values_of(live, "backlog") == [3]
+
+
+def test_commits_that_have_expired_count_from_the_last_one_seen_before_the_change(
+    live: LiveMetrics, opened: list[str]
+) -> None:
+    opened.append("expired")
+    take_over(live, settings("main", "eu", metrics=[{**NAMED, "topics": ["orders"]}]))
+
     assert values_of(live, "backlog") == [3]
 
 

@@ -35,6 +35,7 @@ def test_changed_settings_take_effect_as_a_whole_while_every_read_succeeds(
     misspelt = {**second, "clusters": [{**main, "bootstrapServers": [f"127.0.0.1:{free_port()}"]}]}
     with process(tmp_path, first, own_kubeconfig(control_plane)) as running:
         settings = ConfigMapFile(running.settings, first)
+        wait_until(running.is_ready, "the adapter to be ready", WAIT_SECONDS)
         wait_until(lambda: running.get(READ, shown=administrator)[0] == 200, "the group to be read", WAIT_SECONDS)
         with reading(running, administrator) as codes:
             settings.replace(second)
