@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from kafka.admin import KafkaAdminClient
 from kafka.net.compat import KafkaNetClient
 
+from local.downloads import KAFKA_RELEASE
+
 
 @contextlib.contextmanager
 def admin(bootstrap_servers: str, **settings: object) -> Iterator[KafkaAdminClient]:
@@ -25,3 +27,12 @@ def admin(bootstrap_servers: str, **settings: object) -> Iterator[KafkaAdminClie
     finally:
         for connections in opened:
             connections.close()
+
+
+def living_brokers(client: KafkaAdminClient) -> dict[int, int]:
+    """Returns node id -> port of the brokers that the one asked counts as alive."""
+    if KAFKA_RELEASE < (4,):  # their DescribeCluster lacks fields that the library expects
+        metadata = client._manager.run(client._get_cluster_metadata, [])
+        return {broker["node_id"]: broker["port"] for broker in metadata["brokers"]}
+    known = client.describe_cluster()["brokers"]
+    return {broker["broker_id"]: broker["port"] for broker in known if not broker["is_fenced"]}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from kafka.errors import KafkaError
 
-from local.kafka.admin import admin
+from local.kafka.admin import admin, living_brokers
 from local.kafka.java import java
 from local.kafka.security import (
     CERTIFICATE_LISTENER,
@@ -111,10 +111,9 @@ class Broker:
         """Returns the node ids that this broker knows as alive; none while it does not answer."""
         try:
             with admin(f"127.0.0.1:{self.port}", bootstrap_timeout_ms=5_000) as client:
-                brokers = client.describe_cluster()["brokers"]
+                return set(living_brokers(client))
         except KafkaError:
             return set()
-        return {broker["broker_id"] for broker in brokers if not broker.get("is_fenced")}  # before 4.0 not listed
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from local.kafka.tools import commit, produce
 from local.processes import free_port, wait_until
 from tests.support.real.in_process import in_process
 from tests.support.real.placing import WAIT_SECONDS, group_names, make_offsets_topic, placed_topic
+from tests.support.real.versions import needs_kafka
 
 TOPIC, JOINING = "deposed-orders", 3
 
@@ -48,6 +49,7 @@ def joined(rig_home: Path) -> Iterator[Joined]:
         yield Joined(cluster, third, list(doors.values()))
 
 
+@needs_kafka(3, 9, "controllers that advertise a listener")
 def test_a_broker_that_does_not_know_that_it_was_deposed_is_asked_for_twenty_seconds_at_most(joined: Joined) -> None:
     """It returns the log end and the commits of before, without an error. Two looks: it may be asked for the first."""
     cluster, third = joined.cluster, joined.third

@@ -13,7 +13,7 @@ from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.errors import ValueUnavailable
 from adapter.kafka.answers import Answer
 from local.forwarder import Forwarder, forwarder
-from local.kafka.admin import admin
+from local.kafka.admin import admin, living_brokers
 from local.kafka.broker import Broker, Kafka, joining_broker, kafka
 from local.kafka.tools import commit, produce
 from local.processes import wait_until
@@ -154,10 +154,9 @@ def knows_at(broker: Broker, node: int, port: int) -> bool:
     """Whether the broker has heard of the node at this port; it may have been elsewhere before."""
     try:
         with admin(f"127.0.0.1:{broker.port}") as client:
-            known = client.describe_cluster()["brokers"]
+            return living_brokers(client).get(node) == port
     except KafkaError:
         return False  # it was sent on to where the node was before
-    return any((one["broker_id"], one["port"], one.get("is_fenced", False)) == (node, port, False) for one in known)
 
 
 @contextlib.contextmanager
