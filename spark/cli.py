@@ -55,10 +55,7 @@ def compact_command(
 @app.command("report")
 def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     history: History,
-    output: Annotated[
-        str,
-        typer.Option(help="Folder or bucket for report.html, .json, .md, groups.csv and hpa/."),
-    ],
+    output: Annotated[str, typer.Option(help="Folder or bucket for report.html, .json, .md, groups.csv and hpa/.")],
     since: Annotated[
         str | None, typer.Option("--from", help="Start of the range, such as 2026-11-20T07:00, in --timezone.")
     ] = None,

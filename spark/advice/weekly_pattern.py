@@ -113,9 +113,12 @@ def _days_in(local: Sequence[datetime]) -> int:
 
 
 def _typical(rates: Floats, of_day: Hours) -> Floats:
+    ordered = rates[np.lexsort((rates, of_day))]
+    seen = np.bincount(of_day, minlength=24)
+    begins = np.cumsum(seen) - seen
+    low, high = begins + (seen - 1) // 2, begins + seen // 2
     typical: Floats = np.full(24, np.nan)
-    for hour in np.unique(of_day):
-        typical[hour] = np.median(rates[of_day == hour])
+    typical[seen > 0] = (ordered[low[seen > 0]] + ordered[high[seen > 0]]) / 2
     return typical
 
 

@@ -21,10 +21,7 @@ from pyspark.sql import SparkSession
 
 from spark.engine.machine import tasks_at_once
 
-ALWAYS = {
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.catalogImplementation": "in-memory",
-}
+ALWAYS = {"spark.sql.session.timeZone": "UTC", "spark.sql.catalogImplementation": "in-memory"}
 """What the pipeline needs wherever it runs."""
 
 LOCALLY = {

@@ -3,8 +3,10 @@
 `report_tables` makes them from the history's tables; tests make them by hand.
 """
 
+import math
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ ENOUGH_WINDOWS = 10
 """Fewer give a capacity that one slow minute could have made."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Periods:
     """Hours or days as columns of one length, in order of time; NaN: not known."""
 
@@ -60,10 +62,14 @@ class Periods:
 
     def wait_seconds(self, lag: float | None) -> float | None:
         """How long a message waits behind so many others, at the mean production: Little's law; None: not known."""
-        produced, covered = float(np.nansum(self.produced)), float(np.nansum(self.covered_seconds))
-        if lag is None or np.isnan(lag) or not produced or not covered:
+        produced, covered = self._produced_and_covered
+        if lag is None or math.isnan(lag) or not produced or not covered:
             return 0.0 if lag == 0 else None
         return lag * covered / produced
+
+    @cached_property
+    def _produced_and_covered(self) -> tuple[float, float]:
+        return float(np.nansum(self.produced)), float(np.nansum(self.covered_seconds))
 
     @property
     def production_rate(self) -> Floats:

@@ -1,7 +1,5 @@
 """Neighbouring hours that are compacted together, and how they are divided among tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -52,7 +50,7 @@ class Examined:
     def writers(self) -> list[str]:
         return sorted({each.writer for each in self.sound})
 
-    def without(self, reasons: Mapping[str, str]) -> Examined:
+    def without(self, reasons: Mapping[str, str]) -> "Examined":
         """These files' paths, and what is wrong with them."""
         own = [each.file.path for each in self.sound if each.file.path in reasons]
         sound = tuple(each for each in self.sound if each.file.path not in own)
@@ -88,7 +86,7 @@ class Batch:
                 groups.append([hour])
         return [tuple(group) for group in groups]
 
-    def without(self, reasons: Mapping[str, str]) -> Batch:
+    def without(self, reasons: Mapping[str, str]) -> "Batch":
         """As of an hour."""
         return replace(self, hours=tuple(hour.without(reasons) for hour in self.hours))
 

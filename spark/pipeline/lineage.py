@@ -84,9 +84,8 @@ def read_summed(files: Files, day: str) -> dict[str, Summed]:
 
 def write_summed(files: Files, folder: str, summed: Mapping[str, Summed]) -> None:
     """Into a folder that is staged."""
-    files.write(
-        f"{folder}/{layout.RECORD}", json.dumps({hour: asdict(each) for hour, each in summed.items()}, indent=1)
-    )
+    found = {hour: asdict(each) for hour, each in summed.items()}
+    files.write(f"{folder}/{layout.RECORD}", json.dumps(found, indent=1))
 
 
 def _digest(value: object) -> str:

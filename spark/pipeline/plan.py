@@ -1,7 +1,5 @@
 """Pure, but for listing: which hours there are, and which of them need to be compacted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -38,14 +36,14 @@ class Hour:
         """Retention may have taken all its files: then it stays as it was compacted."""
         return self._can_be_made and (self.record is None or not self.record.covers(self.files))
 
-    def needs(self, before: Hour | None) -> bool:
+    def needs(self, before: "Hour | None") -> bool:
         """Whether it has changed, or what the hour before ends with has; what retention took is no reason."""
         has_other_start = bool(
             before and before.record and self.record and before.record.ends_with != self.record.started_from
         )
         return self.has_changed or (self._can_be_made and has_other_start)
 
-    def unreadable(self) -> Hour:
+    def unreadable(self) -> "Hour":
         """As one to be made again, if that can be."""
         return replace(self, record=None) if self._can_be_made and self.record else replace(self, is_lost=True)
 

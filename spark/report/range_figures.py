@@ -1,7 +1,10 @@
 """DataFrames in, DataFrames out: hours of topics, as the hourly table has them -> the figures of a range."""
 
+from datetime import timedelta
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
+from pyspark.sql.types import DoubleType
 
 from spark.figures.model import NUMBERS
 from spark.tables.contract import NAMES
@@ -11,18 +14,8 @@ KNOWN_ENOUGH = 0.5
 """Of an hour's expected samples: where fewer are known, the next hour may contain what this one consumed."""
 COVERED_SECONDS = 1800.0
 """An hour with less covered time says too little about its rate."""
-ADDED = (
-    "produced",
-    "consumed",
-    "resets",
-    "rewinds",
-    "skips",
-    "gaps",
-    "recreations",
-    "partitions",
-    "samples",
-    "expected_samples",
-)
+_EVENTS = ("resets", "rewinds", "skips", "gaps", "recreations")
+ADDED = ("produced", "consumed", *_EVENTS, "partitions", "samples", "expected_samples")
 LARGEST = tuple(name for name in NUMBERS if name not in ADDED)
 
 
@@ -45,9 +38,7 @@ def hours_of_groups(hours: DataFrame, jumps: DataFrame) -> DataFrame:
         hours.withColumn("caught_up", _caught_up())
         .groupBy(*GROUP, "hour")
         .agg(
-            *(F.sum(name).alias(name) for name in ADDED),
-            *(F.max(name).alias(name) for name in LARGEST),
-            F.sum("caught_up").alias("caught_up"),
+            *(F.sum(name).alias(name) for name in (*ADDED, "caught_up")), *(F.max(name).alias(name) for name in LARGEST)
         )
     )
     parts = (F.coalesce(name, F.lit(0.0)) for name in ("messages", "caught_up"))
@@ -65,7 +56,7 @@ def shares_of(partitions: DataFrame, topics: DataFrame) -> DataFrame:
 def _busiest() -> Column:
     """The hour with the highest production rate, of those that are covered well enough or, if nothing was produced in
     these, of all; of several, the one with most messages, then the newest."""
-    rate = F.try_divide(F.col("produced").cast("double"), F.col("covered_seconds"))
+    rate = F.try_divide(F.col("produced").cast(DoubleType()), F.col("covered_seconds"))
     is_covered = F.col("covered_seconds") >= COVERED_SECONDS
     order = F.struct(is_covered.alias("is_covered"), rate.alias("rate"), "produced", "hour")
     return F.max(F.when(rate > 0, order))
@@ -76,6 +67,6 @@ def _caught_up() -> Column:
     because commits are counted from the last known one."""
     in_time = Window.partitionBy(*NAMES).orderBy("hour")
     is_known = F.col("samples") >= KNOWN_ENOUGH * F.col("expected_samples")
-    follows = F.lag("hour").over(in_time) == F.col("hour") - F.expr("INTERVAL 1 HOUR")
+    follows = F.lag("hour").over(in_time) == F.col("hour") - F.lit(timedelta(hours=1))
     is_late = follows & ~F.lag(is_known).over(in_time) & (F.col("samples") > 0)
     return F.when(is_late, F.col("consumed"))

@@ -1,7 +1,5 @@
 """Rows of small tables as Spark tasks: each reads some files of a table, and returns the wanted rows and columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +32,7 @@ class Reading:
     """Of the hour or day."""
     wanted: Wanted
 
-    def tasks(self) -> list[Reading]:
+    def tasks(self) -> "list[Reading]":
         number = math.ceil(len(self.paths) / FILES_OF_A_TASK)
         return [replace(self, paths=self.paths[each::number]) for each in range(number)]
 

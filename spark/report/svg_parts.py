@@ -5,6 +5,7 @@ Colors are CSS classes, so that one drawing serves light, dark and print. All te
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from spark.figures.model import Floats
 
 WIDTH, HEIGHT = 480, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
+UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML cannot hold, and the delete character."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +50,8 @@ class Frame:
 
 def escaped(text: str) -> str:
     """Fit for HTML and XML, text and attributes alike; what XML cannot hold is shown as `\\x00`."""
-    shown = "".join(
-        character
-        if character in "\t\n"
-        or "\x20" <= character <= "\ud7ff"
-        or "\ue000" <= character <= "\ufffd"
-        or character > "\uffff"
-        else f"\\x{ord(character):02x}"
-        for character in text
-    )
-    return html.escape(shown).replace("\t", " ").replace("\n", " ").replace("\x7f", "\\x7f")
+    shown = UNSHOWN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return html.escape(shown).replace("\t", " ").replace("\n", " ")
 
 
 def figure(

@@ -1,7 +1,5 @@
 """The range that a report is about."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -22,7 +20,7 @@ class Wanted:
     since: datetime | None = None
     until: datetime | None = None
 
-    def by_default(self, end: datetime) -> Wanted:
+    def by_default(self, end: datetime) -> "Wanted":
         """The last two weeks before `--to` or else before `end`, unless `--from` says otherwise."""
         last = self.until or end
         if self.since is not None or last - EPOCH < BY_DEFAULT:

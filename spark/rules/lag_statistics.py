@@ -17,22 +17,9 @@ from spark.tables.columns import Ints, Rows, Values
 
 _TIME = pa.timestamp("us", tz="UTC")
 TOPIC_STATISTICS = {
-    "samples": pa.int64(),
-    "p50": pa.float64(),
-    "p95": pa.float64(),
-    "p99": pa.float64(),
-    "max": pa.int64(),
-    "first": pa.int64(),
-    "last": pa.int64(),
-    "since": _TIME,
-    "until": _TIME,
-    "seconds_above": pa.float64(),
-    "known_seconds": pa.float64(),
-    "lagging": pa.int64(),
-    "moving": pa.int64(),
-    "episodes": pa.int64(),
-    "longest_seconds": pa.float64(),
-    "longest_from": _TIME,
+    **dict.fromkeys(("samples", "max", "first", "last", "lagging", "moving", "episodes"), pa.int64()),
+    **dict.fromkeys(("p50", "p95", "p99", "seconds_above", "known_seconds", "longest_seconds"), pa.float64()),
+    **dict.fromkeys(("since", "until", "longest_from"), _TIME),
 }
 _CAPACITY = {"windows": pa.int64(), "seconds": pa.float64(), "p50": pa.float64(), "p95": pa.float64()}
 _JUMP = {"hour": _TIME, "messages": pa.float64()}

@@ -1,7 +1,5 @@
 """Pure: an hour's totals of some topics as columns, sorted by topic and time, and how one hour follows another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,18 +13,8 @@ from spark.tables.topic_parts import topics_in
 EVENTS = ("resets", "rewinds", "skips", "recreations")
 """A sample with one of these says nothing about a rate."""
 _READ = {
-    *NAMES,
-    "sampled_at",
-    "interval_seconds",
-    "lag",
-    "partitions",
-    "members",
-    "seconds",
-    "consumed",
-    "waiting",
-    "waiting_consumed",
-    "is_after_gap",
-    *EVENTS,
+    *(*NAMES, "sampled_at", "interval_seconds", "lag", "partitions", "members", "seconds", "consumed"),
+    *("waiting", "waiting_consumed", "is_after_gap", *EVENTS),
 }
 COLUMNS = tuple(column for column in TOTALS if column.name in _READ)
 """The columns of `totals` that are read."""
@@ -72,11 +60,11 @@ class Samples:
     def __getitem__(self, column: str) -> Values:
         return self.rows[column]
 
-    def taken(self, keep: Values) -> Samples:
+    def taken(self, keep: Values) -> "Samples":
         return Samples(self.topic[keep], self.rows.taken(keep))
 
     @property
-    def with_known_lag(self) -> Samples:
+    def with_known_lag(self) -> "Samples":
         return self.taken(self["lag"] >= 0)
 
     @property

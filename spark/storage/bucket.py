@@ -3,8 +3,6 @@
 Nothing in a bucket can be renamed. What a run stages are objects, too, which the store copies to their place.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 from collections.abc import Callable, Iterator
@@ -45,7 +43,7 @@ class BucketFiles:
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
 
-    def __reduce__(self) -> tuple[type[BucketFiles], tuple[Bucket]]:
+    def __reduce__(self) -> "tuple[type[BucketFiles], tuple[Bucket]]":
         return BucketFiles, (self._bucket,)
 
     @property

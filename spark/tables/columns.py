@@ -4,8 +4,6 @@ Numbers are negative, or NaN, where they are not known: offsets, times and count
 since the epoch. A text is a place in a sorted list of texts, negative where there is none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,24 +23,17 @@ Flags = NDArray[np.bool_]
 UNKNOWN, NOWHERE = -1, -2
 NO_TEXTS = pa.nulls(0, pa.string())
 
-ARROW_TYPES = {
-    Type.TIME: pa.timestamp("us", tz="UTC"),
-    Type.TEXT: pa.string(),
-    Type.INT32: pa.int32(),
-    Type.INT64: pa.int64(),
-    Type.FLOAT32: pa.float32(),
-    Type.FLOAT64: pa.float64(),
-    Type.FLAG: pa.bool_(),
+_TYPES: dict[Type, tuple[pa.DataType, type[np.generic]]] = {
+    Type.TIME: (pa.timestamp("us", tz="UTC"), np.int64),
+    Type.TEXT: (pa.string(), np.int32),
+    Type.INT32: (pa.int32(), np.int32),
+    Type.INT64: (pa.int64(), np.int64),
+    Type.FLOAT32: (pa.float32(), np.float32),
+    Type.FLOAT64: (pa.float64(), np.float64),
+    Type.FLAG: (pa.bool_(), np.bool_),
 }
-NUMPY_TYPES: dict[Type, type[np.generic]] = {
-    Type.TIME: np.int64,
-    Type.TEXT: np.int32,
-    Type.INT32: np.int32,
-    Type.INT64: np.int64,
-    Type.FLOAT32: np.float32,
-    Type.FLOAT64: np.float64,
-    Type.FLAG: np.bool_,
-}
+ARROW_TYPES = {type_: arrow for type_, (arrow, _) in _TYPES.items()}
+NUMPY_TYPES = {type_: numpy for type_, (_, numpy) in _TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +49,15 @@ class Rows:
     def __getitem__(self, name: str) -> Values:
         return self.columns[name]
 
-    def taken(self, rows: Values | slice) -> Rows:
+    def taken(self, rows: Values | slice) -> "Rows":
         """`rows`: flags, or places in the order that is wanted; of a slice, a view."""
         return Rows({name: column[rows] for name, column in self.columns.items()}, self.texts)
 
-    def extended(self, columns: Mapping[str, Values]) -> Rows:
+    def extended(self, columns: Mapping[str, Values]) -> "Rows":
         """With further columns, or others in the place of its own."""
         return Rows({**self.columns, **columns}, self.texts)
 
-    def only(self, names: Iterable[str]) -> Rows:
+    def only(self, names: Iterable[str]) -> "Rows":
         kept = tuple(names)
         return Rows({name: self.columns[name] for name in kept}, {n: self.texts[n] for n in kept if n in self.texts})
 
