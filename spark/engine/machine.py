@@ -8,7 +8,7 @@ CGROUP = Path("/sys/fs/cgroup")
 RESERVED_BYTES = 1 << 30
 """For the driver's JVM and Python."""
 TASK_BYTES = 600 << 20
-"""Of a task with a million rows, the most it holds at a time."""
+"""A task needs about 500 MB, and topics differ in size."""
 
 
 def tasks_at_once(cgroup: Path = CGROUP) -> int:

@@ -87,6 +87,7 @@ class HourReader:
             rows = sum((each.counts for each in found), Counter())
             for part in parts_of(rows, self.part_rows, chunk):
                 yield part, self._joined([each.of(part) for each in found], columns)
+            del found  # before the next chunk is read
 
     def _chunks(self) -> Iterator[tuple[Part, Sequence[list[int] | None]]]:
         """Topics that are read at once, and of each file the numbers of the row groups that may have them; None: all.
