@@ -25,7 +25,7 @@ from apiservice.http.negotiation import accept_and_agent, check_bounds, is_for_p
 from apiservice.http.query_parameters import is_watch
 from apiservice.http.replies import json_reply, pretty, text_reply
 from apiservice.http.routes import get_route
-from apiservice.http.status import BadRequest, Status, status_of, status_of_code
+from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, Status, status_of
 from apiservice.metrics_api import discovery, openapi
 from apiservice.metrics_api.external import ExternalMetrics, MetricSource, metric_of
 
@@ -151,8 +151,10 @@ def _framework(routes: list[Route]) -> FastAPI:
     app.router.routes.extend(routes)
 
     @app.exception_handler(StarletteHTTPException)
-    async def refuse_by_code(request: Request, error: HTTPException) -> Response:
-        return refusal(status_of_code(error.status_code), request.scope)
+    async def refuse_by_route(request: Request, error: HTTPException) -> Response:
+        """Routes raise only 404 and 405."""
+        ours = MethodNotAllowed() if error.status_code == 405 else PathUnknown()
+        return refusal(status_of(ours), request.scope)
 
     @app.exception_handler(AdapterError)
     @app.exception_handler(Exception)

@@ -86,19 +86,6 @@ def status_of(error: Exception) -> Status:
     return Status(500, "InternalError", message, {"causes": [{"message": cause}]})
 
 
-def status_of_code(code: int) -> Status:
-    """Returns the Status for an error code of the web framework."""
-    match code:
-        case 404:
-            return status_of(PathUnknown())
-        case 405:
-            return status_of(MethodNotAllowed())
-        case _ if 400 <= code < 500:
-            return Status(code, "BadRequest", "the server rejected the request")
-        case _:
-            return Status(500, "InternalError", "Internal error occurred", {"causes": [{"message": f"HTTP {code}"}]})
-
-
 def _cut(message: str) -> str:
     """Shortens the middle: group ids can be long, an HPA stores the message, and the reason is at the end."""
     half = _LONGEST_MESSAGE // 2
