@@ -4,11 +4,8 @@ An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a st
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
-
-from adapter.history.sample import Sample
 
 SAMPLE_BYTES, FILE_BYTES = 48 * 2**20, 48 * 2**20
 """How much memory waiting samples, and waiting encoded files, may use."""
@@ -69,22 +66,3 @@ class Buffer(Generic[Item]):
     def _count(self, item: Item, sign: int) -> None:
         self.size += sign * item.size
         self.rows += sign * item.rows
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Waiting:
-    """A sample in the buffer; its size is computed once."""
-
-    sample: Sample
-    size: int
-    rows: int
-
-
-def weighed(sample: Sample) -> Waiting:
-    seen = sample.observed
-    columns = (
-        *(seen.committed, seen.commit_received, seen.commit_cause, seen.log_end, seen.end_received, seen.end_cause),
-        *(seen.log_start, sample.state, sample.members),
-        sample.is_committed_only,
-    )
-    return Waiting(sample, sum(column.nbytes for column in columns), len(sample.layout))

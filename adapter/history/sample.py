@@ -49,6 +49,21 @@ class Sample:
     counts_from_start: Flags
     """Whether the whole log counts if there is no commit (offsetReset: earliest)."""
 
+    @property
+    def rows(self) -> int:
+        return len(self.layout)
+
+    @property
+    def size(self) -> int:
+        """Bytes of its columns; samples share layouts and owners."""
+        seen = self.observed
+        columns = (
+            *(seen.committed, seen.commit_received, seen.commit_cause, seen.log_end, seen.end_received, seen.end_cause),
+            *(seen.log_start, self.state, self.members),
+            self.is_committed_only,
+        )
+        return sum(column.nbytes for column in columns)
+
 
 Keep = Callable[[Sample], None]
 """Takes a sample and returns at once; never raises."""

@@ -16,7 +16,7 @@ from threading import Event, Thread
 import pyarrow as pa
 
 from adapter.clock import Clock
-from adapter.history.buffer import FILE_BYTES, SAMPLE_BYTES, Buffer, Waiting, weighed
+from adapter.history.buffer import FILE_BYTES, SAMPLE_BYTES, Buffer
 from adapter.history.clock_runs import ClockRuns
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.files import Files
@@ -65,7 +65,7 @@ class History:
         self._telemetry = telemetry
         self._clock = clock
         self._names = FileNames(writer)
-        self._samples: Buffer[Waiting] = Buffer(SAMPLE_BYTES)
+        self._samples: Buffer[Sample] = Buffer(SAMPLE_BYTES)
         self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
         self._under_way = 0
         """Rows in neither buffer: they are being encoded or written."""
@@ -86,7 +86,7 @@ class History:
 
     def append(self, sample: Sample) -> None:
         """Keeps the sample until it is written; drops the oldest rows if the buffer is full."""
-        self._count_dropped(self._samples.add(weighed(sample)))
+        self._count_dropped(self._samples.add(sample))
         if self._samples.size > EARLY_BYTES:
             self._wake.set()
 
@@ -140,9 +140,9 @@ class History:
 
     def _encode(self) -> None:
         taken = self._samples.take()
-        self._under_way = sum(each.rows for each in taken)
+        self._under_way = sum(sample.rows for sample in taken)
         try:
-            for run, samples in self._clock_runs.separated(each.sample for each in taken).items():
+            for run, samples in self._clock_runs.separated(taken).items():
                 for rows in filter(None, map(rows_of, by_hour(samples).values())):
                     file = self._new_file(rows, run)
                     self._under_way -= file.rows
