@@ -53,9 +53,8 @@ class Owned(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Description:
     members: int
-    is_stable: bool
     topics: frozenset[str] = frozenset()
-    """The topics that the members of a Stable group read; empty if unknown."""
+    """The topics that the members of a Stable group read; empty if it is not Stable, or if they are unknown."""
     owned: tuple[Owned, ...] = ()
     """The assignment of a Stable group; empty if unknown."""
 

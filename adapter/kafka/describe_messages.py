@@ -3,6 +3,9 @@
 The library finds a response class by its request's API key."""
 
 from collections.abc import Sequence
+from functools import partial
+from types import new_class
+from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.api_message import ApiMessage
@@ -10,37 +13,17 @@ from kafka.protocol.api_message import ApiMessage
 from adapter.cluster.groups import Kind
 
 
-class ConsumerGroupDescribeRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    """KIP-848."""
+def _messages(name: str) -> tuple[Any, Any]:
+    """Returns the classes of a request and its response."""
+    make = partial(new_class, bases=(ApiMessage,), kwds={"load_json": "adapter.kafka.schemas"})
+    return make(f"{name}Request"), make(f"{name}Response")
 
 
-class ConsumerGroupDescribeResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    pass
-
-
-class ShareGroupDescribeRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    """KIP-932."""
-
-
-class ShareGroupDescribeResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    pass
-
-
-class StreamsGroupDescribeRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    """KIP-1071."""
-
-
-class StreamsGroupDescribeResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    pass
-
-
-class DescribeShareGroupOffsetsRequest(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    """KIP-932, and KIP-1226 for the lag."""
-
-
-class DescribeShareGroupOffsetsResponse(ApiMessage, load_json="adapter.kafka.schemas"):  # type: ignore[call-arg, misc]
-    pass
-
+ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse = _messages("ConsumerGroupDescribe")  # KIP-848
+ShareGroupDescribeRequest, ShareGroupDescribeResponse = _messages("ShareGroupDescribe")  # KIP-932
+StreamsGroupDescribeRequest, StreamsGroupDescribeResponse = _messages("StreamsGroupDescribe")  # KIP-1071
+# KIP-932, and KIP-1226 for the lag
+DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse = _messages("DescribeShareGroupOffsets")
 
 DESCRIBE = {
     Kind.CLASSIC: DescribeGroupsRequest,

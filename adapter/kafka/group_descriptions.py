@@ -37,22 +37,18 @@ def _is_gone(group: Decoded) -> bool:
 
 def _description_of(group: Decoded, kind: Kind) -> Description:
     if group.group_state.lower() != "stable":
-        return Description(len(group.members), is_stable=False)
+        return Description(len(group.members))
     topics, owned = _READERS[kind](group)
-    return Description(len(group.members), is_stable=True, topics=topics, owned=tuple(sorted(owned)))
+    return Description(len(group.members), topics=topics, owned=tuple(sorted(owned)))
 
 
 def _read_by_classic(group: Decoded) -> Read:
     try:
-        subscribed = _union(map(_subscribed, group.members))
+        subscribed = _union(_topics_subscribed(bytes(member.member_metadata)) for member in group.members)
         owned = [one for member in group.members for one in _classic_assignment(member)]
     except MalformedResponse:
         return frozenset(), ()
     return subscribed | {one.topic for one in owned}, _non_empty(owned)
-
-
-def _subscribed(member: Decoded) -> frozenset[str]:
-    return _topics_subscribed(bytes(member.member_metadata))
 
 
 def _classic_assignment(member: Decoded) -> list[Owned]:

@@ -76,9 +76,7 @@ def test_a_share_group_is_described_with_what_its_members_subscribe_to() -> None
     body = response(described_group("workers", "Stable", text("simple"), several(member)))
 
     reported = descriptions_in(ShareGroupDescribeResponse.decode(body, version=1), Kind.SHARE)
-    assert reported == {
-        "workers": Description(1, True, frozenset({"orders", "refunds"}), (Owned("m1", "orders", (0,)),))
-    }
+    assert reported == {"workers": Description(1, frozenset({"orders", "refunds"}), (Owned("m1", "orders", (0,)),))}
 
 
 def topic_info(name: str) -> bytes:
@@ -101,7 +99,7 @@ def test_a_streams_group_is_described_with_what_its_topology_reads() -> None:
     body = response(described_group("app", "Stable", topology, several(member)))
 
     reported = descriptions_in(StreamsGroupDescribeResponse.decode(body, version=0), Kind.STREAMS)
-    assert reported == {"app": Description(1, True, frozenset({"orders", "by-key"}), (Owned("m1", "orders", (0,)),))}
+    assert reported == {"app": Description(1, frozenset({"orders", "by-key"}), (Owned("m1", "orders", (0,)),))}
 
 
 def test_a_streams_group_without_a_topology_is_described_without_topics() -> None:
@@ -111,7 +109,7 @@ def test_a_streams_group_without_a_topology_is_described_without_topics() -> Non
     )
 
     reported = descriptions_in(StreamsGroupDescribeResponse.decode(response(*groups), version=0), Kind.STREAMS)
-    assert reported == {"a": Description(0, True), "b": Description(0, True)}
+    assert reported == {"a": Description(0), "b": Description(0)}
 
 
 def test_requests_are_encoded_as_brokers_read_them() -> None:

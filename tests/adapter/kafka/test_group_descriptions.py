@@ -70,7 +70,7 @@ def test_a_member_may_announce_a_version_without_its_fields_or_its_user_data(ver
         return struct.pack(">h", version) + body[2:-4]
 
     member = without_the_rest(subscription("orders")), without_the_rest(assignment({"orders": [0]}))
-    expected = Description(1, True, frozenset({"orders"}), (Owned("m0", "orders", (0,)),))
+    expected = Description(1, frozenset({"orders"}), (Owned("m0", "orders", (0,)),))
     assert described(Kind.CLASSIC, group("billing", member)) == {"billing": expected}
 
 
@@ -95,14 +95,14 @@ def test_only_the_topics_of_stable_groups_are_returned() -> None:
 )
 def test_a_member_that_sends_nonsense_hides_its_own_group_and_no_other(member: tuple[bytes, bytes]) -> None:
     assert read(group("odd", member), group("billing", (subscription("orders"), b""))) == {"billing": {"orders"}}
-    assert described(Kind.CLASSIC, group("odd", member)) == {"odd": Description(1, True)}
+    assert described(Kind.CLASSIC, group("odd", member)) == {"odd": Description(1)}
 
 
 def test_every_member_counts_in_any_state_of_the_group() -> None:
     member = b"", b""
     groups = group("moving", member, member, state="PreparingRebalance"), group("empty", state="Empty")
 
-    assert described(Kind.CLASSIC, *groups) == {"moving": Description(2, False), "empty": Description(0, False)}
+    assert described(Kind.CLASSIC, *groups) == {"moving": Description(2), "empty": Description(0)}
 
 
 @pytest.mark.parametrize("error", [14, 15, 16, 30, -1])
@@ -132,7 +132,7 @@ def test_members_of_the_new_kind_read_what_they_subscribe_to_and_what_they_have_
 
     billing = described(Kind.CONSUMER, new_group("billing", members=[first, by_pattern]))["billing"]
     owned = Owned("m0", "orders", (0,)), Owned("m1", "trail", (0,))
-    assert billing == Description(2, True, frozenset({"orders", "refunds", "trail"}), owned)
+    assert billing == Description(2, frozenset({"orders", "refunds", "trail"}), owned)
 
 
 def test_members_of_a_share_group_read_what_they_subscribe_to_and_own_what_they_do_not_share() -> None:
@@ -142,7 +142,7 @@ def test_members_of_a_share_group_read_what_they_subscribe_to_and_own_what_they_
     ]
 
     assert described(Kind.SHARE, new_group("workers", members=members)) == {
-        "workers": Description(3, True, frozenset({"orders"}), (Owned("m0", "orders", (0,)),))
+        "workers": Description(3, frozenset({"orders"}), (Owned("m0", "orders", (0,)),))
     }
 
 
@@ -175,10 +175,10 @@ def test_a_streams_application_reads_sources_and_its_own_repartition_topics() ->
         Owned("m1", "orders", (1,)),
     ]
     assert described(Kind.STREAMS, new_group("app", topology=topology, members=members)) == {
-        "app": Description(2, True, frozenset({"orders", "rates", "app-by-key-repartition"}), tuple(owned))
+        "app": Description(2, frozenset({"orders", "rates", "app-by-key-repartition"}), tuple(owned))
     }
 
 
 @pytest.mark.parametrize("topology", [None, SimpleNamespace(subtopologies=None)])
 def test_a_streams_application_without_topology_reads_nothing_that_is_known(topology: object) -> None:
-    assert described(Kind.STREAMS, new_group("app", topology=topology)) == {"app": Description(0, True)}
+    assert described(Kind.STREAMS, new_group("app", topology=topology)) == {"app": Description(0)}

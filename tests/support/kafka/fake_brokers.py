@@ -188,7 +188,7 @@ class FakeBrokers(Brokers):
         is_stable = group not in self.kafka.moving
         topics = frozenset(self.kafka.members[group]) if is_stable else frozenset()
         owned = self.kafka.owned.get(group, ()) if is_stable else ()
-        return Description(self.kafka.member_counts.get(group, 1), is_stable, topics, owned)
+        return Description(self.kafka.member_counts.get(group, 1), topics, owned)
 
     def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
         plan: dict[int, tuple[str, ...]] = {}
