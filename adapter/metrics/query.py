@@ -211,13 +211,6 @@ class Metrics:
         reason = f"the group has not been described as Stable since {since}, and did not read topic {topic} then"
         return self._not_known(served, view, group, f"{reason}; whether it reads the topic now is not known")
 
-    def _refuse_bad(self, served: Served, chosen: Chosen, now: float) -> None:
-        if chosen.entries:
-            worst = min(chosen.entries, key=oldest_of(served.kind, chosen.totals).__getitem__)
-            # NEVER, and so too old, if a part is unknown or contradictory.
-            if now - oldest_of(served.kind, chosen.totals)[worst] > self._max_age:
-                raise ValueUnavailable(self._why(served, chosen.view, worst_of(served.kind, chosen.totals)[worst], now))
-
     def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
         snapshot = view.snapshot
         group, partition = view.layout.groups[view.layout.group[row]], view.layout.name(row)

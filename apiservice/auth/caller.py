@@ -68,9 +68,7 @@ class Forbidden(AdapterError):
 
     def __init__(self, caller: Caller, attributes: Attributes, reason: str = "") -> None:
         super().__init__(_forbidden_text(caller, attributes) + (f": {reason}" if reason else ""))
-        self.caller = caller
         self.attributes = attributes
-        self.reason = reason
 
 
 class ReviewUnavailable(AdapterError):
