@@ -1,6 +1,7 @@
 """Fixtures that tests in several folders share, and the parts that `make test` runs one after the other."""
 
 import itertools
+import os
 import time
 from collections.abc import Iterator
 
@@ -8,9 +9,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from local.s3.object_store import OWNER, ObjectStore, object_store
+from spark.engine import session
 from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
+
+# Writing an archive of Spark's classes takes longer than the few runs of one checkout's tests would save.
+if session._archive(writes=False) is None:
+    os.environ["KAFKA_LAG_REPORT_CDS"] = f"{os.devnull}/none"
 
 NUMBERS = itertools.count(1)
 SPARK_FIXTURES = {"spark_session", "s3_server"}
@@ -69,8 +75,8 @@ def _group_of(item: pytest.Item, part: str) -> str | None:
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    with started(SparkSettings("local[1]", writes_archive=False)) as session:
-        yield session
+    with started(SparkSettings("local[1]", writes_archive=False)) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

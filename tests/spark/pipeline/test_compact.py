@@ -73,7 +73,7 @@ def assert_as_the_oracle_says(root: Path, rows: list[Row]) -> None:
         assert not told, f"{table}: {told[:5]}"
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_histories_become_the_tables_that_the_oracle_makes(
     tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -87,7 +87,7 @@ def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.Te
     chance = Random(seed)  # noqa: S311 -- a history, no secret
     limits = Limits(chance.choice([400, 10_000]), chance.choice([100, 1000]), chance.choice([50, 200]))
 
-    assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits, histories=12)
+    assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits, histories=8)
 
 
 def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ def test_a_reader_of_a_folder_never_misses_an_hour_nor_finds_one_twice_nor_fails
     if not can_exchange:
         monkeypatch.setattr(local, "exchanged", lambda _new, _old: False)
 
-    assert published_while_read(LocalFiles(folder), OF_FOLDER, str(folder), 600) == NOTHING
+    assert published_while_read(LocalFiles(folder), OF_FOLDER, str(folder), 300) == NOTHING
 
 
 def test_a_reader_of_a_bucket_never_misses_an_hour_nor_finds_one_twice_nor_fails(real_bucket: RealBucket) -> None:
