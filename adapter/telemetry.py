@@ -57,6 +57,11 @@ class Telemetry:
         self._reads = counter(
             "kafka_lag_adapter_reads", "Reads of external metrics, by metric and HTTP status.", ["metric", "code"]
         )
+        self.certificate_end = gauge(
+            "kafka_lag_adapter_certificate_expiration_timestamp_seconds",
+            "When the serving certificate, and the CA if the adapter manages it, expire (Unix time).",
+            ["certificate"],
+        )
 
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
         self._cycles.labels(cluster, outcome).inc()

@@ -69,8 +69,21 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
     ] = None,
     cert_dir: Annotated[
         Path | None,
-        typer.Option(help="Folder for a self-signed certificate if no files are given. Default: a temporary folder."),
+        typer.Option(
+            help="Folder for a self-signed certificate if no files are given. Default: the adapter manages "
+            "certificates in the Secret SERVICE-serving or, outside a pod, a temporary folder."
+        ),
     ] = None,
+    service: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[NAMESPACE/]NAME[:PORT]",
+            help="Service through which kube-apiserver reaches this process. Default in a pod: kafka-lag-adapter:443.",
+        ),
+    ] = None,
+    register: Annotated[  # noqa: FBT002 - typer's way to declare a flag
+        bool, typer.Option(help="Create the APIService where there is none. Only with certificates from the Secret.")
+    ] = True,
     kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file, required outside a cluster.")] = None,
     metrics_bind_address: Annotated[
         str, typer.Option(help="Address of the plain HTTP server for /metrics and health.")
@@ -95,6 +108,8 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
         tls_cert_file=tls_cert_file,
         tls_private_key_file=tls_private_key_file,
         cert_dir=cert_dir,
+        service=service,
+        register=register,
         kubeconfig=kubeconfig,
         metrics_bind_address=metrics_bind_address,
         metrics_port=metrics_port,

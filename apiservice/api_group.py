@@ -2,3 +2,5 @@
 
 GROUP = "external.metrics.k8s.io"
 VERSION = "v1beta1"
+API_SERVICE = f"{VERSION}.{GROUP}"
+"""The name of the APIService, of which a cluster has one."""

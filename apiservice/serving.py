@@ -30,9 +30,12 @@ from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
 from apiservice.cluster_api.authentication_config import AuthenticationConfig
 from apiservice.cluster_api.connection import Client, connect
+from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.http.health import Readiness
 from apiservice.http.server import Listener, listen, serve
+from apiservice.registration.api_service import Service, service_of
+from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
 from apiservice.tls.issuing import service_names
 
@@ -65,6 +68,8 @@ class Flags:
     tls_cert_file: Path | None
     tls_private_key_file: Path | None
     cert_dir: Path | None
+    service: str | None
+    register: bool
     kubeconfig: Path | None
     metrics_bind_address: str
     metrics_port: int
@@ -75,6 +80,7 @@ class Prepared:
     settings: Settings
     client: Client
     tls: ServingTls
+    registration: Registration | None
     secure_socket: socket.socket
     plain_socket: socket.socket
 
@@ -82,27 +88,30 @@ class Prepared:
 def run(flags: Flags, version: str) -> None:
     """Serves until a signal; raises SettingsInvalid with every problem of the flags and files."""
     with contextlib.ExitStack() as stack:
-        prepared = _prepare(flags, stack)
+        telemetry = Telemetry()
+        prepared = _prepare(flags, telemetry, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
-        history = _serve(prepared, flags.config, version)
+        history = _serve(prepared, flags.config, telemetry, version)
     if history is not None and history.is_hanging:
         # At interpreter exit, object-store libraries wait for pending requests longer than we can.
         logging.shutdown()
         os._exit(0)
 
 
-def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
+def _prepare(flags: Flags, telemetry: Telemetry, stack: contextlib.ExitStack) -> Prepared:
     """Tries everything before reporting all problems."""
     attempts = _Attempts()
     settings = attempts.make(lambda: _settings(flags))
     client = attempts.make(lambda: connect(flags.kubeconfig))
     tls = attempts.make(lambda: ServingTls(_serving_files(flags, stack)))
     secure = attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port)))
+    places = attempts.make(lambda: service_of(flags.service, _own_namespace()))
     plain = attempts.make(lambda: stack.enter_context(listen(flags.metrics_bind_address, flags.metrics_port)))
-    if settings is None or client is None or tls is None or secure is None or plain is None:
+    if settings is None or client is None or tls is None or secure is None or plain is None or places is None:
         raise SettingsInvalid(tuple(attempts.problems))
-    return Prepared(settings, client, tls, secure, plain)
+    registration = next((_registration(flags, client, tls, each, telemetry) for each in places), None)
+    return Prepared(settings, client, tls, registration, secure, plain)
 
 
 @dataclass(slots=True)
@@ -149,15 +158,31 @@ def _serving_files(flags: Flags, stack: contextlib.ExitStack) -> PairFiles:
     raise SettingsInvalid(("--tls-cert-file and --tls-private-key-file must be used together",))
 
 
+def _own_namespace() -> str | None:
+    return NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.is_file() else None
+
+
 def _own_names() -> tuple[str, ...]:
-    namespace = NAMESPACE_FILE.read_text().strip() if NAMESPACE_FILE.is_file() else "default"
-    return (*service_names("kafka-lag-adapter", namespace), "localhost", "127.0.0.1")
+    return (*service_names("kafka-lag-adapter", _own_namespace() or "default"), "localhost", "127.0.0.1")
 
 
-def _serve(prepared: Prepared, config: Path | None, version: str) -> "History | None":
+def _registration(
+    flags: Flags, client: Client, tls: ServingTls, service: Service, telemetry: Telemetry
+) -> Registration:
+    is_managed = flags.tls_cert_file is None and flags.cert_dir is None
+    return Registration(
+        ClusterObjects(client),
+        service,
+        tls if is_managed else None,
+        may_register=flags.register,
+        show_authority=lambda end: telemetry.certificate_end.labels("authority").set(end),
+    )
+
+
+def _serve(prepared: Prepared, config: Path | None, telemetry: Telemetry, version: str) -> "History | None":
     """Serves until a signal; returns the closed history, if there is one."""
-    settings, tls = prepared.settings, prepared.tls
-    telemetry = Telemetry()
+    settings, tls, registration = prepared.settings, prepared.tls, prepared.registration
+    telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     history = _history(settings, telemetry)
     metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append)
     changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
@@ -165,12 +190,17 @@ def _serve(prepared: Prepared, config: Path | None, version: str) -> "History | 
     callers = ClusterCallers(reviews)
     listening = threading.Event()
     checks = {"listening": listening.is_set, "authentication-settings": lambda: callers.knows_front_proxy}
-    readiness = Readiness(checks, {"settings": lambda: "" if changes is None else changes.remark})
+    remarks = {"settings": lambda: "" if changes is None else changes.remark}
+    if registration is not None:
+        checks["serving-certificate"] = lambda: registration.has_certificate
+        remarks["api-service"] = registration.remark
+    readiness = Readiness(checks, remarks)
     api = create_app(
         metrics, callers, readiness, exposition=telemetry.exposition, count_read=telemetry.count_read, version=version
     )
     own = create_metrics_app(readiness, telemetry.exposition)
     watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
+    reloading = functools.partial(keep_reloading, tls)
     collecting = (changes, metrics, history)
     end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
 
@@ -185,6 +215,8 @@ def _serve(prepared: Prepared, config: Path | None, version: str) -> "History | 
         end_of_collecting.start()
 
     watch.start()
+    if registration is not None:
+        registration.start()
     if history is not None:
         history.start()
     metrics.start()
@@ -194,10 +226,13 @@ def _serve(prepared: Prepared, config: Path | None, version: str) -> "History | 
         (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
         on_started,
         on_stopping,
-        background=(functools.partial(keep_reloading, tls),),
+        # Where the Secret is the source, the files have the temporary pair.
+        background=() if registration is not None and registration.is_managing else (reloading,),
     )
     api.close()
     watch.stop(timeout_seconds=1.0)
+    if registration is not None:
+        registration.stop(timeout_seconds=1.0)
     reviews.close()
     end_of_collecting.join()
     logger.info("stopped")

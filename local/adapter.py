@@ -33,7 +33,7 @@ API_SERVICE_FILE = "api-service/api-service-external.yaml"
 API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}"
 EXTERNAL_METRICS = f"/apis/{GROUP}/{VERSION}"
 START_TIMEOUT_SECONDS = 60.0
-IDENTITY_KINDS = {"Namespace", "ServiceAccount", "ClusterRole", "ClusterRoleBinding", "RoleBinding"}
+IDENTITY_KINDS = {"Namespace", "ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,23 +141,25 @@ def process(
     *,
     serving: Serving | None = None,
     port: int | None = None,
+    service: str = "",
     program: Sequence[str] = (),
 ) -> Iterator[Adapter]:
     """Runs an adapter without an APIService and waits until it is live; raises RigError if it ends.
 
-    `program` is a command with the same arguments, in place of the installed one."""
+    With `service` (the flag), it manages its certificate and the APIService itself. `program` is a command with the
+    same arguments, in place of the installed one."""
     home.mkdir(parents=True, exist_ok=True)
     serving = serving or new_serving(home)
     port, metrics_port = port or free_port(), free_port()
     settings_file = home / "settings.yaml"
     settings_file.write_text(yaml.safe_dump(dict(settings), sort_keys=False))
+    files = {"tls-cert-file": serving.pair.certificate, "tls-private-key-file": serving.pair.key}
     flags = {
         "config": settings_file,
         "kubeconfig": kubeconfig,
         "bind-address": "127.0.0.1",
         "secure-port": port,
-        "tls-cert-file": serving.pair.certificate,
-        "tls-private-key-file": serving.pair.key,
+        **({"service": service} if service else files),
         "metrics-bind-address": "127.0.0.1",
         "metrics-port": metrics_port,
     }
@@ -185,7 +187,7 @@ def shipped(port: int, ca_bundle: str) -> list[Manifest]:
     for document in [*load(), placed(read(MANIFESTS / API_SERVICE_FILE), NAMESPACE)]:
         match document["kind"], document["metadata"]["name"]:
             case "Service", name if name == NAME:
-                documents.append({**document, "spec": _external_name(port)})
+                documents.append({**document, "spec": external_name(port)})
             case "APIService", _:
                 spec = document["spec"]
                 service = {**spec["service"], "port": port}
@@ -224,6 +226,6 @@ def items(body: bytes) -> list[dict[str, Any]]:
     return found
 
 
-def _external_name(port: int) -> Manifest:
+def external_name(port: int) -> Manifest:
     """Without kube-proxy, only this kind of Service makes the aggregator connect to a local address."""
     return {"type": "ExternalName", "externalName": "localhost", "ports": [{"name": "https", "port": port}]}

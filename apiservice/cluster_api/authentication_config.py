@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import urllib3
-from kubernetes.client import ApiException
 
 from apiservice.auth.cluster_settings import ClusterUnreachable, Data
-from apiservice.cluster_api.connection import CALL_SECONDS, Client, calling, json_object, refusal
+from apiservice.cluster_api.connection import CALL_SECONDS, Client, calling, json_object, refused, send
 
 WATCH_SECONDS = 240  # then the API server ends the watch and the ConfigMap is read again
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
@@ -56,22 +55,9 @@ class AuthenticationConfig:
     def _send(self, query: list[tuple[str, str]], timeout_seconds: float) -> urllib3.BaseHTTPResponse:
         """Requests ConfigMaps and returns the 2xx response with its body unread."""
 
-        def send() -> urllib3.BaseHTTPResponse:
-            request = self._client.param_serialize(
-                "GET",
-                _CONFIG_MAPS,
-                query_params=query,
-                header_params={"Accept": "application/json"},
-                auth_settings=["BearerToken"],
-            )
-            timeouts = (CALL_SECONDS, timeout_seconds)
-            response: urllib3.BaseHTTPResponse = self._client.call_api(*request, _request_timeout=timeouts).response
-            return response
-
-        response = calling(send, repeat=1)
+        response = send(self._client, "GET", _CONFIG_MAPS, query=query, timeout_seconds=timeout_seconds)
         if not 200 <= response.status < 300:
-            body = calling(lambda: response.data).decode("utf-8", "replace")
-            raise ClusterUnreachable(refusal(ApiException(response.status, response.reason, body=body)))
+            raise refused(response)
         return response
 
 

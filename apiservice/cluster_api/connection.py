@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,7 +49,7 @@ def connect(kubeconfig: Path | None) -> Client:
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
     configuration.retries = False
     configuration.keep_alive = True
-    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 1  # one for the watch
+    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 2  # the watch and the registration
     client = ApiClient(configuration)
     client.user_agent = "kafka-lag-adapter"
     return client
@@ -68,6 +68,36 @@ def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
     # ConfigException: the token's file is gone; ValueError: an unexpected answer.
     except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
         raise ClusterUnreachable(_unreachable(error)) from error
+
+
+def send(
+    client: Client,
+    method: str,
+    path: str,
+    *,
+    query: Sequence[tuple[str, str]] = (),
+    body: object = None,
+    content_type: str = "application/json",
+    timeout_seconds: float = CALL_SECONDS,
+) -> urllib3.BaseHTTPResponse:
+    """Returns the response, whatever its status, with its body unread."""
+
+    def request() -> urllib3.BaseHTTPResponse:
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        serialized = client.param_serialize(
+            method, path, query_params=[*query], header_params=headers, body=body, auth_settings=["BearerToken"]
+        )
+        timeouts = (CALL_SECONDS, timeout_seconds)
+        response: urllib3.BaseHTTPResponse = client.call_api(*serialized, _request_timeout=timeouts).response
+        return response
+
+    return calling(request, repeat=1)
+
+
+def refused(response: urllib3.BaseHTTPResponse) -> ClusterUnreachable:
+    """Returns the error for a response that is no success."""
+    body = calling(lambda: response.data).decode("utf-8", "replace")
+    return ClusterUnreachable(refusal(ApiException(response.status, response.reason, body=body)))
 
 
 def refusal(error: ApiException) -> str:

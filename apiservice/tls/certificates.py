@@ -47,8 +47,13 @@ class _Serving:
     pair: Pair
     context: ssl.SSLContext
     """Includes the latest client CAs."""
-    description: str
-    """The certificate's file and expiry, for the log."""
+    files: PairFiles
+    end: datetime.datetime
+    """When the certificate expires."""
+
+    @property
+    def description(self) -> str:
+        return f"{self.files.certificate}, valid until {self.end:%Y-%m-%d %H:%M UTC}"
 
 
 class ServingTls:
@@ -68,6 +73,10 @@ class ServingTls:
     def served(self) -> str:
         return self._serving.description
 
+    def ends_at(self) -> float:
+        """Returns when the certificate expires, as Unix time."""
+        return self._serving.end.timestamp()
+
     def trust(self, authentication: Authentication) -> None:
         """Accepts only client certificates of these CAs in later handshakes. Callable from any thread.
 
@@ -78,20 +87,20 @@ class ServingTls:
             self._serving = replace(self._serving, context=_context(self._serving.pair, bundle))
             self._ca_bundle = bundle
 
+    def serve(self, pair: Pair, files: PairFiles) -> None:
+        """Serves this pair from now on; `files` names where it is from. Raises CertificateUnusable."""
+        with self._lock:
+            if pair != self._serving.pair:
+                self._serving = _usable(files, pair, self._ca_bundle)
+                logger.info("serving certificate loaded: %s", self.served)
+
     def reload_if_changed(self) -> None:
         """Loads the pair again. An unusable pair is logged once, and the previous one stays in use."""
         try:
-            with self._lock:
-                self._reload()
+            self.serve(_read(self._files), self._files)
             self._problem = ""
         except CertificateUnusable as error:
             self._note(str(error))
-
-    def _reload(self) -> None:
-        pair = _read(self._files)
-        if pair != self._serving.pair:
-            self._serving = _usable(self._files, pair, self._ca_bundle)
-            logger.info("serving certificate reloaded: %s", self.served)
 
     def _note(self, problem: str) -> None:
         if problem != self._problem:
@@ -193,7 +202,7 @@ def _usable(files: PairFiles, pair: Pair, authorities: bytes) -> _Serving:
         context = _context(pair, authorities)
     except (_KeyEncrypted, OSError) as error:
         raise CertificateUnusable(_refusal(files, error)) from error
-    return _Serving(pair, context, f"{files.certificate}, valid until {end:%Y-%m-%d %H:%M UTC}")
+    return _Serving(pair, context, files, end)
 
 
 def _refusal(files: PairFiles, error: Exception) -> str:

@@ -1,10 +1,12 @@
-"""Creates certificates: a self-signed pair, and the objects that `certificates` prints.
+"""Creates certificates and CAs, and the objects that `certificates` prints.
 
 Keys are ECDSA P-256; names are those that kube-apiserver checks: `<service>.<namespace>.svc`."""
 
 import base64
 import datetime
+import importlib.metadata
 import ipaddress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import yaml
@@ -13,11 +15,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from apiservice.api_group import GROUP, VERSION
+from apiservice.api_group import API_SERVICE, GROUP, VERSION
 
 SECRET_NAME = "kafka-lag-adapter-tls"  # noqa: S105 - the name of an object
 SERVICE_PORT = 443
-LABELS = {"app.kubernetes.io/name": "kafka-lag-adapter"}
+PRODUCT = "kafka-lag-adapter"
+EARLY = datetime.timedelta(hours=1)
+"""Certificates are valid this much before they are made, for clocks that are behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +35,37 @@ class Pair:
         return "Pair(...)"
 
 
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A CA with its key. `repr` does not show the key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+    def __repr__(self) -> str:
+        return "Authority(...)"
+
+    @property
+    def pair(self) -> Pair:
+        return Pair(certificate=pem(self.certificate), key=_key_pem(self.key))
+
+    def issue(self, names: tuple[str, ...], now: datetime.datetime, days: int) -> Pair:
+        """Returns a serving certificate for these names."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = _for_server(_certificate(_name(names[0]), self.certificate.subject, key, now, days), names)
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
+        certificate = builder.add_extension(issuer, critical=False).sign(self.key, hashes.SHA256())
+        return Pair(certificate=pem(certificate), key=_key_pem(key))
+
+
+def new_authority(name: str, now: datetime.datetime, days: int) -> Authority:
+    key = ec.generate_private_key(ec.SECP256R1())
+    builder = _certificate(_name(name), _name(name), key, now, days)
+    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+    builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
+    return Authority(builder.sign(key, hashes.SHA256()), key)
+
+
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
     """Returns a Service's DNS names, first the one that kube-apiserver uses."""
     name = f"{service}.{namespace}.svc"
@@ -40,68 +75,66 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
 def self_signed(names: tuple[str, ...], now: datetime.datetime, days: int) -> Pair:
     """Returns a self-signed pair; names may be IP addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _for_server(_certificate(names[0], names[0], key, now, days), names)
-    return Pair(certificate=_pem(builder.sign(key, hashes.SHA256())), key=_key_pem(key))
+    builder = _for_server(_certificate(_name(names[0]), _name(names[0]), key, now, days), names)
+    return Pair(certificate=pem(builder.sign(key, hashes.SHA256())), key=_key_pem(key))
 
 
 def serving_manifests(namespace: str, service: str, days: int, now: datetime.datetime) -> str:
     """Returns the serving Secret and the APIService as YAML. Their CA is created for one certificate; its key is
     discarded."""
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    authority = _authority(f"{service} serving CA", authority_key, now, days)
-    key = ec.generate_private_key(ec.SECP256R1())
-    names = service_names(service, namespace)
-    builder = _for_server(_certificate(names[0], f"{service} serving CA", key, now, days), names)
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
-    certificate = builder.add_extension(issuer, critical=False).sign(authority_key, hashes.SHA256())
-    pair = Pair(certificate=_pem(certificate), key=_key_pem(key))
-    objects = [_secret(namespace, pair), _api_service(namespace, service, _pem(authority))]
+    authority = new_authority(authority_name(service), now, days)
+    pair = authority.issue(service_names(service, namespace), now, days)
+    labels = {
+        "app.kubernetes.io/name": PRODUCT,
+        "app.kubernetes.io/instance": service,
+        "app.kubernetes.io/component": "adapter",
+        "app.kubernetes.io/version": importlib.metadata.version(PRODUCT),
+        "app.kubernetes.io/part-of": PRODUCT,
+        "app.kubernetes.io/managed-by": PRODUCT,
+    }
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET_NAME, "namespace": namespace, "labels": labels},
+        "type": "kubernetes.io/tls",
+        "data": {"tls.crt": base64_of(pair.certificate), "tls.key": base64_of(pair.key)},
+    }
+    place = {"name": service, "namespace": namespace, "port": SERVICE_PORT}
+    objects = [secret, api_service({"labels": labels.copy()}, place, authority.pair.certificate)]
     return yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True)
 
 
-def _secret(namespace: str, pair: Pair) -> dict[str, object]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "metadata": {"name": SECRET_NAME, "namespace": namespace, "labels": LABELS.copy()},
-        "type": "kubernetes.io/tls",
-        "data": {"tls.crt": _base64(pair.certificate), "tls.key": _base64(pair.key)},
-    }
+def authority_name(service: str) -> str:
+    return f"{service} serving CA"
 
 
-def _api_service(namespace: str, service: str, authority: bytes) -> dict[str, object]:
+def api_service(metadata: Mapping[str, object], service: Mapping[str, object], bundle: bytes) -> dict[str, object]:
+    """Returns the APIService that leads to a Service whose certificate a CA of the bundle has signed."""
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": f"{VERSION}.{GROUP}", "labels": LABELS.copy()},
+        "metadata": {"name": API_SERVICE, **metadata},
         "spec": {
             "group": GROUP,
             "version": VERSION,
-            "service": {"name": service, "namespace": namespace, "port": SERVICE_PORT},
-            "caBundle": _base64(authority),
+            "service": dict(service),
+            "caBundle": base64_of(bundle),
             "groupPriorityMinimum": 100,
             "versionPriority": 100,
         },
     }
 
 
-def _authority(name: str, key: ec.EllipticCurvePrivateKey, now: datetime.datetime, days: int) -> x509.Certificate:
-    builder = _certificate(name, name, key, now, days)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    return builder.add_extension(_key_usage(signs_certificates=True), critical=True).sign(key, hashes.SHA256())
-
-
 def _certificate(
-    subject: str, issuer: str, key: ec.EllipticCurvePrivateKey, now: datetime.datetime, days: int
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime, days: int
 ) -> x509.CertificateBuilder:
-    """Common fields. Valid an hour early, for clocks that are behind."""
     return (
         x509.CertificateBuilder()
-        .subject_name(_name(subject))
-        .issuer_name(_name(issuer))
+        .subject_name(subject)
+        .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_before(now - EARLY)
         .not_valid_after(now + datetime.timedelta(days=days))
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
@@ -142,7 +175,7 @@ def _general_name(text: str) -> x509.GeneralName:
         return x509.DNSName(text)
 
 
-def _pem(certificate: x509.Certificate) -> bytes:
+def pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
@@ -152,5 +185,5 @@ def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
     )
 
 
-def _base64(content: bytes) -> str:
+def base64_of(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")

@@ -11,6 +11,7 @@ import yaml
 from adapter.errors import SettingsInvalid
 from adapter.settings.file import parse
 from adapter.settings.models import SERVED_NAMES
+from apiservice.api_group import API_SERVICE as API_SERVICE_NAME
 from apiservice.api_group import GROUP, VERSION
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
@@ -18,6 +19,8 @@ from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipp
 EXAMPLE = "example-hpa.yaml"
 OVERLAY = "another-namespace/kustomization.yaml"
 API_SERVICE = "api-service/api-service-external.yaml"
+REGISTRATION = "base/cluster-role-registration.yaml"
+SERVING = "base/role-serving.yaml"
 UNLISTED = {EXAMPLE: "it belongs to the user's consumer"}
 """Files that no kustomization lists, and why."""
 IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
@@ -92,7 +95,7 @@ def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
         yield f"{DEPLOYMENT}: serviceAccountName {shipped.pod.get('serviceAccountName')} is not there"
     for kind in ("RoleBinding", "ClusterRoleBinding"):
         for name, binding in shipped.of_kind(kind):
-            if at(binding, "roleRef.name") not in GIVEN_ROLES | shipped.names("ClusterRole"):
+            if at(binding, "roleRef.name") not in GIVEN_ROLES | shipped.names(at(binding, "roleRef.kind")):
                 yield f"{name}: roleRef {at(binding, 'roleRef.name')} is not there"
             for subject in binding.get("subjects", []):
                 if (subject.get("namespace"), subject.get("name")) not in accounts | GIVEN_ACCOUNTS:
@@ -102,8 +105,23 @@ def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
 def roles_read_the_group(shipped: Shipped) -> Iterator[str]:
     wanted = [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}]
     for name, role in shipped.of_kind("ClusterRole"):
-        if role.get("rules") != wanted:
+        if name != REGISTRATION and role.get("rules") != wanted:
             yield f"{name}: rules must be {wanted}"
+
+
+def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
+    """The names are those that the code derives from the Service's."""
+    wanted = {REGISTRATION: [API_SERVICE_NAME, f"{NAME}-registration"], SERVING: [f"{NAME}-serving"]}
+    for name, expected in wanted.items():
+        role = shipped.objects.get(name, {})
+        if [each for rule in role.get("rules") or [] for each in rule.get("resourceNames") or []] != expected:
+            yield f"{name}: resourceNames must be {expected}, as in the code"
+    if at(shipped.objects.get(REGISTRATION), "metadata.name") != f"{NAME}-registration":
+        yield f"{REGISTRATION}: must be named {NAME}-registration, as in the code"
+    if f"{NAME}-serving" not in shipped.names("Secret"):
+        yield f"{SERVING}: there is no Secret {NAME}-serving"
+    if shipped.flags.get("service") != NAME:
+        yield f"{DEPLOYMENT}: --service must be {NAME}, the Service's name"
 
 
 def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
@@ -182,6 +200,7 @@ RULES: tuple[Rule, ...] = (
     namespaces_agree,
     accounts_and_roles_exist,
     roles_read_the_group,
+    rights_to_change_are_for_named_objects,
     api_service_points_to_the_service,
     certificate_is_for_the_service,
     settings_can_be_read,

@@ -5,6 +5,8 @@ Each function is one rule and yields `file: what is wrong`."""
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+import yaml
+
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, NAME, Manifest, Rule, Shipped, at
 
@@ -19,6 +21,7 @@ HARMLESS_VOLUMES = {
     "secret",
 }
 """The volumes that Pod Security's `restricted` allows."""
+TLS_SECRET = "tls-secret/kustomization.yaml"  # noqa: S105 - a file
 
 
 def image_has_the_packages_version(shipped: Shipped) -> Iterator[str]:
@@ -99,12 +102,20 @@ def mounts_have_volumes(shipped: Shipped) -> Iterator[str]:
     for name, volume in volumes.items():
         if "configMap" in volume and at(volume, "configMap.name") not in shipped.names("ConfigMap"):
             yield f"{DEPLOYMENT}: volume {name} is of ConfigMap {at(volume, 'configMap.name')}, which is not there"
-    if SECRET_NAME not in [at(volume, "secret.secretName") for volume in volumes.values()]:
-        yield f"{DEPLOYMENT}: no volume is of the Secret {SECRET_NAME}, which the code prints"
-    for flag in ("config", "tls-cert-file", "tls-private-key-file"):
-        path = PurePosixPath(shipped.flags.get(flag, ""))
-        if not any(path.is_relative_to(mount) for mount in mounts.values()):
-            yield f"{DEPLOYMENT}: --{flag} {path} lies in no mount"
+    path = PurePosixPath(shipped.flags.get("config", ""))
+    if not any(path.is_relative_to(mount) for mount in mounts.values()):
+        yield f"{DEPLOYMENT}: --config {path} lies in no mount"
+
+
+def tls_secret_is_mounted_where_the_flags_look(shipped: Shipped) -> Iterator[str]:
+    patches = shipped.files.get(TLS_SECRET, {}).get("patches", [])
+    added = [each.get("value") for patch in patches for each in yaml.safe_load(patch.get("patch", ""))]
+    flags = [PurePosixPath(each.partition("=")[2]) for each in added if isinstance(each, str)]
+    mounts = {at(each, "mountPath") for each in added} - {None}
+    if len(flags) != 2 or any(flag.parent.as_posix() not in mounts for flag in flags):
+        yield f"{TLS_SECRET}: certificate and key must lie in its mount, {mounts}"
+    if SECRET_NAME not in [at(each, "secret.secretName") for each in added]:
+        yield f"{TLS_SECRET}: no volume is of the Secret {SECRET_NAME}, which the code prints"
 
 
 RULES: tuple[Rule, ...] = (
@@ -113,4 +124,5 @@ RULES: tuple[Rule, ...] = (
     selectors_choose_the_pods,
     ports_agree,
     mounts_have_volumes,
+    tls_secret_is_mounted_where_the_flags_look,
 )

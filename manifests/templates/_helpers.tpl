@@ -9,7 +9,7 @@
 {{- define "adapter.text" -}}
 {{- $root := first . -}}
 {{- $text := $root.Files.Get (last .) -}}
-{{- $named := "( (?:name|secretName|claimName|serviceAccountName): )kafka-lag-adapter" -}}
+{{- $named := "((?: (?:name|secretName|claimName|serviceAccountName|resourceNames): \\[?)|--service=)kafka-lag-adapter" -}}
 {{- $text = regexReplaceAll $named $text (printf "${1}%s" (include "adapter.fullname" $root)) -}}
 {{- $text = replace "/instance: kafka-lag-adapter" (printf "/instance: %s" $root.Release.Name) $text -}}
 {{- $text = replace "/managed-by: kustomize" (printf "/managed-by: %s" $root.Release.Service) $text -}}

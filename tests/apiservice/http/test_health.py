@@ -39,6 +39,18 @@ def test_verbose_lists_every_check() -> None:
     assert answer.body == b"[+]ping ok\n[+]certificate ok\n[+]shutdown ok\nreadyz check passed\n"
 
 
+def test_a_remark_is_shown_when_asked_for_and_makes_nobody_unready() -> None:
+    remarks = {"api-service": lambda: "belongs to KEDA", "nothing": lambda: ""}
+    app = create_metrics_app(Readiness({}, remarks), lambda: (b"", "text/plain"))
+
+    assert ask(app, "GET", "/readyz").body == b"ok"
+    verbose = ask(app, "GET", "/readyz?verbose")
+    assert (verbose.code, verbose.body) == (
+        200,
+        b"[+]ping ok\n[+]shutdown ok\nwarn: api-service: belongs to KEDA\nreadyz check passed\n",
+    )
+
+
 def test_an_excluded_check_does_not_count() -> None:
     house = House(checks={"certificate": False})
 

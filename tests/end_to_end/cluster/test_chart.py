@@ -147,6 +147,35 @@ def test_the_settings_keys_are_values_and_reach_the_settings_file() -> None:
     assert found.keys() == keys - {"history"}
 
 
+def test_a_secret_of_yours_replaces_the_certificate_that_the_adapter_manages() -> None:
+    def container(*settings: str) -> tuple[list[str], set[str]]:
+        pod = by_name(rendered.chart(settings=settings, release="lag"))["Deployment", "lag-kafka-lag-adapter"]
+        (found,) = pod["spec"]["template"]["spec"]["containers"]
+        return found["args"], {each["mountPath"] for each in found["volumeMounts"]}
+
+    managed, mounted = container()
+    assert "--service=lag-kafka-lag-adapter" in managed
+    assert not any(each.startswith("--tls") for each in managed)
+    assert "/etc/kafka-lag-adapter/tls" not in mounted
+    given, mounted = container("tls.existingSecret=mine")
+    assert "--tls-cert-file=/etc/kafka-lag-adapter/tls/tls.crt" in given
+    assert "/etc/kafka-lag-adapter/tls" in mounted
+    assert "--no-register" in container("apiService.register=false")[0]
+
+
+def test_the_rights_to_change_objects_name_those_of_the_release() -> None:
+    found = by_name(rendered.chart(release="lag"))
+
+    registration = found["ClusterRole", "lag-kafka-lag-adapter-registration"]
+    assert [rule["resourceNames"] for rule in registration["rules"]] == [
+        ["v1beta1.external.metrics.k8s.io"],
+        ["lag-kafka-lag-adapter-registration"],
+    ]
+    (rule,) = found["Role", "lag-kafka-lag-adapter-serving"]["rules"]
+    assert rule["resourceNames"] == ["lag-kafka-lag-adapter-serving"]
+    assert ("Secret", "lag-kafka-lag-adapter-serving") in found
+
+
 def test_every_cluster_can_have_secrets_of_its_own() -> None:
     documents = by_name(rendered.chart([VALUES["several-clusters"]]))
     pod = documents["Deployment", NAME]["spec"]["template"]["spec"]
@@ -210,7 +239,8 @@ def test_a_history_leads_to_a_volume_or_a_bucket_by_its_location() -> None:
         ("port=99999", "port"),
         ("history.location=/data", "must be below /var/lib/kafka-lag-adapter/"),
         ("report.enabled=true", "no history.location"),
-        ("apiService.create=true", "apiService.caBundle"),
+        ("apiService.create=true", "the adapter registers itself"),
+        ("apiService.create=true,tls.existingSecret=mine", "apiService.caBundle"),
     ],
 )
 def test_values_that_cannot_work_are_refused(setting: str, said: str) -> None:

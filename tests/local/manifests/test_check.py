@@ -15,7 +15,7 @@ from typer.main import get_group
 from apiservice.__main__ import app
 from apiservice.tls.issuing import serving_manifests
 from local.manifests.check import MANIFESTS, load, problems, read
-from local.manifests.shipped import placed
+from local.manifests.shipped import NAME, placed
 from spark.cli import app as reports
 
 ROOT = MANIFESTS.parent
@@ -36,6 +36,8 @@ def test_the_certificates_command_prints_the_api_service_of_the_file() -> None:
     assert printed["APIService"]["spec"].pop("caBundle")
     assert printed["APIService"]["spec"] == placed(read(MANIFESTS / API_SERVICE), "lag")["spec"]
     assert printed["Secret"]["metadata"]["namespace"] == "lag"
+    labels = read(MANIFESTS / API_SERVICE)["metadata"]["labels"] | {"app.kubernetes.io/managed-by": NAME}
+    assert [found["metadata"]["labels"] for found in printed.values()] == [labels, labels]
 
 
 def test_the_command_line_takes_the_arguments_of_the_deployment() -> None:
@@ -45,7 +47,7 @@ def test_the_command_line_takes_the_arguments_of_the_deployment() -> None:
 
     assert params["config"] == Path("/etc/kafka-lag-adapter/settings/settings.yaml")
     assert (params["secure_port"], params["metrics_port"]) == (6443, 8080)
-    assert (params["tls_cert_file"].name, params["tls_private_key_file"].name) == ("tls.crt", "tls.key")
+    assert (params["service"], params["tls_cert_file"]) == (NAME, None)
 
 
 def test_objects_are_loaded_in_the_order_of_the_list() -> None:

@@ -1,0 +1,162 @@
+"""Who holds the APIService of external metrics, and whether we may write it.
+
+It is ours if it leads to our Service. Its `caBundle` is ours if nobody has written it since we did."""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography import x509
+
+from adapter.errors import SettingsInvalid
+from apiservice.api_group import API_SERVICE
+from apiservice.auth.cluster_settings import certificates_of
+from apiservice.cluster_api.connection import Json
+from apiservice.cluster_api.objects import MANAGER
+from apiservice.tls.issuing import PRODUCT, SERVICE_PORT, api_service
+
+PATH = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
+LABEL = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+SERVICE = re.compile(f"(?:(?P<namespace>{LABEL})/)?(?P<name>{LABEL})(?::(?P<port>[0-9]{{1,5}}))?")
+REGISTERED = "registered"
+SERVERS = {"keda": "KEDA", "datadog": "Datadog", "prometheus": "prometheus-adapter", "azure": "Azure"}
+"""Known servers of external metrics, by a part of their Service's name or namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The Service through which kube-apiserver reaches the adapter."""
+
+    namespace: str
+    name: str
+    port: int
+
+    @property
+    def owner(self) -> str:
+        """The ClusterRole with which the APIService is deleted."""
+        return f"{self.name}-registration"
+
+    @property
+    def secret(self) -> str:
+        return f"{self.name}-serving"
+
+
+def service_of(text: str | None, namespace: str | None) -> tuple[Service, ...]:
+    """Returns the Service that `[NAMESPACE/]NAME[:PORT]` names; nothing if the flag is absent outside a pod.
+
+    `namespace` is the pod's. Raises SettingsInvalid."""
+    if text is None and namespace is None:
+        return ()
+    found = SERVICE.fullmatch(PRODUCT if text is None else text)
+    if found is None:
+        raise SettingsInvalid((f"--service: {text!r} is not [NAMESPACE/]NAME[:PORT]",))
+    place = found["namespace"] or namespace
+    if place is None:
+        raise SettingsInvalid((f"--service: outside a pod, {text!r} must name the namespace too: NAMESPACE/{text}",))
+    return (Service(place, found["name"], int(found["port"] or SERVICE_PORT)),)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What the APIService is now. `text` is for the log and, unless all is well, for `/readyz?verbose`."""
+
+    text: str
+    is_writable: bool = False
+    """It must be created, or changed to our CAs, and nobody else has a claim on it."""
+    is_lost: bool = False
+    """Others hold it, but uninstalling this adapter would delete it."""
+
+
+def finding_of(found: Json | None, service: Service, authorities: tuple[x509.Certificate, ...] | None) -> Finding:
+    """`authorities`: the CAs that `caBundle` must have; None if somebody else writes it."""
+    if found is None:
+        return Finding("there is no APIService, so kube-apiserver serves no external metrics", is_writable=True)
+    holder = found["spec"].get("service") or {}
+    if (holder.get("namespace"), holder.get("name")) != (service.namespace, service.name):
+        return Finding(_held(holder, service), is_lost=_is_owned(found, service))
+    if authorities is None:
+        return Finding(_registered(found))
+    return _bundle_finding(found, authorities, is_adopted=_is_owned(found, service))
+
+
+def _bundle_finding(found: Json, authorities: tuple[x509.Certificate, ...], *, is_adopted: bool) -> Finding:
+    present = _certificates(found["spec"].get("caBundle") or "")
+    if present == authorities and is_adopted:
+        return Finding(_registered(found))
+    writers = _writers_of_bundle(found)
+    is_known = present is not None and set(present) <= set(authorities)
+    if MANAGER in writers or present == () or (is_known and not is_adopted):
+        return Finding("the APIService lacks a CA of this adapter", is_writable=True)
+    others = " and ".join(sorted(writers)) or "an unknown writer"
+    if present is not None and set(authorities) <= set(present):
+        return Finding(f"{_registered(found)}; its caBundle was written by {others}")
+    return Finding(
+        f"{API_SERVICE} leads to this adapter, but {others} has written a caBundle with which kube-apiserver cannot "
+        "verify it; this adapter does not write it again. Stop that writer, then remove spec.caBundle"
+    )
+
+
+def manifest(found: Json | None, service: Service, bundle: bytes, owner: Json) -> Json:
+    """Returns what to apply. Deleting the owner, a ClusterRole of ours, makes Kubernetes delete the APIService."""
+    labels = {**owner["metadata"].get("labels", {}), "app.kubernetes.io/managed-by": MANAGER}
+    reference = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+    }
+    metadata: Json = {"labels": labels, "ownerReferences": [reference]}
+    if found is not None:
+        metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
+    place = {"namespace": service.namespace, "name": service.name, "port": service.port}
+    return api_service(metadata, place, bundle)
+
+
+def _held(holder: Mapping[str, Any], service: Service) -> str:
+    place = f"{holder.get('namespace')}/{holder.get('name')}"
+    known = next((name for part, name in SERVERS.items() if part in place), None)
+    who = "kube-apiserver itself" if not holder else f"{known} (Service {place})" if known else f"the Service {place}"
+    return (
+        f"{API_SERVICE} belongs to {who}: HPAs read external metrics there, not here, and this adapter leaves it as it "
+        f"is. Either keep both, or move HPAs to this adapter by pointing the APIService to "
+        f"{service.namespace}/{service.name} (docs/install.md, Taking over)"
+    )
+
+
+def _registered(found: Json) -> str:
+    conditions = (found.get("status") or {}).get("conditions") or []
+    available: Json = next((each for each in conditions if each.get("type") == "Available"), {})
+    if available.get("status") == "False":
+        return f"{REGISTERED}, but kube-apiserver does not reach this adapter: {available.get('message')}"
+    return REGISTERED
+
+
+def without_owner(found: Json, service: Service) -> Json:
+    """Returns the change after which others' APIService survives the end of this adapter."""
+    references = [each for each in _references(found) if each.get("name") != service.owner]
+    return {"metadata": {"ownerReferences": references, "resourceVersion": found["metadata"]["resourceVersion"]}}
+
+
+def _is_owned(found: Json, service: Service) -> bool:
+    return any(each.get("name") == service.owner for each in _references(found))
+
+
+def _references(found: Json) -> list[Json]:
+    return found["metadata"].get("ownerReferences") or []
+
+
+def _writers_of_bundle(found: Json) -> set[str]:
+    """Returns the field managers that the API server has recorded."""
+    fields: list[Json] = found["metadata"].get("managedFields") or []
+    return {each["manager"] for each in fields if "f:caBundle" in (each.get("fieldsV1") or {}).get("f:spec", {})}
+
+
+def _certificates(bundle: str) -> tuple[x509.Certificate, ...] | None:
+    """Returns the bundle's certificates, or None if they cannot be read."""
+    try:
+        return tuple(certificates_of(base64.b64decode(bundle, validate=True).decode()))
+    except (ValueError, binascii.Error):
+        return None

@@ -1,0 +1,142 @@
+"""A thread that keeps the Secret with our certificates and the APIService as they must be.
+
+Every replica does the same; the API server lets one write succeed, and the others read its result."""
+
+import datetime
+import logging
+import random
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from adapter.errors import AdapterError
+from apiservice.cluster_api.connection import Json
+from apiservice.cluster_api.objects import ClusterObjects
+from apiservice.registration import api_service
+from apiservice.registration.api_service import Finding, Service
+from apiservice.tls.certificates import PairFiles, ServingTls
+from apiservice.tls.issuing import authority_name, service_names
+from apiservice.tls.managed import Managed, managed_of, renewed
+
+logger = logging.getLogger(__name__)
+
+ROUND_SECONDS = 10.0
+FIRST_SECONDS = 1.0  # until there is a certificate to serve
+
+
+class RegistrationFailed(AdapterError):
+    """An object of the installation is missing; the message names it."""
+
+
+class Registration:
+    """`tls`: serves the certificates of the Secret; None if the certificate and the APIService are others' work.
+
+    `may_register`: the APIService is created where there is none. `show_authority` gets the end of the CA."""
+
+    def __init__(
+        self,
+        objects: ClusterObjects,
+        service: Service,
+        tls: ServingTls | None,
+        *,
+        may_register: bool,
+        show_authority: Callable[[float], None],
+    ) -> None:
+        self._objects = objects
+        self._service = service
+        self._tls = tls
+        self._may_register = may_register
+        self._show_authority = show_authority
+        self._note = "not looked at yet"
+        self._has_certificate = tls is None
+        self._is_spread = False
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
+
+    @property
+    def is_managing(self) -> bool:
+        return self._tls is not None
+
+    @property
+    def has_certificate(self) -> bool:
+        return self._has_certificate
+
+    def remark(self) -> str:
+        """Returns what is wrong with the APIService, or nothing."""
+        return "" if self._note == api_service.REGISTERED else self._note
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        self._stopped.set()
+        self._thread.join(timeout_seconds)
+
+    def look(self) -> None:
+        """One round: the Secret, then the APIService. Raises AdapterError."""
+        managed = None if self._tls is None else self._certificates(self._tls)
+        found = self._objects.read(api_service.PATH)
+        finding = self._finding(found, managed)
+        if self._write(found, finding, managed):
+            found = self._objects.read(api_service.PATH)
+            finding = self._finding(found, managed)
+        self._is_spread = found is None or not finding.is_writable
+        self._take_note(finding.text, logging.INFO)
+
+    def _certificates(self, tls: ServingTls) -> Managed:
+        name, namespace = self._service.secret, self._service.namespace
+        path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+        secret = self._objects.read(path)
+        if secret is None:
+            raise RegistrationFailed(f"there is no Secret {namespace}/{name}; the shipped manifests contain it")
+        current = managed_of(secret.get("data") or {})
+        names = service_names(self._service.name, namespace)
+        now = datetime.datetime.now(datetime.UTC)
+        wanted = renewed(current, authority_name(self._service.name), names, now, is_spread=self._is_spread)
+        if wanted is not current:
+            if not self._objects.replace(path, {**secret, "data": wanted.data()}):
+                return self._certificates(tls)  # another replica was faster
+            logger.info("certificates in Secret %s/%s renewed: %s", namespace, name, _difference(current, wanted))
+        place = Path(f"Secret {namespace}/{name}")
+        tls.serve(wanted.serving, PairFiles(place / "tls.crt", place / "tls.key"))
+        self._has_certificate = True
+        self._show_authority(wanted.authorities[0].not_valid_after_utc.timestamp())
+        return wanted
+
+    def _finding(self, found: Json | None, managed: Managed | None) -> Finding:
+        return api_service.finding_of(found, self._service, None if managed is None else managed.authorities)
+
+    def _write(self, found: Json | None, finding: Finding, managed: Managed | None) -> bool:
+        """Returns whether the APIService has been changed."""
+        if found is not None and finding.is_lost:
+            return self._objects.merge(api_service.PATH, api_service.without_owner(found, self._service))
+        if managed is None or not finding.is_writable or (found is None and not self._may_register):
+            return False
+        owner = self._objects.read(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{self._service.owner}")
+        if owner is None:
+            raise RegistrationFailed(f"there is no ClusterRole {self._service.owner}; the shipped manifests contain it")
+        document = api_service.manifest(found, self._service, managed.bundle, owner)
+        # Without force: whoever creates the object at this moment keeps it.
+        return self._objects.apply(api_service.PATH, document, force=found is not None)
+
+    def _take_note(self, text: str, level: int) -> None:
+        if text != self._note and not self._stopped.is_set():
+            logger.log(level, "APIService of external metrics: %s", text)
+        self._note = text
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self.look()
+            except AdapterError as error:
+                self._take_note(str(error), logging.WARNING)
+            except Exception:  # without this thread, certificates would end
+                logger.exception("the registration cannot be kept, trying again")
+            pause = ROUND_SECONDS if self._has_certificate else FIRST_SECONDS
+            self._stopped.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
+
+
+def _difference(before: Managed | None, after: Managed) -> str:
+    if before is None:
+        return "new CA and serving certificate"
+    return "new serving certificate" if before.authorities == after.authorities else "new CA beside the old one"

@@ -1,0 +1,50 @@
+"""A second control plane, on which nothing is installed."""
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.kubernetes.control_plane import control_plane as running_control_plane
+from local.processes import wait_until
+
+OPTIONAL_KINDS = {
+    "cert-manager.io/v1": ("Certificate", "Issuer"),
+    "monitoring.coreos.com/v1": ("ServiceMonitor", "PrometheusRule"),
+}
+
+
+@pytest.fixture(scope="session")
+def plane(rig_home: Path) -> Iterator[ControlPlane]:
+    """The other one has an adapter in the namespace that docs/install.md names."""
+    with running_control_plane(rig_home / "install") as running:
+        definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
+        running.apply(definitions)
+        for version, kinds in OPTIONAL_KINDS.items():
+            wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 60)
+        yield running
+
+
+def definition(version: str, kind: str) -> Manifest:
+    """A kind of an operator that is not there, without its schema: kube-apiserver keeps any fields."""
+    group, name = version.split("/")
+    plural = f"{kind.lower()}s"
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "names": {"kind": kind, "plural": plural, "singular": kind.lower(), "listKind": f"{kind}List"},
+            "scope": "Namespaced",
+            "versions": [{"name": name, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+def serves(plane: ControlPlane, version: str, kinds: tuple[str, ...]) -> bool:
+    status, body = plane.raw(f"/apis/{version}")
+    return status == 200 and all(f'"{kind}"'.encode() in body for kind in kinds)
