@@ -116,8 +116,8 @@ class Handovers:
         for own, answer in zip(places, answers, strict=True):
             if isinstance(answer, Answer):
                 columns = answer.content
-                is_told = ~np.isin(columns.error, HANDING_OVER)
-                is_over[np.intersect1d(own, columns.shape.partition[is_told])] = True
+                is_reported = ~np.isin(columns.error, HANDING_OVER)
+                is_over[np.intersect1d(own, columns.shape.partition[is_reported])] = True
         self.is_over = is_over
 
     def is_final(self, group: str, node: int) -> bool:

@@ -35,7 +35,7 @@ Key = tuple[str, str, int]
 
 @dataclass
 class SteppedClock:
-    """Both clocks of a process; they move together, when they are told to."""
+    """Both clocks of a process; they move together, and only on request."""
 
     seconds: float = NOW
 

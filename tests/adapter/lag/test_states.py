@@ -29,7 +29,7 @@ def known(one: Row) -> Snapshot:
     return samples.snapshot({KEY: one})
 
 
-def told(snapshot: Snapshot) -> tuple[int, int, int, float]:
+def reported(snapshot: Snapshot) -> tuple[int, int, int, float]:
     """Committed, log end, log start, received."""
     return (
         int(snapshot.committed[0]),
@@ -90,14 +90,14 @@ def test_a_commit_beyond_the_end_is_unknown_the_first_time_and_ahead_the_second(
 def test_the_first_time_beyond_the_end_keeps_the_last_good_row() -> None:
     first = after(row(500, 10), known(row(8, 10).aged(10)))
 
-    assert told(first) == (8, 10, 0, NOW - 10)
+    assert reported(first) == (8, 10, 0, NOW - 10)
     assert values_of(first, samples.plain_treatment(first.layout)).is_known.all()
 
 
 def test_ahead_is_not_known_and_shows_the_pair_that_contradicts_itself() -> None:
     second = after(row(500, 10), after(row(600, 10), known(row(800, 900))))
 
-    assert told(second)[:2] == (500, 10)
+    assert reported(second)[:2] == (500, 10)
     assert not values_of(second, samples.plain_treatment(second.layout)).is_known.any()
 
 
@@ -116,7 +116,7 @@ def test_a_good_cycle_ends_the_doubt_about_a_commit_beyond_the_end() -> None:
     good = after(row(500, 501), ahead)
     again = after(row(600, 501), good)
 
-    assert (good.state.tolist(), told(good)[:2]) == ([State.OK], (500, 501))
+    assert (good.state.tolist(), reported(good)[:2]) == ([State.OK], (500, 501))
     assert again.state.tolist() == [State.UNKNOWN]
 
 
@@ -124,7 +124,7 @@ def test_a_good_cycle_ends_the_doubt_about_a_commit_beyond_the_end() -> None:
 def test_an_unread_row_keeps_its_last_good_commit_and_end_and_says_why(state: State) -> None:
     snapshot = after(row(99, 99).unknown(SILENCE, state), known(row(7, 10).aged(20)))
 
-    assert told(snapshot) == (7, 10, 0, NOW - 20)
+    assert reported(snapshot) == (7, 10, 0, NOW - 20)
     assert snapshot.state.tolist() == [state]
     assert snapshot.cause_of(0).text == SILENCE
 
@@ -137,19 +137,19 @@ def test_commit_and_end_of_different_cycles_are_never_mixed(missing: str) -> Non
     column[0] = 1
     snapshot = settled(replace(seen, causes=(*seen.causes, seen.causes[0])), before)
 
-    assert told(snapshot) == (7, 10, 0, NOW - 20)
+    assert reported(snapshot) == (7, 10, 0, NOW - 20)
     assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).lag.tolist() == [3]
 
 
 def test_an_unread_row_takes_the_newest_start_all_the_same() -> None:
     snapshot = after(replace(row(0, 0, 8), why=SILENCE, state=State.UNKNOWN), known(row(7, 10, 2).aged(20)))
 
-    assert told(snapshot) == (7, 10, 8, NOW - 20)
+    assert reported(snapshot) == (7, 10, 8, NOW - 20)
     assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).lag.tolist() == [2]
 
 
 def test_a_start_that_was_not_asked_for_is_the_one_known_before() -> None:
-    assert told(after(row(7, 10, NOT_KNOWN), known(row(5, 9, 4))))[2] == 4
+    assert reported(after(row(7, 10, NOT_KNOWN), known(row(5, 9, 4))))[2] == 4
 
 
 def test_a_start_beyond_the_last_good_end_leaves_nothing_to_read() -> None:
@@ -164,7 +164,7 @@ def test_a_row_is_as_old_as_the_older_of_its_commit_and_its_end() -> None:
     seen = samples.observed({KEY: row(7, 10)}, before.layout)
     seen.end_received[0] = NOW + 3
 
-    assert told(settled(seen, before))[3] == NOW
+    assert reported(settled(seen, before))[3] == NOW
 
 
 def test_a_row_whose_start_is_not_known_is_not_read_and_says_so() -> None:
@@ -180,7 +180,7 @@ def test_a_step_backward_of_a_broker_that_was_silent_is_not_believed(older: Row)
     seen = samples.observed({KEY: older}, before.layout)
     doubted = settled(without_steps_backward(seen, before, np.array([True])), before)
 
-    assert told(doubted) == (7, 10, 0, NOW - 10)
+    assert reported(doubted) == (7, 10, 0, NOW - 10)
     assert "older offsets than before" in doubted.cause_of(0).text
 
 
@@ -188,7 +188,7 @@ def test_a_step_backward_of_a_broker_that_was_not_silent_is_believed() -> None:
     before = known(row(7, 10).aged(10))
     seen = samples.observed({KEY: row(2, 10)}, before.layout)
 
-    assert told(settled(without_steps_backward(seen, before, np.array([False])), before))[:2] == (2, 10)
+    assert reported(settled(without_steps_backward(seen, before, np.array([False])), before))[:2] == (2, 10)
 
 
 @pytest.mark.parametrize("newer", [row(7, 10), row(8, 10), row(7, 11)])

@@ -77,7 +77,7 @@ def test_the_consumer_keeps_its_rate_commits_and_leaves_on_sigterm(one_broker: K
     wait_until(lambda: state_of(one_broker, "paced") == "Empty", "the member to be gone", 60)
 
 
-def test_a_broker_that_ended_by_itself_is_told(tmp_path: Path) -> None:
+def test_a_broker_that_ended_by_itself_is_reported(tmp_path: Path) -> None:
     """Only the bookkeeping: any program will do."""
     broker = Broker(1, {}, tmp_path / "broker.log", ["sh", "-c", "echo out of disk; exit 7"])
     broker.launch()

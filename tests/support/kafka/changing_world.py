@@ -186,8 +186,8 @@ class World:
     def _truth(self, group: str, place: Partition) -> Truth:
         start, end = self.kafka.starts[place], self._end(group, place)
         if group == SHARED:
-            told = self.kafka.shares[SHARED].get(place)
-            committed = None if told is None else end - told[1]
+            reported = self.kafka.shares[SHARED].get(place)
+            committed = None if reported is None else end - reported[1]
         else:
             committed = self.kafka.commits.get(group, {}).get(place)
         return Truth(self.kafka.generations[place[0]], committed, end, start)
@@ -226,9 +226,9 @@ class World:
         late = [
             truths for at, truths in self.truths if at >= self.rig.clock.seconds - self.rig.settings.collection.max_age
         ]
-        told = {item.labels["topic"] for item in items}
+        reported = {item.labels["topic"] for item in items}
         counted = ("orders",) if self.has_rules and group == FROM_STARTS else TOPICS
-        return [topic for topic in counted if topic not in told and all(_has_commit(t, group, topic) for t in late)]
+        return [topic for topic in counted if topic not in reported and all(_has_commit(t, group, topic) for t in late)]
 
     def items(self, group: str) -> list[MetricValue]:
         """What is served; raises as reading does."""

@@ -195,9 +195,9 @@ class FakeBrokers(Brokers):
         for question in questions:
             plan[question.node] = (*plan.get(question.node, ()), *question.groups)
         self.asked_for.append(("OffsetFetch", plan))
-        return self._in_flight([("OffsetFetch", one.node, partial(self._commits_told, one)) for one in questions])
+        return self._in_flight([("OffsetFetch", one.node, partial(self._commits_reported, one)) for one in questions])
 
-    def _commits_told(self, question: CommitQuestion) -> Columns:
+    def _commits_reported(self, question: CommitQuestion) -> Columns:
         return question.columns(self._fetched(question))
 
     def _fetched(self, question: CommitQuestion) -> bytes:
@@ -219,9 +219,9 @@ class FakeBrokers(Brokers):
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         kind = "DescribeShareGroupOffsets"
-        return self._in_flight([(kind, node, partial(self._shares_told, node, plan[node])) for node in plan])
+        return self._in_flight([(kind, node, partial(self._shares_reported, node, plan[node])) for node in plan])
 
-    def _shares_told(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
+    def _shares_reported(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
         return self._too_old(node) or {group: self._shares_of(node, group) for group in groups}
 
     def _in_flight(self, asked: Sequence[tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
@@ -293,9 +293,9 @@ class FakeBrokers(Brokers):
             asked = {node: {t: tuple(ps.tolist()) for t, ps in topics.items()} for node, topics in plan.items()}
             self.asked_for.append((kind, asked))
         self._clock.seconds += self.kafka.busy_seconds
-        return self._in_flight([(_kind_of(one), one.node, partial(self._offsets_told, one)) for one in questions])
+        return self._in_flight([(_kind_of(one), one.node, partial(self._offsets_reported, one)) for one in questions])
 
-    def _offsets_told(self, question: OffsetQuestion) -> Columns:
+    def _offsets_reported(self, question: OffsetQuestion) -> Columns:
         return question.columns(self._listed(question))
 
     def _listed(self, question: OffsetQuestion) -> bytes:

@@ -125,13 +125,13 @@ def _joined(client: KafkaAdminClient, application: str, name: str, topology: Any
 
 def _holds(client: KafkaAdminClient, application: str, name: str, tasks: dict[str, Any]) -> bool:
     """Take what the coordinator gives; whether it gives nothing more, having given something."""
-    told = _beat(
+    reported = _beat(
         client, application, name, tasks["epoch"], active_tasks=tasks["active"], standby_tasks=[], warmup_tasks=[]
     )
-    is_settled = bool(tasks["active"]) and told["active"] is None
-    tasks["epoch"] = told["epoch"]
-    if told["active"] is not None:
-        tasks["active"] = told["active"]
+    is_settled = bool(tasks["active"]) and reported["active"] is None
+    tasks["epoch"] = reported["epoch"]
+    if reported["active"] is not None:
+        tasks["active"] = reported["active"]
     return is_settled
 
 
