@@ -29,7 +29,7 @@ def test_changed_settings_take_effect_as_a_whole_while_every_read_succeeds(
     produce(one_broker, TOPIC, 30)
     commit(one_broker, GROUP, {(TOPIC, 0): 10})
     main = {"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}
-    first = {"clusters": [main], "collection": {"interval": "1s", "maxAge": "10s"}}
+    first = {"clusters": [main], "collection": {"interval": "1s", "maxAge": "60s"}}
     named = {"name": NAMED, "value": "lag", "cluster": "main", "group": GROUP}
     second = {**first, "clusters": [main, {**main, "name": "again"}], "metrics": [named]}
     misspelt = {**second, "clusters": [{**main, "bootstrapServers": [f"127.0.0.1:{free_port()}"]}]}
