@@ -20,6 +20,8 @@ if session._archive(writes=False) is None:
 
 NUMBERS = itertools.count(1)
 SPARK_FIXTURES = {"spark_session", "s3_server"}
+SHARED = {"one_broker", "three_brokers", "spark_session"}
+"""Fixtures of a whole run that tests of several files use, beside the control plane."""
 
 
 PARTS = ("unit", "spark", "e2e")
@@ -30,12 +32,13 @@ BEGAN_AT = time.monotonic()
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Sort the tests by part, the quick ones first. Tests that share expensive fixtures run in one process."""
+    sharing = {item.path for item in items if SHARED.intersection(getattr(item, "fixturenames", ()))}
     for item in items:
         part = _part_of(item)
         item.user_properties.append(("part", part))
         if part != "unit":
             item.add_marker(part)
-        if group := _group_of(item, part):
+        if group := _group_of(item, part, shares=item.path in sharing):
             item.add_marker(pytest.mark.xdist_group(group))
             if getattr(item.config.option, "loadgroup", False):
                 # pytest-xdist 3.8 adds the group to an attribute that pytest 9.2 no longer reads, and ignores groups.
@@ -64,13 +67,18 @@ def _part_of(item: pytest.Item) -> str:
     return "spark" if needs_spark else "unit"
 
 
-def _group_of(item: pytest.Item, part: str) -> str | None:
-    """The folder of an end-to-end test, but all that need the control plane are one group, and so are those that need
-    one session of Spark. Any process may take the others."""
+def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
+    """End-to-end tests are grouped by folder if they share real parts with other files, by file otherwise; all that
+    need the control plane are one group. Tests that need one session of Spark are two. Any process may take the
+    others."""
     fixtures = getattr(item, "fixturenames", ())
+    if "control_plane" in fixtures:
+        return "cluster"
     if part == "e2e":
-        return "cluster" if "control_plane" in fixtures else item.path.parent.name
-    return "spark" if "spark_session" in fixtures else None
+        return item.path.parent.name if shares else item.path.stem
+    if "spark_session" in fixtures:
+        return "spark-pipeline" if item.path.parent.name == "pipeline" else "spark"
+    return None
 
 
 @pytest.fixture(scope="session")
