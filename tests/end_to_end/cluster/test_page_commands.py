@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
+from local.adapter import Adapter
 from local.downloads import command_line_tools
 from local.kubernetes.control_plane import ControlPlane
 from tests.end_to_end.cluster.test_install import DOCS, commands
 
-PAGES = ("troubleshooting", "upgrading", "versions")
+PAGES = ("migration", "troubleshooting", "upgrading", "versions")
 
 
-@pytest.mark.usefixtures("adapter")
 @pytest.mark.parametrize("page", PAGES)
-def test_every_command_prints_what_the_page_shows(control_plane: ControlPlane, tmp_path: Path, page: str) -> None:
+def test_every_command_prints_what_the_page_shows(
+    control_plane: ControlPlane, adapter: Adapter, tmp_path: Path, page: str
+) -> None:
     shutil.copy(DOCS / "settings.yaml", tmp_path)
     environment = {
         "PATH": f"{command_line_tools()}:{Path(sys.executable).parent}:/usr/bin:/bin",
@@ -27,7 +29,8 @@ def test_every_command_prints_what_the_page_shows(control_plane: ControlPlane, t
     found = commands(DOCS / f"{page}.md")
     assert found
     for line, shown in found:
-        shell = ["bash", "-o", "pipefail", "-c", line]
+        here = line.replace("127.0.0.1:6443", f"127.0.0.1:{adapter.port}").replace("billing", "ledger")
+        shell = ["bash", "-o", "pipefail", "-c", here]
         ended = subprocess.run(shell, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
         assert shown.strip() in ended.stdout, line
