@@ -4,7 +4,6 @@ Each command imports what it needs, so that `--help` is fast."""
 
 import ctypes
 import datetime
-import importlib.metadata
 import logging
 import os
 import re
@@ -16,17 +15,12 @@ from typing import Annotated
 
 import typer
 
-from adapter.errors import AdapterError
+from adapter.command_line import new_command, run, version, whole_number
 
 LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123: names of namespaces and Services
 
-app = typer.Typer(
-    help="Kafka consumer lag for the native Kubernetes autoscaler.",
-    add_completion=False,
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-)
+app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
+port = whole_number(0, 65535)
 
 
 class LogLevel(StrEnum):
@@ -36,30 +30,17 @@ class LogLevel(StrEnum):
     ERROR = "error"
 
 
-def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer's way to call it
-    if is_asked:
-        typer.echo(_version())
-        raise typer.Exit
-
-
-@app.callback()
-def _common(
-    _is_version_asked: Annotated[  # noqa: FBT002 - typer's way to declare a flag
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
-    ] = False,
-) -> None:
-    """Kafka consumer lag for the native Kubernetes autoscaler."""
-
-
 @app.command()
 def serve(  # noqa: PLR0913, PLR0917 - one for each flag
     config: Annotated[Path | None, typer.Option(help="Settings file (YAML).")] = None,
     bootstrap_servers: Annotated[
         str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
     ] = None,
-    bind_address: Annotated[str, typer.Option(help="Address of the HTTPS server.")] = "0.0.0.0",  # noqa: S104 - a pod's address is not known before
+    bind_address: Annotated[
+        str, typer.Option(help="Address of the HTTPS server; :: means IPv6 and IPv4, as far as the machine has them.")
+    ] = "::",
     secure_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the HTTPS server; 0 chooses a free one.")
+        int, typer.Option(parser=port, metavar="PORT", help="Port of the HTTPS server; 0 chooses a free one.")
     ] = 6443,
     tls_cert_file: Annotated[
         Path | None, typer.Option(help="PEM file with the serving certificate and its chain; reloaded when it changes.")
@@ -87,9 +68,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
     kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file, required outside a cluster.")] = None,
     metrics_bind_address: Annotated[
         str, typer.Option(help="Address of the plain HTTP server for /metrics and health.")
-    ] = "0.0.0.0",  # noqa: S104 - as above
+    ] = "::",
     metrics_port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port of the plain HTTP server; 0 chooses a free one.")
+        int, typer.Option(parser=port, metavar="PORT", help="Port of the plain HTTP server; 0 chooses a free one.")
     ] = 8080,
     log_level: Annotated[LogLevel, typer.Option(help="Lowest level that is logged.")] = LogLevel.INFO,
 ) -> None:
@@ -114,7 +95,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
         metrics_bind_address=metrics_bind_address,
         metrics_port=metrics_port,
     )
-    serving.run(flags, _version())
+    serving.run(flags, version())
 
 
 @app.command()
@@ -130,7 +111,9 @@ def validate(config: Annotated[Path, typer.Option(help="Settings file (YAML).")]
 def certificates(
     namespace: Annotated[str, typer.Option(help="Namespace of the Service.")],
     service: Annotated[str, typer.Option(help="Name of the Service.")] = "kafka-lag-adapter",
-    days: Annotated[int, typer.Option(min=1, max=36500, help="Validity of the certificate in days.")] = 365,
+    days: Annotated[
+        int, typer.Option(parser=whole_number(1, 36500), metavar="DAYS", help="Validity of the certificate.")
+    ] = 365,
 ) -> None:
     """Print a serving Secret and the APIService that trusts it, to pipe into `kubectl apply -f -`."""
     for flag, name in (("--namespace", namespace), ("--service", service)):
@@ -162,16 +145,7 @@ def log_to_stderr(level: LogLevel) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    try:
-        app(arguments, prog_name="kafka-lag-adapter")
-    except AdapterError as error:
-        for problem in str(error).splitlines():
-            typer.echo(f"kafka-lag-adapter: {problem}", err=True)
-        sys.exit(2)
-
-
-def _version() -> str:
-    return importlib.metadata.version("kafka-lag-adapter")
+    run(app, "kafka-lag-adapter", arguments)
 
 
 if __name__ == "__main__":

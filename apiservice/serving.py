@@ -33,7 +33,7 @@ from apiservice.cluster_api.connection import Client, connect
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.http.health import Readiness
-from apiservice.http.server import Listener, listen, serve
+from apiservice.http.server import Listener, listen, place_of, serve
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
@@ -107,11 +107,17 @@ def _prepare(flags: Flags, telemetry: Telemetry, stack: contextlib.ExitStack) ->
     tls = attempts.make(lambda: ServingTls(_serving_files(flags, stack)))
     secure = attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port)))
     places = attempts.make(lambda: service_of(flags.service, _own_namespace()))
-    plain = attempts.make(lambda: stack.enter_context(listen(flags.metrics_bind_address, flags.metrics_port)))
+    plain = attempts.make(lambda: stack.enter_context(_plain_socket(flags)))
     if settings is None or client is None or tls is None or secure is None or plain is None or places is None:
         raise SettingsInvalid(tuple(attempts.problems))
     registration = next((_registration(flags, client, tls, each, telemetry) for each in places), None)
     return Prepared(settings, client, tls, registration, secure, plain)
+
+
+def _plain_socket(flags: Flags) -> socket.socket:
+    if flags.secure_port == flags.metrics_port != 0:
+        raise SettingsInvalid((f"--secure-port and --metrics-port are both {flags.secure_port}; they must differ",))
+    return listen(flags.metrics_bind_address, flags.metrics_port)
 
 
 @dataclass(slots=True)
@@ -276,5 +282,4 @@ def _trust(tls: ServingTls, callers: ClusterCallers, authentication: Authenticat
 
 
 def _place(listening: socket.socket) -> str:
-    host, port = listening.getsockname()[:2]
-    return f"{host}:{port}"
+    return place_of(*listening.getsockname()[:2])

@@ -1,6 +1,7 @@
 """`python -m spark`, `kafka-lag-report`: from the history's samples to tables, and from these to a report."""
 
 import contextlib
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from pyspark.sql import SparkSession
 from rich.console import Console
 from rich.text import Text
 
+from adapter.command_line import new_command, run, whole_number
 from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
 from spark.figures import formatting
@@ -24,16 +26,18 @@ from spark.report.group_file import agreed
 from spark.shutdown import Ending
 from spark.storage.location import reached
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = new_command("Report on the history of consumer group lag.")
+
+
+def heap(text: str) -> str:
+    if not re.fullmatch("[1-9][0-9]*[kmgt]", text, re.IGNORECASE):
+        raise typer.BadParameter(f"is {text!r}; must be a size such as 4g or 512m")
+    return text
+
 
 History = Annotated[str, typer.Option(help="Location of the adapter's history: a path, s3://…, gs://… or abfss://….")]
 Master = Annotated[str | None, typer.Option(help="Spark master. Default: all cores of this machine.")]
-Memory = Annotated[str | None, typer.Option(help="Heap of the driver, such as 4g.")]
-
-
-@app.callback()
-def commands() -> None:
-    """Report on the history of consumer group lag."""
+Memory = Annotated[str | None, typer.Option(parser=heap, metavar="SIZE", help="Heap of the driver, such as 4g.")]
 
 
 @app.command("compact")
@@ -66,7 +70,12 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         typer.Option(help="How long a message may wait, such as 90s or 5m. Sets thresholds and the recommended HPA."),
     ] = "60s",
     threshold: Annotated[
-        int | None, typer.Option(help="Threshold in messages. Default: what the busiest hour produces in --max-wait.")
+        int | None,
+        typer.Option(
+            parser=whole_number(1),
+            metavar="MESSAGES",
+            help="Threshold. Default: what the busiest hour produces in --max-wait.",
+        ),
     ] = None,
     groups: Annotated[
         Path | None, typer.Option(help="YAML file with the wait, thresholds, owner and planned pauses of each group.")
@@ -168,10 +177,11 @@ def _progress(console: Console) -> Iterator[Callable[[str], None]]:
 
 
 def _end(text: str, status: int) -> None:
-    print(f"kafka-lag-report: {text}", file=sys.stderr)
+    for line in text.splitlines():
+        print(f"kafka-lag-report: {line}", file=sys.stderr)
     raise typer.Exit(status)
 
 
 def main() -> None:
     """The console script."""
-    app()
+    run(app, "kafka-lag-report")

@@ -2,8 +2,10 @@
 
 Credentials, region and endpoint are found as the provider's own tools find them (environment, profile, instance)."""
 
+import errno
 import os
 from datetime import timedelta
+from pathlib import Path
 
 from pyarrow import fs
 
@@ -29,7 +31,15 @@ def azure_keys() -> dict[str, str]:
     return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
 
 
+def _has_region() -> bool:
+    profiles = Path(os.environ.get("AWS_CONFIG_FILE") or "~/.aws/config").expanduser()
+    is_set = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or s3_endpoint()
+    return bool(is_set) or (profiles.is_file() and "region" in profiles.read_text(encoding="utf-8"))
+
+
 def _s3(_bucket: Bucket, attempts: int, seconds: float) -> fs.FileSystem:
+    if not _has_region():  # the library would assume us-east-1
+        raise OSError(errno.EINVAL, "no region is given; set AWS_REGION")
     return fs.S3FileSystem(
         endpoint_override=s3_endpoint(),
         connect_timeout=CONNECT_SECONDS,

@@ -49,8 +49,15 @@ def translated(place: object) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        words = getattr(error, "strerror", None) or textwrap.shorten(str(error), LONGEST, placeholder=" …")
-        raise HistoryUnwritable(_cause_of(error), f"{place}: {words}") from error
+        cause = _cause_of(error)
+        words = getattr(error, "strerror", None) or _words_of(error, cause)
+        raise HistoryUnwritable(cause, f"{place}: {words}") from error
+
+
+def _words_of(error: Exception, cause: str) -> str:
+    # The library for S3 writes operation, error codes and address before the reason.
+    details = str(error).rpartition("Details: ")[2] if cause == "unreachable" else ""
+    return f"cannot be reached: {details}" if details else textwrap.shorten(str(error), LONGEST, placeholder=" …")
 
 
 def _cause_of(error: OSError | pa.ArrowException) -> str:

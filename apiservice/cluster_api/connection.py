@@ -36,6 +36,8 @@ def connect(kubeconfig: Path | None) -> Client:
     """Returns a client for the kubeconfig file, or for the cluster this process runs in; raises ClusterUnknown."""
     if kubeconfig is None and SERVICE_HOST_ENV_NAME not in os.environ:
         raise ClusterUnknown("not running in a Kubernetes cluster, so --kubeconfig FILE is required")
+    if kubeconfig is not None and not kubeconfig.exists():
+        raise ClusterUnknown(f"kubeconfig {kubeconfig} does not exist")
     configuration = Configuration()
     try:
         if kubeconfig is None:

@@ -46,14 +46,22 @@ class Listener:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Opens the socket, so that an occupied port is reported before anything starts."""
+    """Opens the socket, so that an occupied port is reported before anything starts.
+
+    `::` means both families, and IPv4 alone on a machine without IPv6."""
+    if host == "::" and not socket.has_dualstack_ipv6():
+        host = "0.0.0.0"  # noqa: S104 - what `::` means there
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::", backlog=2048)
     except OSError as error:
         # Python's own message repeats the address in its own notation.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
-        raise AddressUnusable(f"cannot listen on {host}:{port}: {reason}") from error
+        raise AddressUnusable(f"cannot listen on {place_of(host, port)}: {reason}") from error
+
+
+def place_of(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def allow_open_files(wanted: int = OPEN_FILES) -> None:

@@ -1,13 +1,16 @@
 """The command line: progress as a line that lives on a terminal and plain lines elsewhere; its place."""
 
+import importlib.metadata
 import io
 import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from rich.console import Console
 
-from spark.cli import _progress
+from spark.cli import _progress, main
+from spark.shutdown import Ending
 
 
 def test_on_a_terminal_the_stage_under_way_stands_in_a_line_that_is_cleared_at_the_end() -> None:
@@ -29,6 +32,48 @@ def test_elsewhere_each_stage_is_a_plain_line(capsys: pytest.CaptureFixture[str]
         say("deciding")
 
     assert capsys.readouterr().err == "reading [the] tables\ndeciding\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("reprot",), "'reprot' is not a known command; did you mean 'report'?"),
+        (("compact",), "--history is required"),
+        (("compact", "--histroy", "x"), "--histroy is not a known flag; did you mean '--history'?"),
+        (
+            ("compact", "--history", "x", "--driver-memory", "lots"),
+            "--driver-memory: is 'lots'; must be a size such as 4g or 512m",
+        ),
+        (
+            ("report", "--history", "x", "--output", "y", "--threshold", "0"),
+            "--threshold: is '0'; must be a whole number of at least 1",
+        ),
+        (("compact", "--history", __file__), f"{__file__} is not a folder"),
+        (("compact", "--history", "s3://bucket/x"), "s3://bucket/x: no region is given; set AWS_REGION"),
+    ],
+)
+def test_arguments_that_cannot_be_meant_are_refused_in_one_line(
+    arguments: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kafka-lag-report", *arguments])
+    monkeypatch.setattr("spark.cli.Ending", lambda: Mock(spec=Ending))  # signals belong to pytest
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/none")
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert ended.value.code == 2
+    assert capsys.readouterr() == ("", f"kafka-lag-report: {sentence}\n")
+
+
+def test_both_commands_have_one_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["kafka-lag-report", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+
+    assert not ended.value.code
+    assert capsys.readouterr().out == f"{importlib.metadata.version('kafka-lag-adapter')}\n"
 
 
 def test_no_module_beside_main_hides_one_of_the_standard_library() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from apiservice.http import server
 from apiservice.http.protocol import KEEP_ALIVE_SECONDS
-from apiservice.http.server import AddressUnusable, allow_open_files, listen
+from apiservice.http.server import AddressUnusable, allow_open_files, listen, place_of
 from tests.support.kubernetes.authorities import Authority, authentication
 from tests.support.kubernetes.listeners import (
     CLIENTS,
@@ -133,6 +133,34 @@ def test_a_low_soft_limit_of_open_files_is_raised() -> None:
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (2048, limits[1])
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+@pytest.mark.parametrize(("has_ipv6", "listened_on"), [(True, "::"), (False, "0.0.0.0")])
+def test_both_families_are_listened_on_or_ipv4_alone_where_there_is_no_ipv6(
+    monkeypatch: pytest.MonkeyPatch, listened_on: str, *, has_ipv6: bool
+) -> None:
+    """Tests bind the loopback only, so the socket is not made."""
+    made: list[tuple[str, socket.AddressFamily, bool]] = []
+
+    def create_server(
+        address: tuple[str, int], *, family: socket.AddressFamily, dualstack_ipv6: bool, backlog: int
+    ) -> socket.socket:
+        assert backlog > 1000
+        made.append((address[0], family, dualstack_ipv6))
+        return socket.socket()
+
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: has_ipv6)
+    monkeypatch.setattr(socket, "create_server", create_server)
+    listen("::", 6443).close()
+
+    assert made == [(listened_on, socket.AF_INET6 if has_ipv6 else socket.AF_INET, has_ipv6)]
+
+
+@pytest.mark.parametrize(
+    ("host", "place"), [("127.0.0.1", "127.0.0.1:80"), ("::", "[::]:80"), ("localhost", "localhost:80")]
+)
+def test_an_address_is_written_as_in_a_url(host: str, place: str) -> None:
+    assert place_of(host, 80) == place
 
 
 def test_an_occupied_port_is_named() -> None:
