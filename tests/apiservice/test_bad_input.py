@@ -52,11 +52,11 @@ def test_every_problem_of_flags_and_files_is_reported_with_its_place(tmp_path: P
     assert (refused.returncode, refused.stdout) == (2, "")
     assert [line.removeprefix("kafka-lag-adapter: ") for line in refused.stderr.splitlines()] == [
         f"{settings}: clusters[0].bootstrapServers: must not be empty",
-        f"{settings}: collection.interval: must be a duration such as 10s, 1m30s or 30d",
-        f"{settings}: collection.groups.include[0]: is not a regular expression: {NOT_CLOSED}",
-        f"{settings}: rules[0].offsetreset: is not a known key",
+        f"{settings}: collection.interval: is 'soon'; must be a duration such as 10s, 1m30s or 30d",
+        f"{settings}: collection.groups.include[0]: '(' is not a regular expression: {NOT_CLOSED}",
+        f"{settings}: rules[0].offsetreset: is not a known key; did you mean 'offsetReset'?",
         f"{settings}: metrics[1].name: 'backlog' is also the name of metrics[0]",
-        f"kubeconfig {tmp_path}/cluster cannot be used: Invalid kube-config file. No configuration found.",
+        f"kubeconfig {tmp_path}/cluster does not exist",
         f"{certificate} cannot be read: No such file or directory",
         f"cannot listen on 127.0.0.1:{port}: Address already in use",
     ]
@@ -66,8 +66,9 @@ def test_an_unknown_flag_is_named() -> None:
     refused = ended("serve", "--boostrap-servers", "127.0.0.1:9092")
 
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert "--boostrap-servers" in refused.stderr
-    assert "Traceback" not in refused.stderr
+    assert refused.stderr == (
+        "kafka-lag-adapter: --boostrap-servers is not a known flag; did you mean '--bootstrap-servers'?\n"
+    )
 
 
 def test_a_certificate_that_cannot_be_served_ends_the_start_with_one_sentence(tmp_path: Path) -> None:
