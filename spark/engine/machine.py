@@ -8,7 +8,7 @@ CGROUP = Path("/sys/fs/cgroup")
 RESERVED_BYTES = 1 << 30
 """For the driver's JVM and Python."""
 TASK_BYTES = 600 << 20
-"""A task needs about 500 MB, and topics differ in size."""
+"""A task needs about 550 MB, and topics differ in size."""
 
 
 def tasks_at_once(cgroup: Path = CGROUP) -> int:

@@ -17,7 +17,7 @@ from spark.pipeline import day_task, days, hour_task, stage
 from spark.pipeline.batches import Limits
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
-from tests.support.history.compacting import NOW, compacted, no_session
+from tests.support.history.compacting import NOW, compacted, in_process, no_session
 from tests.support.history.written_history import sample, write
 
 Kernel = Callable[[Any], Any]
@@ -61,6 +61,21 @@ def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
     again = compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
     assert (again.hours, again.days) == ((), ())
     assert contents(tmp_path) == published
+
+
+def test_each_core_of_one_machine_gets_one_run_of_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[str, list[int]]] = []
+
+    def seen(session: SparkSession, kernel: Kernel, tasks: Sequence[Any]) -> list[Any]:
+        given.append((kernel.__name__, [len(task.hours) for task in tasks]))
+        return engine.outcomes(session, kernel, tasks)
+
+    monkeypatch.setattr(stage, "outcomes", seen)
+    write(tmp_path, [sample(hour * 3600 + at, hour, 2 * hour) for hour in range(5) for at in (0, 10)])
+
+    compacted(tmp_path, limits=Limits(of_task=1), session=lambda: in_process("local[2]"))
+
+    assert given == [("stage_tails", [3]), ("make_hours", [3, 2])]
 
 
 def test_an_attempt_that_still_writes_when_the_run_ends_is_no_trouble(

@@ -29,6 +29,10 @@ class Tasks:
     def sparkContext(self) -> "Tasks":  # noqa: N802 -- Spark's name
         return self
 
+    @property
+    def defaultParallelism(self) -> int:  # noqa: N802 -- Spark's name
+        return int(self.master.removeprefix("local[").removesuffix("]"))
+
     def parallelize(self, tasks: Iterable[object], _slices: int) -> "Tasks":
         return Tasks([pickle.dumps(task) for task in tasks])
 
@@ -44,8 +48,8 @@ class Tasks:
         return [pickle.loads(result) for result in self.results]  # noqa: S301 -- our own
 
 
-def in_process() -> SparkSession:
-    return cast("SparkSession", Tasks([]))
+def in_process(master: str = "none") -> SparkSession:
+    return cast("SparkSession", Tasks([], master))
 
 
 def no_session() -> SparkSession:
