@@ -242,7 +242,7 @@ def test_outside_a_cluster_one_sentence_says_what_is_missing(refused: Callable[.
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[..., str]) -> None:
-    told = refused("serve", *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x")
+    told = refused("serve", *ANYWHERE[2:], *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x")
 
     assert [line.split(": ", 1)[1][:40] for line in told.splitlines()] == [
         "--config FILE or --bootstrap-servers HOST:PORT"[:40],
