@@ -295,6 +295,7 @@ def hand_over(cluster: Cluster) -> None:
     environment = {
         "PATH": f"{command_line_tools()}:/usr/bin:/bin",
         "KUBECONFIG": str(cluster.plane.admin_kubeconfig),
+        "HOME": str(cluster.plane.home),  # where kubectl has its cache
     }
     ended = subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=False)
     assert "patched" in ended.stdout, ended.stderr
