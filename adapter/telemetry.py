@@ -46,6 +46,11 @@ class Telemetry:
             "Rows of group and partition in the newest cycle, by state.",
             ["cluster", "state"],
         )
+        self._credentials = gauge(
+            "kafka_lag_adapter_credentials_used",
+            "1 if the files with credentials are used as they are; 0 if they cannot be read or were refused.",
+            ["cluster"],
+        )
         self._errors = counter(
             "kafka_lag_adapter_broker_errors", "Requests to brokers that failed, by cause.", ["cluster", "cause"]
         )
@@ -74,6 +79,9 @@ class Telemetry:
         for state, rows in by_state.items():
             self._rows.labels(cluster, state).set(rows)
 
+    def show_credentials(self, cluster: str, *, are_used: bool) -> None:
+        self._credentials.labels(cluster).set(are_used)
+
     def count_error(self, cluster: str, cause: str) -> None:
         self._errors.labels(cluster, cause).inc()
 
@@ -86,7 +94,7 @@ class Telemetry:
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""
         for metric in (
-            self._cycles, self._duration, self._gap, self.age, self._rows, self._errors, self._requests,
+            self._cycles, self._duration, self._gap, self.age, self._rows, self._credentials, self._errors, self._requests,
         ):  # fmt: skip
             metric.remove_by_labels({"cluster": cluster})
 

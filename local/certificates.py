@@ -9,11 +9,13 @@ from typing import NamedTuple
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 VALID_FOR = datetime.timedelta(days=30)
 CLOCK_SKEW = datetime.timedelta(hours=1)
+Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
+PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
 
 class Pair(NamedTuple):
@@ -37,17 +39,19 @@ class Authority:
         *,
         dns_names: Sequence[str] = (),
         addresses: Sequence[str] = (),
+        key: Key | None = None,
+        valid_for: datetime.timedelta = VALID_FOR,
     ) -> Pair:
-        """Returns a new key and its certificate, valid for clients and, with these names, for servers.
+        """Returns a new key, unless one is given, and its certificate, valid for clients and, with names, for servers.
 
         A common name that was issued before gets a second pair in other files."""
-        key = ec.generate_private_key(ec.SECP256R1())
+        key = key or ec.generate_private_key(ec.SECP256R1())
         ca = x509.load_pem_x509_certificate(self.pair.certificate.read_bytes())
         ca_key = serialization.load_pem_private_key(self.pair.key.read_bytes(), password=None)
         assert isinstance(ca_key, ec.EllipticCurvePrivateKey)
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
         builder = (
-            _certificate(_name(common_name, organizations), ca.subject, key.public_key())
+            _certificate(_name(common_name, organizations), ca.subject, key.public_key(), valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
@@ -83,7 +87,9 @@ def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
 
-def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _certificate(
+    subject: x509.Name, issuer: x509.Name, key: PublicKey, valid_for: datetime.timedelta = VALID_FOR
+) -> x509.CertificateBuilder:
     now = datetime.datetime.now(datetime.UTC)
     return (
         x509.CertificateBuilder()
@@ -92,7 +98,7 @@ def _certificate(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePub
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + VALID_FOR)
+        .not_valid_after(now + valid_for)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
@@ -112,7 +118,7 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     )
 
 
-def _write(folder: Path, name: str, certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Pair:
+def _write(folder: Path, name: str, certificate: x509.Certificate, key: Key) -> Pair:
     stem = name.replace(":", "-").replace("/", "-")
     if (folder / f"{stem}.crt").exists():
         stem = f"{stem}-{certificate.serial_number:x}"
@@ -121,11 +127,12 @@ def _write(folder: Path, name: str, certificate: x509.Certificate, key: ec.Ellip
     return Pair(file, _write_key(folder / f"{stem}.key", key))
 
 
-def _write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> Path:
+def _write_key(file: Path, key: Key) -> Path:
+    pkcs8 = serialization.PrivateFormat.PKCS8
     pem = key.private_bytes(
         serialization.Encoding.PEM,
         # kube-apiserver reads the public half out of this form, but not out of PKCS #8.
-        serialization.PrivateFormat.TraditionalOpenSSL,
+        pkcs8 if isinstance(key, ed25519.Ed25519PrivateKey) else serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
     )
     file.touch(mode=0o600)

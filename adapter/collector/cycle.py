@@ -119,7 +119,11 @@ class Cycle:
     def _connect(self) -> None:
         if not self._brokers.is_connected:
             self._brokers.connect()
-            self._inventory.begin_with_new_client()
+        elif self._brokers.follow_rotation():
+            self._liveness.forget_probes()
+        else:
+            return
+        self._inventory.begin_with_new_client()
 
     def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
         topology = self._inventory.topology

@@ -67,6 +67,14 @@ class LiveMetrics:
         return self._current.settings
 
     @property
+    def credentials_remark(self) -> str:
+        """Returns which clusters' files with credentials are not used, and why; empty: all are."""
+        collectors = self._current.collectors.by_name.values()
+        return "; ".join(
+            f"cluster {each.name}: {each.credentials_problem}" for each in collectors if each.credentials_problem
+        )
+
+    @property
     def is_preparing(self) -> bool:
         return self._next is not None
 

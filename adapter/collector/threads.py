@@ -60,6 +60,8 @@ class Collector:
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._logged = ""
+        self.credentials_problem = ""
+        """Why the files with credentials are not used as they are now; empty: they are."""
 
     def start(self) -> None:
         self._thread.start()
@@ -115,6 +117,7 @@ class Collector:
         if self._is_serving:
             self._telemetry.show_rows(self.name, self._rows_by_state())
         self._log_change(outcome)
+        self._show_credentials()
         self.outcome = outcome.word
 
     def _keep_if_serving(self, sample: Sample) -> None:
@@ -137,6 +140,15 @@ class Collector:
                 "cluster %s: %d of %d partitions of groups read, %s",
                 self.name, outcome.read, outcome.rows, text,
             )  # fmt: skip
+
+    def _show_credentials(self) -> None:
+        known, self.credentials_problem = self.credentials_problem, self._brokers.credentials_problem
+        if self._is_serving:
+            self._telemetry.show_credentials(self.name, are_used=not self.credentials_problem)
+        if self.credentials_problem and self.credentials_problem != known:
+            logger.warning("cluster %s: credentials are not used: %s", self.name, self.credentials_problem)
+        elif known and not self.credentials_problem:
+            logger.info("cluster %s: changed credentials have taken effect", self.name)
 
     def _age(self) -> float:
         received = self.feed.view.snapshot.received

@@ -6,7 +6,8 @@ this package uses its private names, and the dependency is pinned to the version
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from threading import Condition
 from typing import Any, TypeVar
@@ -22,9 +23,10 @@ from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
-from adapter.kafka.failures import failure_of
+from adapter.kafka.failures import REFUSED_CERTIFICATE, REQUIRED_CERTIFICATE, failure_of
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.kafka.liveness import Sign
+from adapter.kafka.rotation import Access, Rotation
 from adapter.protocol import group_responses, offset_requests
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
@@ -51,6 +53,8 @@ class Brokers:
         self._cluster = cluster
         self._count_request = count_request
         self._call_seconds = call_seconds
+        self._rotation = Rotation(cluster.security)
+        self._trial: _Attempt | None = None
         self._client: KafkaNetClient | None = None
         self._first_server = 0
         self._last_failures: dict[int, Failure] = {}
@@ -62,55 +66,101 @@ class Brokers:
     def is_connected(self) -> bool:
         return self._client is not None
 
+    @property
+    def credentials_problem(self) -> str:
+        """Why the content of the files with credentials is not in use; empty: it is."""
+        return self._rotation.problem
+
     def connect(self) -> None:
         """Bootstraps from the first server that answers; raises ClusterUnreachable with the failure of each."""
+        self._rotation.refresh()
+        failures: list[Failure] = []
+        for access in self._rotation.candidates:
+            failures = self._connect_with(access)
+            if not failures:
+                return
+            if not any(failure.cause in {"authentication", "tls"} for failure in failures):
+                break
+        raise ClusterUnreachable(failures or [Failure("credentials", f"no broker was asked: {self._rotation.problem}")])
+
+    def _connect_with(self, access: Access) -> list[Failure]:
+        """Returns why no server was reached; nothing: one was."""
         failures = []
         servers = self._cluster.bootstrap_servers
-        for step in range(len(servers)):
-            failure = self._bootstrap(servers[(self._first_server + step) % len(servers)])
+        access.is_ready(self._call_seconds)
+        for _ in servers:
+            attempt = self._attempt(access)
+            failure = self._outcome(attempt)
             if failure is None:
-                return
+                self._client = attempt.client
+                return []
             failures.append(failure)
         # The next attempt begins with another server, in case this one only costs time.
-        self._first_server = (self._first_server + 1) % len(servers)
-        raise ClusterUnreachable(failures)
+        self._first_server += 1
+        return failures
 
-    def _bootstrap(self, server: str) -> Failure | None:
-        try:
-            client = started(self._cluster.security, server, self._call_seconds)
-        except (OSError, UnicodeDecodeError) as error:
-            # A mounted secret may have been removed. The error does not show its content.
-            reason = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else "it is not UTF-8 text"
-            return Failure(
-                "other", f"bootstrap server {server} was not asked because a secret cannot be read: {reason}"
-            )
-        manager = client._manager
+    def _attempt(self, access: Access) -> "_Attempt":
+        """Begins to bootstrap from the next server, without waiting."""
+        servers = self._cluster.bootstrap_servers
+        server = servers[self._first_server % len(servers)]
+        self._first_server += 1
+        client = started(access, server, self._call_seconds)
+        manager, who = client._manager, f"bootstrap server {server}"
 
         async def let_in() -> None:
             connection = manager.get_connection("bootstrap-0", pop_on_close=False, refresh_metadata_on_err=False)
             await manager.wait_for(connection.init_future, self._call_seconds * 1000)
             await manager.wait_for(manager.bootstrap_async(self._call_seconds * 1000), self._call_seconds * 1000)
 
-        who = f"bootstrap server {server}"
-
         def read(_: int, outcome: object, received: float) -> Answer[None] | Failure:
-            return failure_of(outcome, who) if isinstance(outcome, BaseException) else Answer(None, received)
+            if isinstance(outcome, BaseException):
+                return _explained(outcome, who, access)
+            return Answer(None, received)
 
         calls = self._calls(1, 2 * self._call_seconds, read)
         _settle(calls, 0, manager.call_soon(let_in))
-        (outcome,) = self.finish(calls)
+        return _Attempt(access, client, calls)
+
+    def _outcome(self, attempt: "_Attempt") -> Failure | None:
+        """Waits for the attempt; a client that failed is closed."""
+        (outcome,) = self.finish(attempt.calls)
         if isinstance(outcome, Failure):
-            end(client)
+            # A cluster that cannot be reached says nothing about credentials, unless it answers with other ones.
+            if self._client is not None or outcome.cause in {"authentication", "tls"}:
+                self._rotation.reject(attempt.access, outcome.text)
+            end(attempt.client)
             return outcome
-        self._client = client
+        self._rotation.accept(attempt.access)
         self._last_failures = {}
         return None
 
+    def follow_rotation(self) -> bool:
+        """Tries changed credentials beside those in use, without waiting; returns whether they have taken over."""
+        trial = self._trial
+        if trial is None:
+            self._rotation.refresh()
+            untried = self._rotation.untried
+            if untried is not None and untried.is_ready(0):
+                self._trial = self._attempt(untried)
+            return False
+        if not trial.calls.are_settled:
+            return False
+        self._trial = None
+        if self._outcome(trial) is not None:
+            return False
+        previous, self._client = self._client, trial.client
+        if previous is not None:
+            end(previous)
+        return True
+
     def close(self) -> None:
-        """Drops every connection; `connect` starts again and reads secrets and certificates again."""
+        """Drops every connection; `connect` starts again."""
+        trial, self._trial = self._trial, None
         client, self._client = self._client, None
-        if client is not None:
-            end(client)
+        for one in (client, trial and trial.client):
+            if one is not None:
+                end(one)
+        self._rotation.close()
 
     def topology(
         self, nodes: Sequence[int | None], expected: frozenset[str] = frozenset()
@@ -291,12 +341,33 @@ class Brokers:
                 return Answer(decode(outcome), received)
             except MalformedResponse as error:
                 return Failure("malformed", f"{who} sent a malformed response: {error}")
-        failure = failure_of(outcome, who)
+        failure = _explained(outcome, who, self._rotation.in_use)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):
             # The library waits before it connects again, because of the earlier failure.
             return self._last_failures.get(node, failure)
         self._last_failures[node] = failure
         return failure
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    """A client that is being bootstrapped."""
+
+    access: Access
+    client: KafkaNetClient
+    calls: Calls[None]
+
+
+def _explained(error: BaseException, who: str, access: Access | None) -> Failure:
+    """Brokers report a missing client certificate as a bad one, and seldom what is wrong with one."""
+    failure = failure_of(error, who)
+    if access is None or failure.cause not in {"tls", "connection"}:
+        return failure
+    certificate = access.credentials.certificate
+    if certificate is None and REFUSED_CERTIFICATE in failure.text:
+        return replace(failure, text=f"{who} {REQUIRED_CERTIFICATE}")
+    dates = certificate and certificate.expiry(datetime.now(UTC))
+    return replace(failure, text=f"{failure.text} ({dates})") if dates else failure
 
 
 def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN401 - the library has no types

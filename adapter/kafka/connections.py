@@ -6,22 +6,24 @@ from typing import Any
 
 from kafka import errors as kafka_errors
 from kafka.net.compat import KafkaNetClient
+from kafka.net.connection import KafkaConnection
 from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
+from kafka.protocol.sasl import SaslHandshakeRequest
 
+from adapter.kafka.rotation import Access
 from adapter.protocol.offset_requests import RawRequest
-from adapter.settings.models import Protocol, Security
 
 ASK_AGAIN_FOR_BROKERS_MS = 60_000
 """The library refreshes its list of brokers this often, and whenever the adapter sees that it is outdated."""
 LARGEST_FRAME_BYTES = 100_000_000
 
 
-def started(security: Security, server: str, call_seconds: float) -> KafkaNetClient:
-    """Returns a client with a running thread that knows its bootstrap server only. Raises like `options_of`."""
-    options = options_of(security, server, call_seconds)
+def started(access: Access, server: str, call_seconds: float) -> KafkaNetClient:
+    """Returns a client with a running thread that knows its bootstrap server only."""
+    options = options_of(access, server, call_seconds)
     net = NetworkSelector(**options)
     client = KafkaNetClient(net, Manager(net, **options))
     net.start()
@@ -38,12 +40,17 @@ def end(client: KafkaNetClient) -> None:
         client._net.close()
 
 
-def options_of(security: Security, server: str, call_seconds: float) -> dict[str, Any]:
-    """Returns the client's options; raises OSError or UnicodeDecodeError if a secret cannot be read."""
-    options: dict[str, Any] = {
+def options_of(access: Access, server: str, call_seconds: float) -> dict[str, Any]:
+    credentials, login = access.credentials, access.credentials.login
+    return {
         "bootstrap_servers": server,
         "client_id": "kafka-lag-adapter",
-        "security_protocol": security.protocol.value,
+        "security_protocol": credentials.protocol.value,
+        "ssl_context": credentials.tls,
+        "sasl_mechanism": login.mechanism,
+        "sasl_plain_username": login.username,
+        "sasl_plain_password": login.password,
+        "sasl_oauth_token_provider": access.tokens,
         "metadata_max_age_ms": ASK_AGAIN_FOR_BROKERS_MS,
         "reconnect_backoff_max_ms": 1000,
         "receive_message_max_bytes": LARGEST_FRAME_BYTES,
@@ -52,16 +59,6 @@ def options_of(security: Security, server: str, call_seconds: float) -> dict[str
         "socket_connection_setup_timeout_ms": call_seconds * 1000,
         "socket_connection_setup_timeout_max_ms": call_seconds * 1000,
     }
-    if security.protocol.authenticates:
-        options["sasl_mechanism"] = security.mechanism
-        options["sasl_plain_username"] = security.username
-        options["sasl_plain_password"] = security.password
-    if security.protocol in {Protocol.SSL, Protocol.SASL_SSL}:
-        options["ssl_cafile"] = str(security.ca_file) if security.ca_file else None
-        options["ssl_certfile"] = str(security.cert_file) if security.cert_file else None
-        options["ssl_keyfile"] = str(security.key_file) if security.key_file else None
-        options["ssl_password"] = security.key_password
-    return options
 
 
 async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: ANN401
@@ -88,7 +85,17 @@ def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
 
 
 class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
-    """Closes on any decoder error: the library would stop reading, and the broker would seem to be silent."""
+    """Closes on any decoder error: the library would stop reading, and the broker would seem to be silent.
+
+    A broker that refuses a client says why and closes at once: the library would report the closed connection alone."""
+
+    def _sock_recv(self) -> tuple[bytes, Exception | None]:
+        received, error = super()._sock_recv()
+        return received, None if received else error
+
+    def _sock_send(self) -> tuple[int, Exception | None]:
+        sent, error = super()._sock_send()
+        return sent, (super()._sock_recv()[1] or error) if error and self._sock is not None else error
 
     async def _read_from_sock(self) -> None:
         try:
@@ -112,8 +119,34 @@ class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # a
                 return
 
 
+class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
+    """Reports which mechanisms a broker offers if it refuses ours."""
+
+    def _send_request(self, request: object, *others: object, **options: object) -> Any:  # noqa: ANN401
+        sent = super()._send_request(request, *others, **options)
+        if isinstance(request, SaslHandshakeRequest):
+            sent.add_callback(self._note_offer)
+        return sent
+
+    def _note_offer(self, response: Any) -> None:  # noqa: ANN401
+        self._offer = f"{self.config['sasl_mechanism']}, only {', '.join(sorted(response.mechanisms))}"
+
+    async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        try:
+            await super()._sasl_authenticate(timeout_at)
+        except kafka_errors.UnsupportedSaslMechanismError as error:
+            raise kafka_errors.UnsupportedSaslMechanismError(self._offer) from error
+
+
 class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
     """Connects within the deadline, TLS included."""
+
+    async def _connect(self, node: Any, conn: Any, **options: Any) -> None:  # noqa: ANN401
+        conn.__class__ = _Connection  # the library names the class where it makes one
+        await super()._connect(node, conn, **options)
+
+    def maybe_raise_auth_failure(self, node_id: object) -> None:
+        """Does nothing: the library would never try again, whatever is put right in the cluster."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
         sock = await create_connection(

@@ -3,25 +3,36 @@
 from kafka import errors as kafka_errors
 
 from adapter.kafka.answers import Failure
+from adapter.kafka.tokens import TokenUnavailable
+
+REFUSED_CERTIFICATE = "refuses the client certificate"
+REQUIRED_CERTIFICATE = "requires a client certificate (certFile and keyFile)"
 
 
 def failure_of(error: BaseException, who: str) -> Failure:
     """Returns a word to count by and a sentence for people."""
-    text = str(error)
-    words = {"text": text.removeprefix("KafkaConnectionError: ").removeprefix("Handshake failed: ")}
+    text = (
+        str(error)
+        .removeprefix(f"{type(error).__name__}: ")
+        .removeprefix("KafkaConnectionError: ")
+        .removeprefix("Handshake failed: ")
+    )
+    words = {"text": text.partition(": ")[2] or text, "whole": text, "host": _quoted(text)}
+    by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in str(error))
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
-    by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in text)
     cause, said = next(by_text, None) or next(by_type, None) or ("other", f"failed with {type(error).__name__}")
     return Failure(cause, f"{who} {said.format(**words)}")
 
 
+def _quoted(text: str) -> str:
+    return text.partition("not valid for '")[2].partition("'")[0]
+
+
 _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), "timed_out", "does not answer"),
-    (
-        (kafka_errors.SaslAuthenticationFailedError, kafka_errors.UnsupportedSaslMechanismError),
-        "authentication",
-        "refuses the credentials: {text}",
-    ),
+    ((TokenUnavailable,), "authentication", "was not given a token: {whole}"),
+    ((kafka_errors.SaslAuthenticationFailedError,), "authentication", "refuses the credentials: {whole}"),
+    ((kafka_errors.UnsupportedSaslMechanismError,), "authentication", "does not offer {text}"),
     ((kafka_errors.ThrottlingQuotaExceededError,), "throttled", "throttles the adapter because a quota is used up"),
     ((UnicodeError,), "dns", "cannot be found: its host name is invalid"),
     ((kafka_errors.IncompatibleBrokerVersion,), "version", "is too old: Kafka 3.0 or newer is needed"),
@@ -33,10 +44,27 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((kafka_errors.NodeNotReadyError, kafka_errors.UnknownBrokerIdError), "connection", "is not connected"),
     ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),
 )
+_UNKNOWN_CA = "has a certificate of an authority that is not trusted here (caFile)"
 _SIGNS = (
     ("DNS", "dns", "cannot be found: the name does not resolve"),
     ("ECONNREFUSED", "refused", "refuses the connection"),
     ("Connection refused", "refused", "refuses the connection"),
     ("Connection timed out", "timed_out", "does not answer"),
-    ("Handshake failed", "tls", "failed the TLS handshake: {text}"),
+    # OpenSSL's words about the broker's certificate, then the alerts with which a broker refuses ours.
+    ("certificate is not valid for", "tls", "has a certificate that does not cover the host name {host}"),
+    ("self-signed certificate", "tls", _UNKNOWN_CA),
+    ("unable to get local issuer certificate", "tls", _UNKNOWN_CA),
+    ("unable to get issuer certificate", "tls", _UNKNOWN_CA),
+    ("certificate has expired", "tls", "has a certificate that has expired"),
+    ("certificate is not yet valid", "tls", "has a certificate that is not yet valid"),
+    ("CERTIFICATE_REQUIRED", "tls", REQUIRED_CERTIFICATE),
+    ("ALERT_CERTIFICATE_EXPIRED", "tls", f"{REFUSED_CERTIFICATE}: it has expired"),
+    ("ALERT_UNKNOWN_CA", "tls", f"{REFUSED_CERTIFICATE}: its authority is not trusted there"),
+    ("ALERT_CERTIFICATE_UNKNOWN", "tls", REFUSED_CERTIFICATE),
+    ("ALERT_BAD_CERTIFICATE", "tls", REFUSED_CERTIFICATE),
+    ("ALERT_ACCESS_DENIED", "tls", f"{REFUSED_CERTIFICATE}: access denied"),
+    ("WRONG_VERSION_NUMBER", "tls", "does not speak TLS on this port"),
+    ("RECORD_LAYER_FAILURE", "tls", "does not speak TLS on this port"),
+    ("Handshake failed", "tls", "failed the TLS handshake: {whole}"),
+    ("[SSL: ", "tls", "ended the TLS connection: {whole}"),
 )

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from yaml.reader import ReaderError
 
 from adapter.errors import SettingsInvalid, did_you_mean, some_of
-from adapter.settings.models import SERVED_NAMES, Settings, SettingsPart
+from adapter.settings.models import SERVED_NAMES, Settings
+from adapter.settings.part import SettingsPart
 from adapter.settings.types import WITHOUT_FILES, shown
 
 

@@ -4,17 +4,16 @@ Keys are camelCase as in Kubernetes' own configuration files; `docs/settings.yam
 
 import itertools
 import re
-import ssl
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field, model_validator
 
 from adapter.settings import types
+from adapter.settings.part import SettingsPart
+from adapter.settings.security import Security
 
 
 class MetricKind(StrEnum):
@@ -30,101 +29,6 @@ SERVED_NAMES: dict[str, MetricKind] = {
     "records-lag-max": MetricKind.RECORDS_LAG_MAX,
     "kafka_consumer_fetch_manager_records_lag_max": MetricKind.RECORDS_LAG_MAX,
 }
-
-
-class SettingsPart(BaseModel):
-    """Frozen and strict about keys, because a misspelt key would silently watch something else."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
-    )
-
-
-class Protocol(StrEnum):
-    PLAINTEXT = "PLAINTEXT"
-    SSL = "SSL"
-    SASL_PLAINTEXT = "SASL_PLAINTEXT"
-    SASL_SSL = "SASL_SSL"
-
-    @property
-    def encrypts(self) -> bool:
-        return self in {Protocol.SSL, Protocol.SASL_SSL}
-
-    @property
-    def authenticates(self) -> bool:
-        return self in {Protocol.SASL_PLAINTEXT, Protocol.SASL_SSL}
-
-
-class Security(SettingsPart):
-    """How to connect to a cluster's brokers. Secrets are files, so that they can be mounted and rotated."""
-
-    protocol: Protocol = Protocol.PLAINTEXT
-    mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
-    username: types.Name | None = None
-    password_file: types.SecretFile | None = None
-    ca_file: types.ReadableFile | None = None
-    """PEM; absent: the system's certificate authorities."""
-    cert_file: types.ReadableFile | None = None
-    """PEM: the client's certificate with its intermediates."""
-    key_file: types.ReadableFile | None = None
-    """PEM: PKCS#1, PKCS#8 or EC, encrypted or not."""
-    key_password_file: types.SecretFile | None = None
-
-    @model_validator(mode="after")
-    def _parts_belong_together(self, info: ValidationInfo) -> Self:
-        problems = [*self._sasl_problems(), *self._tls_problems()]
-        if not problems and types.opens_files(info):
-            problems = [*self._unloadable_files()]
-        if problems:
-            raise ValueError("; ".join(problems))
-        return self
-
-    def _sasl_problems(self) -> Iterator[str]:
-        sasl = {"mechanism": self.mechanism, "username": self.username, "passwordFile": self.password_file}
-        if self.protocol.authenticates:
-            yield from (f"{key} is needed with {self.protocol}" for key, value in sasl.items() if value is None)
-        else:
-            yield from (f"{key} has no effect with {self.protocol}" for key, value in sasl.items() if value)
-
-    def _tls_problems(self) -> Iterator[str]:
-        tls = {
-            "caFile": self.ca_file,
-            "certFile": self.cert_file,
-            "keyFile": self.key_file,
-            "keyPasswordFile": self.key_password_file,
-        }
-        if not self.protocol.encrypts:
-            yield from (f"{key} has no effect with {self.protocol}" for key, value in tls.items() if value)
-        elif (self.cert_file is None) != (self.key_file is None):
-            yield "certFile and keyFile must be set together"
-        elif self.key_password_file and not self.key_file:
-            yield "keyPasswordFile has no effect without keyFile"
-
-    def _unloadable_files(self) -> Iterator[str]:
-        context = ssl.create_default_context()
-        try:
-            if self.ca_file:
-                context.load_verify_locations(self.ca_file)
-        except (ssl.SSLError, ValueError) as error:
-            yield f"caFile {self.ca_file} contains no PEM certificates: {error}"
-        try:
-            if self.cert_file and self.key_file:
-                context.load_cert_chain(self.cert_file, self.key_file, self.key_password or "")
-        except (ssl.SSLError, ValueError) as error:
-            yield f"certFile {self.cert_file} and keyFile {self.key_file} cannot be used together: {error}"
-
-    @property
-    def password(self) -> str | None:
-        return secret_in(self.password_file)
-
-    @property
-    def key_password(self) -> str | None:
-        return secret_in(self.key_password_file)
-
-
-def secret_in(path: Path | None) -> str | None:
-    """Returns a mounted secret without the newline that editors add; raises OSError or UnicodeDecodeError."""
-    return path.read_text(encoding="utf-8").rstrip("\r\n") if path else None
 
 
 class Cluster(SettingsPart):

@@ -3,11 +3,14 @@
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from adapter.location import FORMS, bucket_at
+
+Value = TypeVar("Value")
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SHOWN = 80
@@ -87,25 +90,17 @@ def opens_files(info: ValidationInfo) -> bool:
     return info.context is None or bool(info.context["opens_files"])
 
 
-def readable_file(path: Path, info: ValidationInfo) -> Path:
-    try:
-        if opens_files(info):
-            path.read_bytes()
-    except OSError as error:
-        raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+def file_path(path: Path) -> Path:
+    if not path.parts or "\0" in str(path):
+        raise ValueError(f"{str(path)!r} is not the path of a file or folder")
     return path
 
 
-def secret_file(path: Path, info: ValidationInfo) -> Path:
-    if not opens_files(info):
-        return path
-    try:
-        secret = readable_file(path, info).read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not UTF-8 text") from error
-    if not secret.rstrip("\r\n"):
-        raise ValueError(f"{path} is empty")
-    return path
+def web_address(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in {"https", "http"} or not parts.hostname or parts.username is not None:
+        raise ValueError(f"{text!r} must be an https:// or http:// address without credentials")
+    return text
 
 
 def history_location(text: str, info: ValidationInfo) -> str:
@@ -124,10 +119,10 @@ def _absolute_path(text: str, *, is_there: bool) -> str:
     return str(path)
 
 
-def without_repeats(values: tuple[str, ...]) -> tuple[str, ...]:
+def without_repeats(values: tuple[Value, ...]) -> tuple[Value, ...]:
     repeated = [value for value, count in Counter(values).items() if count > 1]
     if repeated:
-        raise ValueError(f"{repeated[0]!r} occurs twice")
+        raise ValueError(f"{str(repeated[0])!r} occurs twice")
     return values
 
 
@@ -135,8 +130,6 @@ Pattern = Annotated[str, AfterValidator(regular_expression)]
 BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
 TopicName = Annotated[str, AfterValidator(topic_name)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
-ReadableFile = Annotated[Path, AfterValidator(readable_file)]
-SecretFile = Annotated[Path, AfterValidator(secret_file)]
 HistoryLocation = Annotated[str, AfterValidator(history_location)]
 ClusterName = Annotated[str, AfterValidator(label_value)]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]

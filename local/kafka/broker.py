@@ -17,10 +17,10 @@ from kafka.errors import KafkaError
 from local.kafka.admin import admin, living_brokers
 from local.kafka.java import java
 from local.kafka.security import (
-    CERTIFICATE_LISTENER,
-    PASSWORD_LISTENER,
+    SECURE_LISTENERS,
     Login,
     Security,
+    jwks_url,
     listener_properties,
     make_security,
     scram_arguments,
@@ -37,6 +37,10 @@ from local.kafka.settings import (
 from local.processes import Process, RigError, free_port, start, wait_until
 
 START_TIMEOUT_SECONDS = 180.0  # a quiet machine needs 3 to 5 s; another one may be compiling meanwhile
+
+
+CERTIFICATES = "certificates"
+"""The folder in a cluster's home."""
 
 
 class Broker:
@@ -148,7 +152,7 @@ def kafka(
 ) -> Iterator[Kafka]:
     """Runs a cluster of this number of brokers (ids from 1) and ends it with the block.
 
-    `security` adds a SASL_SSL listener for that login and an SSL listener for client certificates, both of a
+    `security` adds listeners for that login with and without TLS, for client certificates and for tokens, all of a
     separate CA; `has_outside` adds a listener for clients that reach the last broker through a forwarder;
     `controller_doors` adds one to each controller for brokers that reach it at these ports, by node id. `properties`
     are applied last and may replace any of the small settings. `writes_archive` is that of `java`. Raises RigError if
@@ -227,14 +231,13 @@ def joining_broker(
 
 
 def _ports(*, is_secure: bool, has_outside: bool) -> dict[str, int]:
-    secure = (PASSWORD_LISTENER, CERTIFICATE_LISTENER) if is_secure else ()
+    secure = tuple(SECURE_LISTENERS) if is_secure else ()
     outside = (OUTSIDE_LISTENER,) if has_outside else ()
     return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure, *outside)}
 
 
 def _security(home: Path, login: Login, ports: Mapping[int, Mapping[str, int]]) -> Security:
-    servers = (_servers(ports, listener) for listener in (PASSWORD_LISTENER, CERTIFICATE_LISTENER))
-    return make_security(home / "certificates", login, *servers)
+    return make_security(home / CERTIFICATES, login, {name: _servers(ports, name) for name in SECURE_LISTENERS})
 
 
 def _servers(ports: Mapping[int, Mapping[str, int]], listener: str) -> str:
@@ -266,11 +269,12 @@ def _broker(
 
 
 def _command(home: Path, node_id: int, heap_megabytes: int, writes_archive: Path | None = None) -> list[str]:
-    logging = (
+    properties = (
         f"-Dlog4j2.configurationFile={home / 'log4j2.properties'}",
         f"-Dlog4j.configuration=file:{home / 'log4j.properties'}",
+        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={jwks_url(home / CERTIFICATES)}",
     )
-    arguments = (*logging, "kafka.Kafka", str(_settings_file(home, node_id)))
+    arguments = (*properties, "kafka.Kafka", str(_settings_file(home, node_id)))
     return java(*arguments, heap_megabytes=heap_megabytes, writes_archive=writes_archive)
 
 

@@ -1,4 +1,4 @@
-"""One login and the certificates of a private CA: all that a broker needs for two secure listeners.
+"""One login, the certificates of a private CA and a key that signs tokens: what a broker needs for secure listeners.
 
 Separate from `broker`, because most users of the local Kafka need none of it."""
 
@@ -13,11 +13,24 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from local.certificates import Pair, new_authority
+from local.certificates import Authority, Pair, new_authority
 from local.downloads import KAFKA_RELEASE
+from local.kafka.token_server import new_signing_key
 
 PASSWORD_LISTENER = "SECURE"  # noqa: S105 - a listener's name
 CERTIFICATE_LISTENER = "MUTUAL"
+PLAIN_LISTENER = "LOGIN"
+TOKEN_LISTENER = "TOKEN"  # noqa: S105 - as above
+# Kafka 3.3 has it in another package than 4.0; those between have it in both.
+VALIDATOR = f"{'' if KAFKA_RELEASE >= (4,) else 'secured.'}OAuthBearerValidatorCallbackHandler"
+SIGNING_KEY = "token.key"
+SECURE_LISTENERS = {
+    PASSWORD_LISTENER: "SASL_SSL",
+    CERTIFICATE_LISTENER: "SSL",
+    PLAIN_LISTENER: "SASL_PLAINTEXT",
+    TOKEN_LISTENER: "SASL_SSL",
+}
+"""Listener -> its security protocol."""
 # Kafka without ZooKeeper has no SCRAM users before 3.5.
 SCRAM_MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256") if KAFKA_RELEASE >= (3, 5) else ()
 MECHANISM = "SCRAM-SHA-512" if SCRAM_MECHANISMS else "PLAIN"
@@ -26,7 +39,7 @@ MECHANISM = "SCRAM-SHA-512" if SCRAM_MECHANISMS else "PLAIN"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """The only user of the SASL_SSL listener, the same for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512."""
+    """The only user of the listeners with passwords, the same for PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512."""
 
     username: str
     password: str
@@ -41,32 +54,50 @@ class Security:
     """The SASL_SSL listener, comma-separated."""
     certificate_bootstrap_servers: str
     """The SSL listener that requires a client certificate, comma-separated."""
+    plain_bootstrap_servers: str
+    """The SASL_PLAINTEXT listener for the same login, comma-separated."""
+    token_bootstrap_servers: str
+    """The SASL_SSL listener for OAUTHBEARER, comma-separated."""
+    token_key: Path
+    """Signs the tokens that the listener accepts; see `token_server`."""
     ca_file: Path
     client: Pair
     """The client certificate that the SSL listener accepts."""
+    authority: Authority
+    """Issues further ones."""
     broker_file: Path
     """The brokers' key and certificate, which Kafka needs in one file."""
 
 
-def make_security(folder: Path, login: Login, bootstrap_servers: str, certificate_bootstrap_servers: str) -> Security:
-    """Creates a CA in a new folder, and certificates for the brokers on 127.0.0.1 and for one client."""
+def make_security(folder: Path, login: Login, servers: Mapping[str, str]) -> Security:
+    """Creates a CA in a new folder, and certificates for the brokers on 127.0.0.1 and for one client.
+
+    `servers` are the bootstrap servers by listener."""
     authority = new_authority(folder, "local Kafka authority")
     broker = authority.issue("broker", dns_names=["localhost"], addresses=["127.0.0.1"])
-    client = authority.issue("client")
     broker_file = folder / "broker-key-and-certificate.pem"
     broker_file.touch(mode=0o600)
     broker_file.write_bytes(_pkcs8(broker.key) + broker.certificate.read_bytes())
-    ca_file = authority.pair.certificate
-    return Security(login, bootstrap_servers, certificate_bootstrap_servers, ca_file, client, broker_file)
+    return Security(
+        login=login,
+        bootstrap_servers=servers[PASSWORD_LISTENER],
+        certificate_bootstrap_servers=servers[CERTIFICATE_LISTENER],
+        plain_bootstrap_servers=servers[PLAIN_LISTENER],
+        token_bootstrap_servers=servers[TOKEN_LISTENER],
+        token_key=new_signing_key(folder / SIGNING_KEY),
+        ca_file=authority.pair.certificate,
+        client=authority.issue("client"),
+        authority=authority,
+        broker_file=broker_file,
+    )
 
 
 def listener_properties(security: Security) -> dict[str, str]:
-    """Returns broker properties of both secure listeners, without ports."""
+    """Returns broker properties of the secure listeners, without ports."""
     user = f'user_{security.login.username}="{security.login.password}"'
     scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     keystore = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(security.broker_file)}
     with_password = {
-        **keystore,
         "sasl.enabled.mechanisms": ",".join(("PLAIN", *SCRAM_MECHANISMS)),
         "plain.sasl.jaas.config": f"org.apache.kafka.common.security.plain.PlainLoginModule required {user};",
         **{f"{mechanism.lower()}.sasl.jaas.config": scram for mechanism in SCRAM_MECHANISMS},
@@ -77,7 +108,28 @@ def listener_properties(security: Security) -> dict[str, str]:
         "ssl.truststore.location": str(security.ca_file),
         "ssl.client.auth": "required",
     }
-    return {**_of(PASSWORD_LISTENER, with_password), **_of(CERTIFICATE_LISTENER, with_certificate)}
+    oauth = "org.apache.kafka.common.security.oauthbearer"
+    with_token = {
+        **keystore,
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "oauthbearer.sasl.jaas.config": f"{oauth}.OAuthBearerLoginModule required;",
+        "oauthbearer.sasl.server.callback.handler.class": f"{oauth}.{VALIDATOR}",
+        # A connection ends with its token unless it shows a new one in time.
+        "oauthbearer.connections.max.reauth.ms": "3600000",
+        "sasl.oauthbearer.jwks.endpoint.url": jwks_url(security.token_key.parent),
+        "sasl.oauthbearer.expected.audience": "kafka",
+    }
+    return {
+        **_of(PASSWORD_LISTENER, {**keystore, **with_password}),
+        **_of(PLAIN_LISTENER, with_password),
+        **_of(CERTIFICATE_LISTENER, with_certificate),
+        **_of(TOKEN_LISTENER, with_token),
+    }
+
+
+def jwks_url(folder: Path) -> str:
+    """Returns where a broker reads the key that verifies tokens; it has to be allowed as a property of its JVM."""
+    return (folder / SIGNING_KEY).with_suffix(".jwks").as_uri()
 
 
 def scram_arguments(login: Login) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from local.kafka.security import CERTIFICATE_LISTENER, PASSWORD_LISTENER
+from local.kafka.security import SECURE_LISTENERS
 
 SESSION_TIMEOUT_SECONDS = 6  # Kafka's default is 9
 OPEN_LISTENER = "PLAINTEXT"
@@ -17,8 +17,7 @@ PROTOCOLS = {
     CONTROLLER_LISTENER: "PLAINTEXT",
     FAR_CONTROLLER_LISTENER: "PLAINTEXT",
     OUTSIDE_LISTENER: "PLAINTEXT",
-    PASSWORD_LISTENER: "SASL_SSL",
-    CERTIFICATE_LISTENER: "SSL",
+    **SECURE_LISTENERS,
 }
 LOGGING = """\
 rootLogger.level = INFO

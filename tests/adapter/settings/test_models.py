@@ -6,7 +6,7 @@ import pytest
 
 from adapter.location import FORMS
 from adapter.settings import types
-from adapter.settings.models import Protocol
+from adapter.settings.security import Protocol
 from tests.support import samples
 from tests.support.samples import settings_problems
 

@@ -120,7 +120,7 @@ def test_a_broker_of_an_unknown_authority_is_not_spoken_to(
     login = _login(security, tmp_path / "password", security.login.password)
     foreign = {**login, "caFile": str(control_plane.cluster_ca)}
     with reading(control_plane, tmp_path, at("foreign", security.bootstrap_servers, **foreign)) as running:
-        wait_for(running, administrator, "foreign", 503, "failed the TLS handshake")
+        wait_for(running, administrator, "foreign", 503, "has a certificate of an authority that is not trusted here")
 
 
 def _login(security: Security, password_file: Path, password: str) -> dict[str, str]:

@@ -1,21 +1,33 @@
 """What an adapter serves whose user may not describe everything: Kafka's own authorizer decides."""
 
+import contextlib
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ResourcePattern,
+    ResourceType,
+    UserScramCredentialUpsertion,
+)
 
 from adapter.errors import ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka, joining_broker, kafka
+from local.kafka.java import java
 from local.kafka.security import MECHANISM, Login
 from local.kafka.tools import commit, create_topic, produce
-from local.processes import free_port
+from local.processes import free_port, start
 from tests.support.real.in_process import InProcess, in_process
 
 ALICE = Login("alice", "wonderland")
+PAGE = Path(__file__).parents[3] / "docs" / "kafka-security.md"
+ACL_COMMAND = "org.apache.kafka.tools.AclCommand"
 RULES = [
     {"group": "secret", "topics": ["seen"]},
     {"group": "half-seen", "topics": ["seen", "unseen"]},
@@ -55,6 +67,27 @@ def rig(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[In
         yield running
 
 
+@pytest.fixture(scope="module")
+def documented(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs the commands of the page for the users lag and few; returns the file with the password of both."""
+    create_topic(guarded, "orders-eu")
+    produce(guarded, "orders-eu", 10)
+    commit(guarded, "billing-eu", {("orders-eu", 0): 4})
+    with admin(guarded.bootstrap_servers) as client:
+        users = [UserScramCredentialUpsertion(user, "SCRAM-SHA-512", "rabbit") for user in ("lag", "few")]
+        client.alter_user_scram_credentials(users)
+    home = tmp_path_factory.mktemp("documented")
+    commands = [shlex.split(line) for line in PAGE.read_text().splitlines() if line.startswith("kafka-acls.sh ")]
+    with contextlib.ExitStack() as stack:
+        processes = []
+        for number, (_, _, _, *arguments) in enumerate(commands):
+            command = java(ACL_COMMAND, "--bootstrap-server", guarded.bootstrap_servers, *arguments, heap_megabytes=64)
+            processes.append(stack.enter_context(start(f"ACL {number}", command, log=home / f"acl-{number}.log")))
+        assert [process.wait(120) for process in processes] == [0] * 4, processes[0].log_tail()
+    (home / "password").write_text("rabbit")
+    return home / "password"
+
+
 def allow(cluster: Kafka, kind: ResourceType, *names: str) -> None:
     with admin(cluster.bootstrap_servers) as client:
         client.create_acls(
@@ -65,13 +98,13 @@ def allow(cluster: Kafka, kind: ResourceType, *names: str) -> None:
         )
 
 
-def as_alice(cluster: Kafka, password: Path) -> dict[str, Any]:
+def as_alice(cluster: Kafka, password: Path, user: str = ALICE.username) -> dict[str, Any]:
     """A cluster of the settings file."""
     assert cluster.security is not None
     security = {
         "protocol": "SASL_SSL",
         "mechanism": MECHANISM,
-        "username": ALICE.username,
+        "username": user,
         "passwordFile": str(password),
         "caFile": str(cluster.security.ca_file),
     }
@@ -110,6 +143,21 @@ def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> No
     assert error is not None
     assert not isinstance(error, ValueUnavailable)
     assert "sene" in str(error)
+
+
+def test_the_least_acls_of_the_page_let_everything_be_read(guarded: Kafka, documented: Path) -> None:
+    with in_process(guarded, clusters=[as_alice(guarded, documented, "lag")], rules=RULES[:2]) as running:
+        assert running.run_once().word == "complete"
+        assert [running.lag(group, "seen") for group in ("open", "half-seen", "secret")] == [6, 6, 6]
+        assert running.lag("billing-eu", "orders-eu") == 6
+
+
+def test_the_acls_by_prefix_let_these_groups_be_read_and_no_other(guarded: Kafka, documented: Path) -> None:
+    rules = [{"group": "secret", "topics": ["seen"]}]
+    with in_process(guarded, clusters=[as_alice(guarded, documented, "few")], rules=rules) as running:
+        running.run_once()
+        assert running.lag("billing-eu") == 6
+        assert "may not describe group secret" in refusal(running, "secret")
 
 
 def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unknown_group(

@@ -90,6 +90,13 @@ class FakeBrokers(Brokers):
             raise ClusterUnreachable([Failure("refused", self.kafka.unreachable)])
         self._connected = True
 
+    @property
+    def credentials_problem(self) -> str:
+        return ""
+
+    def follow_rotation(self) -> bool:
+        return False
+
     def close(self) -> None:
         self.closes += 1
         self._connected = False
