@@ -196,7 +196,10 @@ def _serve(prepared: Prepared, config: Path | None, telemetry: Telemetry, versio
     callers = ClusterCallers(reviews)
     listening = threading.Event()
     checks = {"listening": listening.is_set, "authentication-settings": lambda: callers.knows_front_proxy}
-    remarks = {"settings": lambda: "" if changes is None else changes.remark}
+    remarks = {
+        "settings": lambda: "" if changes is None else changes.remark,
+        "credentials": lambda: metrics.credentials_remark,
+    }
     if registration is not None:
         checks["serving-certificate"] = lambda: registration.has_certificate
         remarks["api-service"] = registration.remark

@@ -129,6 +129,22 @@ def test_commits_that_have_expired_count_from_the_last_one_seen_before_the_chang
     assert values_of(live, "backlog") == [3]
 
 
+def test_credentials_that_are_not_used_are_a_remark_a_metric_and_one_line_in_the_log(
+    live: LiveMetrics, telemetry: Telemetry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = ("kafka_lag_adapter_credentials_used", frozenset({"main"}))
+    wait_until(lambda: samples_of(telemetry).get(used) == 1)
+    assert live.credentials_remark == ""
+
+    monkeypatch.setattr(FakeBrokers, "credentials_problem", "passwordFile /secret is empty")
+    wait_until(lambda: samples_of(telemetry).get(used) == 0)
+    wait_until(lambda: "cluster main: passwordFile /secret is empty" in live.credentials_remark)
+    version = live.version
+    wait_until(lambda: live.version > version + 2)
+
+    assert caplog.text.count("cluster main: credentials are not used: passwordFile /secret is empty") == 1
+
+
 def test_a_cluster_that_is_gone_leaves_no_series(live: LiveMetrics, telemetry: Telemetry) -> None:
     take_over(live, settings("main"))
 
