@@ -94,7 +94,8 @@ class Telemetry:
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""
         for metric in (
-            self._cycles, self._duration, self._gap, self.age, self._rows, self._credentials, self._errors, self._requests,
+            self._cycles, self._duration, self._gap, self.age, self._rows, self._credentials, self._errors,
+            self._requests,
         ):  # fmt: skip
             metric.remove_by_labels({"cluster": cluster})
 
