@@ -45,6 +45,7 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),
 )
 _UNKNOWN_CA = "has a certificate of an authority that is not trusted here (caFile)"
+NO_TLS = "closed the connection during the TLS handshake, as a port without TLS does"
 _SIGNS = (
     ("DNS", "dns", "cannot be found: the name does not resolve"),
     ("ECONNREFUSED", "refused", "refuses the connection"),
@@ -65,6 +66,7 @@ _SIGNS = (
     ("ALERT_ACCESS_DENIED", "tls", f"{REFUSED_CERTIFICATE}: access denied"),
     ("WRONG_VERSION_NUMBER", "tls", "does not speak TLS on this port"),
     ("RECORD_LAYER_FAILURE", "tls", "does not speak TLS on this port"),
+    ("Handshake failed: [SSL: UNEXPECTED_EOF", "tls", NO_TLS),
     ("Handshake failed", "tls", "failed the TLS handshake: {whole}"),
     ("[SSL: ", "tls", "ended the TLS connection: {whole}"),
 )

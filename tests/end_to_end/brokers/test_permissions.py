@@ -153,7 +153,7 @@ def test_the_least_acls_of_the_page_let_everything_be_read(guarded: Kafka, docum
 
 
 def test_the_acls_by_prefix_let_these_groups_be_read_and_no_other(guarded: Kafka, documented: Path) -> None:
-    rules = [{"group": "secret", "topics": ["seen"]}]
+    rules = [{"group": "secret", "topics": ["orders-eu"]}]
     with in_process(guarded, clusters=[as_alice(guarded, documented, "few")], rules=rules) as running:
         running.run_once()
         assert running.lag("billing-eu") == 6

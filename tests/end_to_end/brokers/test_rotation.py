@@ -174,7 +174,9 @@ def test_what_is_wrong_with_tls_is_said_of_the_broker(one_broker: Kafka, securit
     assert "requires a client certificate" in said(servers, **ca)
     assert "refuses the client certificate" in said(servers, stranger, **ca)
     assert f"(certFile {expired.certificate} expired on " in said(servers, expired, **ca)
-    assert "does not speak TLS on this port" in said(security.plain_bootstrap_servers, **ca)
+    assert "closed the connection during the TLS handshake, as a port without TLS does" in said(
+        security.plain_bootstrap_servers, **ca
+    )
 
 
 def test_what_is_wrong_with_a_login_is_said_of_the_broker(
