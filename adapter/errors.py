@@ -2,6 +2,7 @@
 
 AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2
+├── NotKept             the last commits can be neither read nor written: they are remembered until the process ends
 ├── MetricUnknown       no metric of that name is served
 ├── NothingChosen       the metric exists, but no partition matches
 └── ValueUnavailable    the value exists, but is not known well enough"""
@@ -31,6 +32,10 @@ class SettingsInvalid(AdapterError):
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))
         self.problems = problems
+
+
+class NotKept(AdapterError):
+    """A permission or an object is missing; the text says which."""
 
 
 class MetricUnknown(AdapterError):

@@ -72,6 +72,13 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
     metrics_port: Annotated[
         int, typer.Option(parser=port, metavar="PORT", help="Port of the plain HTTP server; 0 chooses a free one.")
     ] = 8080,
+    last_commits_config_map: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[NAMESPACE/]NAME",
+            help="ConfigMap that keeps the last commits of groups over restarts. Default: they are not kept.",
+        ),
+    ] = None,
     log_level: Annotated[LogLevel, typer.Option(help="Lowest level that is logged.")] = LogLevel.INFO,
 ) -> None:
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
@@ -94,6 +101,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
         kubeconfig=kubeconfig,
         metrics_bind_address=metrics_bind_address,
         metrics_port=metrics_port,
+        last_commits_config_map=last_commits_config_map,
     )
     serving.run(flags, version())
 

@@ -27,7 +27,7 @@ from apiservice.http.replies import json_reply, pretty, text_reply
 from apiservice.http.routes import get_route
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, Status, status_of
 from apiservice.metrics_api import discovery, openapi
-from apiservice.metrics_api.external import ExternalMetrics, MetricSource, metric_of
+from apiservice.metrics_api.external import ExternalMetrics, MetricSource, read_of
 
 logger = logging.getLogger(__name__)
 
@@ -60,12 +60,12 @@ class ApiServer:
 
     async def _answer(self, scope: Scope) -> Response | None:
         """Answers reads of metrics and refuses callers; returns None if another route must answer."""
-        metric = metric_of(scope["path"])
+        read = read_of(scope["path"])
         response: Response | None = None
         try:
             await self._admit(scope)
-            if metric is not None:
-                response = await self._external.answer(metric, scope)
+            if read is not None:
+                response = await self._external.answer(*read, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
                 # The reply omits the reason. Logged at DEBUG, so that clients without credentials cannot fill the log.
@@ -74,8 +74,8 @@ class ApiServer:
         except Exception as error:
             logger.exception("%s %r failed", scope["method"], scope["path"])
             response = refusal(status_of(error), scope)
-        if metric is not None and response is not None:
-            self._count_read(self._external.spelled(metric) or "other", response.status_code)
+        if read is not None and response is not None:
+            self._count_read(self._external.spelled(read[1]) or "other", response.status_code)
         return response
 
     async def _admit(self, scope: Scope) -> None:

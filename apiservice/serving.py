@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.collector.live import LiveMetrics
 from adapter.collector.settings_watch import SettingsWatch
 from adapter.errors import AdapterError, SettingsInvalid
@@ -30,6 +31,7 @@ from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
 from apiservice.cluster_api.authentication_config import AuthenticationConfig
 from apiservice.cluster_api.connection import Client, connect
+from apiservice.cluster_api.kept_text import KeptText
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.http.health import Readiness
@@ -73,6 +75,7 @@ class Flags:
     kubeconfig: Path | None
     metrics_bind_address: str
     metrics_port: int
+    last_commits_config_map: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ def run(flags: Flags, version: str) -> None:
         prepared = _prepare(flags, telemetry, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
-        history = _serve(prepared, flags.config, telemetry, version)
+        exchange = _exchange(flags.last_commits_config_map, prepared.client)
+        history = _serve(prepared, flags.config, telemetry, version, exchange)
     if history is not None and history.is_hanging:
         # At interpreter exit, object-store libraries wait for pending requests longer than we can.
         logging.shutdown()
@@ -185,12 +189,15 @@ def _registration(
     )
 
 
-def _serve(prepared: Prepared, config: Path | None, telemetry: Telemetry, version: str) -> "History | None":
+def _serve(
+    prepared: Prepared, config: Path | None, telemetry: Telemetry, version: str, exchange: Exchange | None
+) -> "History | None":
     """Serves until a signal; returns the closed history, if there is one."""
     settings, tls, registration = prepared.settings, prepared.tls, prepared.registration
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     history = _history(settings, telemetry)
-    metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append)
+    last_commits = LastCommits(lambda: metrics.views, time, exchange)
+    metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append, last_commits)
     changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
@@ -228,6 +235,7 @@ def _serve(prepared: Prepared, config: Path | None, telemetry: Telemetry, versio
         registration.start()
     if history is not None:
         history.start()
+    last_commits.start()
     metrics.start()
     if changes is not None:
         changes.start()
@@ -244,8 +252,17 @@ def _serve(prepared: Prepared, config: Path | None, telemetry: Telemetry, versio
         registration.stop(timeout_seconds=1.0)
     reviews.close()
     end_of_collecting.join()
+    last_commits.stop(timeout_seconds=1.0)
     logger.info("stopped")
     return history
+
+
+def _exchange(config_map: str | None, client: Client) -> Exchange | None:
+    """`config_map` is a name in the pod's own namespace, or NAMESPACE/NAME."""
+    if config_map is None:
+        return None
+    namespace, _, name = config_map.rpartition("/")
+    return KeptText(client, namespace or _own_namespace() or "default", name).exchange
 
 
 def _history(settings: Settings, telemetry: Telemetry) -> "History | None":

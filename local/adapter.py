@@ -33,7 +33,17 @@ API_SERVICE_FILE = "api-service/api-service-external.yaml"
 API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}"
 EXTERNAL_METRICS = f"/apis/{GROUP}/{VERSION}"
 START_TIMEOUT_SECONDS = 60.0
-IDENTITY_KINDS = {"Namespace", "ServiceAccount", "Secret", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+IDENTITY_KINDS = {
+    "Namespace",
+    "ServiceAccount",
+    "Secret",
+    "ConfigMap",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+}
+LAST_COMMITS = f"{NAME}-last-commits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +130,8 @@ def adapter(plane: ControlPlane, home: Path, settings: Mapping[str, Any]) -> Ite
     port = free_port()
     *documents, api_service = shipped(port, serving.ca_bundle)
     plane.apply(documents)
-    with process(home, settings, own_kubeconfig(plane), serving=serving, port=port) as running:
+    more = {"last-commits-config-map": f"{NAMESPACE}/{LAST_COMMITS}"}
+    with process(home, settings, own_kubeconfig(plane), serving=serving, port=port, more_flags=more) as running:
         wait_until(running.is_ready, "the adapter to be ready", START_TIMEOUT_SECONDS, alive=[running.process])
         # Last, as kube-apiserver takes longer and longer pauses before it tries again whom it found absent.
         plane.apply([api_service])
@@ -143,6 +154,7 @@ def process(
     port: int | None = None,
     service: str = "",
     program: Sequence[str] = (),
+    more_flags: Mapping[str, object] | None = None,
 ) -> Iterator[Adapter]:
     """Runs an adapter without an APIService and waits until it is live; raises RigError if it ends.
 
@@ -162,6 +174,7 @@ def process(
         **({"service": service} if service else files),
         "metrics-bind-address": "127.0.0.1",
         "metrics-port": metrics_port,
+        **(more_flags or {}),
     }
     command = [*(program or [str(installed())]), "serve", *(f"--{flag}={value}" for flag, value in flags.items())]
     with start(NAME, command, log=home / "adapter.log") as running:

@@ -1,6 +1,7 @@
 """The rows that persist from cycle to cycle: their layout, treatment and last good values."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Protocol
 
 import numpy as np
 
@@ -9,12 +10,22 @@ from adapter.cluster.topics import Topology
 from adapter.collector.commits import Commits
 from adapter.collector.share_groups import Shares, with_share_starts
 from adapter.columns import Flags
+from adapter.lag.last_commit import LastCommit, recalled
 from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
 from adapter.lag.movement import no_movement
 from adapter.lag.rules import Watching, isolation_of, treatment_of, updated_treatment
 from adapter.lag.snapshot import Observed, empty_snapshot, moved_to, remember_commits
 from adapter.lag.transaction_markers import followed, no_residue
 from adapter.settings.models import Isolation
+
+
+class Memory(Protocol):
+    """Implemented by `LastCommits`."""
+
+    @property
+    def is_loaded(self) -> bool: ...
+    @property
+    def known(self) -> Mapping[tuple[str, str, str], LastCommit]: ...
 
 
 class CurrentRows:
@@ -24,6 +35,7 @@ class CurrentRows:
         self._residue = no_residue(NO_LAYOUT)
         self._wanted: tuple[object, ...] = ()
         self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
+        self._recalled: tuple[object, ...] = ()
         self._treated_for: Mapping[str, frozenset[str]] | None = None
         self._movement = no_movement(NO_LAYOUT)
         self._groups_read: frozenset[str] = frozenset()
@@ -82,6 +94,14 @@ class CurrentRows:
         # Only at the end, because rows are laid out several times in a cycle as commits arrive.
         self._groups_read_before = self._groups_read
         self.former = empty_snapshot()
+
+    def recall(self, cluster: str, memory: Memory) -> bool:
+        """Fills in the last commits of new rows, and of all rows once those of former processes are known."""
+        is_complete = memory.is_loaded
+        if self._recalled != (self.layout, is_complete):
+            self._recalled = (self.layout, is_complete)
+            self.snapshot = recalled(self.snapshot, cluster, memory.known)
+        return is_complete
 
     def _isolation_column(self, layout: Layout) -> Flags:
         levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]

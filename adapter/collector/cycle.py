@@ -11,7 +11,7 @@ import numpy as np
 from adapter.clock import Clock
 from adapter.cluster.unlisted_groups import Silence
 from adapter.collector.commits import CommitRound, Commits
-from adapter.collector.current_rows import CurrentRows
+from adapter.collector.current_rows import CurrentRows, Memory
 from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members
@@ -26,7 +26,14 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State, nothing_observed
-from adapter.lag.states import has_gone_backward, has_older_commit, settled, without_drift, without_steps_backward
+from adapter.lag.states import (
+    has_gone_backward,
+    has_older_commit,
+    settled,
+    without_commit_unknown,
+    without_drift,
+    without_steps_backward,
+)
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
 from adapter.metrics.store import ClusterView, Feed, Store
@@ -54,7 +61,7 @@ class Outcome:
 
 
 class Cycle:
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a cycle is made of
         self,
         cluster: str,
         interval: float,
@@ -64,6 +71,7 @@ class Cycle:
         clock: Clock,
         *,
         keep: Keep | None = None,
+        memory: Memory | None = None,
         residue_after: float = RESIDUE_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -73,6 +81,7 @@ class Cycle:
         self._store = store
         self._clock = clock
         self._keep = keep
+        self._memory = memory
         self._began_at = self._to_epoch = 0.0
         """When the cycle began, in seconds since the epoch, and how far those are from the monotonic clock."""
         self._unanswered = 0
@@ -174,7 +183,9 @@ class Cycle:
         self, observed: Observed, silence: Silence, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
     ) -> Outcome:
         rows, directory = self._rows, self._commits.directory
-        rows.snapshot = settled(observed, rows.snapshot)
+        is_recalled = self._memory is None or rows.recall(self._cluster, self._memory)
+        seen = observed if is_recalled else without_commit_unknown(observed, rows.snapshot)
+        rows.snapshot = settled(seen, rows.snapshot)
         in_doubt = self._members.in_doubt()
         rows.treat(observed, self._shares, self._members.described_at, in_doubt)
         residue = rows.residue(directory, self._clock.monotonic())

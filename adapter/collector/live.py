@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from itertools import count
 
 from adapter.clock import Clock
+from adapter.collector.current_rows import Memory
 from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all
 from adapter.history.sample import Keep
+from adapter.metrics.access import Audience
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.selection import Requirement
-from adapter.metrics.store import Store
+from adapter.metrics.store import ClusterView, Store
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 
@@ -39,7 +41,15 @@ class _Generation:
 class LiveMetrics:
     """Any thread may read. One thread at a time may call the other methods."""
 
-    def __init__(self, settings: Settings, telemetry: Telemetry, clock: Clock, keep: Keep | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        telemetry: Telemetry,
+        clock: Clock,
+        keep: Keep | None = None,
+        memory: Memory | None = None,
+    ) -> None:
+        self._memory = memory
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep
@@ -56,11 +66,18 @@ class LiveMetrics:
     def version(self) -> int:
         return self._current.metrics.version
 
-    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
-        return self._current.metrics.read(metric, requirements)
+    @property
+    def views(self) -> Sequence[ClusterView]:
+        return self._current.store.views
 
-    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
-        return self._current.metrics.effort(metric, requirements)
+    def audience_of(self, namespace: str | None) -> Audience | None:
+        return self._current.metrics.audience_of(namespace)
+
+    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
+        return self._current.metrics.read(metric, requirements, namespace)
+
+    def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
+        return self._current.metrics.effort(metric, requirements, namespace)
 
     @property
     def settings(self) -> Settings:
@@ -133,7 +150,7 @@ class LiveMetrics:
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
         running = NO_COLLECTORS if before is None else before.collectors.by_name
-        collectors = Collectors(settings, store, self._telemetry, self._clock, self._keep, running)
+        collectors = Collectors(settings, store, self._telemetry, self._clock, self._keep, running, self._memory)
         generation = _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
         if before is not None:
             for collector in collectors.by_name.values():

@@ -10,6 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from adapter.clock import Clock
+from adapter.collector.current_rows import Memory
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.columns import NEVER
 from adapter.errors import some_of
@@ -42,6 +43,7 @@ class Collector:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.basis = basis_of(settings, cluster)
         self.feed = Feed(cluster.name, store)
@@ -56,7 +58,9 @@ class Collector:
         self._is_serving = False
         keep = None if keep is None else self._keep_if_serving
         watching = Watching(settings, cluster.name)
-        self._cycle = Cycle(cluster.name, self._interval, watching, self._brokers, self.feed, clock, keep=keep)
+        self._cycle = Cycle(
+            cluster.name, self._interval, watching, self._brokers, self.feed, clock, keep=keep, memory=memory
+        )
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._logged = ""
@@ -175,12 +179,13 @@ class Collectors:
         clock: Clock,
         keep: Keep | None = None,
         running: Mapping[str, Collector] = NO_COLLECTORS,
+        memory: Memory | None = None,
     ) -> None:
         self.by_name: dict[str, Collector] = {}
         for cluster in settings.clusters:
             known = running.get(cluster.name)
             if known is None or known.basis != basis_of(settings, cluster):
-                collector = Collector(settings, cluster, store, telemetry, clock, keep)
+                collector = Collector(settings, cluster, store, telemetry, clock, keep, memory)
                 if known is not None:
                     collector.succeed(known)
                 known = collector

@@ -17,6 +17,7 @@ MOST_SECONDS_APART = 0.5
 TOO_FAR_APART = Cause(
     State.UNKNOWN, f"its log end could not be requested within {MOST_SECONDS_APART:g} s of its commit"
 )
+LAST_COMMIT_NOT_KNOWN = Cause(State.UNKNOWN, "it has no commit, and whether one has expired is not known yet")
 OLDER_THAN_BEFORE = Cause(
     State.UNKNOWN, "a broker that has just come back, or taken over the group, reports older offsets than before"
 )
@@ -83,21 +84,26 @@ def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Fl
         return observed
     is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end) & (before.received > NEVER)
     is_step_backward = is_doubtful & (has_older_commit(observed, before) | is_older_end)
-    if not is_step_backward.any():
-        return observed
-    commit_cause = np.where(
-        is_step_backward & (observed.commit_cause == 0), len(observed.causes), observed.commit_cause
-    )
-    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, OLDER_THAN_BEFORE))
+    return _without(observed, is_step_backward, OLDER_THAN_BEFORE)
 
 
 def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
     """Ignores a pair whose end was requested too late: messages produced in between would count as lag."""
-    is_apart = (observed.commit_cause == 0) & (end_sent > observed.commit_received + MOST_SECONDS_APART)
-    if not is_apart.any():
+    return _without(observed, end_sent > observed.commit_received + MOST_SECONDS_APART, TOO_FAR_APART)
+
+
+def without_commit_unknown(observed: Observed, before: Snapshot) -> Observed:
+    """Ignores rows without any commit while the last ones that were seen are not yet known."""
+    is_uncommitted = (observed.committed == NO_COMMIT) & (before.last_commit == NO_COMMIT)
+    return _without(observed, is_uncommitted, LAST_COMMIT_NOT_KNOWN)
+
+
+def _without(observed: Observed, is_ignored: Flags, cause: Cause) -> Observed:
+    is_ignored = is_ignored & (observed.commit_cause == 0)
+    if not is_ignored.any():
         return observed
-    commit_cause = np.where(is_apart, len(observed.causes), observed.commit_cause)
-    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, TOO_FAR_APART))
+    commit_cause = np.where(is_ignored, len(observed.causes), observed.commit_cause)
+    return replace(observed, commit_cause=commit_cause.astype(np.int32), causes=(*observed.causes, cause))
 
 
 def _states(

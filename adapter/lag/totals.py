@@ -44,13 +44,16 @@ class Totals:
         return len(self.group)
 
 
+NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
+
+
 def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Indexes) -> Totals:
     """Returns totals over `rows`, which are sorted like the layout."""
     layout = snapshot.layout
     group, topic = layout.group[rows], layout.topic[rows]
     starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
     if not len(starts):
-        return Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
+        return NO_TOTALS
     received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
     oldest = np.minimum.reduceat(received, starts)
     known_commit = np.where(values.is_commit_known[rows], snapshot.received[rows], NEVER)

@@ -12,6 +12,7 @@ from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.errors import AdapterError, MetricUnknown, NothingChosen, ValueUnavailable, some_of
 from adapter.lag.snapshot import State
 from adapter.lag.totals import Totals
+from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import MetricValue, folded, is_changed_by, oldest_of, worst_of
 from adapter.metrics.selection import (
     Chosen,
@@ -89,30 +90,39 @@ class Metrics:
         self._several_clusters = len(settings.clusters) > 1
         self._store = store
         self._clock = clock
+        self._access = Access(settings)
+        self.audience_of = self._access.audience_of
 
     @property
     def version(self) -> int:
         return self._store.version
 
-    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
-        """Returns the values; raises MetricUnknown, NothingChosen or ValueUnavailable."""
-        served = self._by_name.get(metric.lower())
-        if served is None:
-            names = some_of(self.names, most=10, separator=", ")
+    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
+        """Returns the values; raises MetricUnknown, NothingChosen or ValueUnavailable.
+
+        `namespace` is the reader's; None reads everything."""
+        served, audience = self._by_name.get(metric.lower()), self.audience_of(namespace)
+        if served is None or not self._may_read(served, audience):
+            readable = [each.name for each in self._served if self._may_read(each, audience)]
+            names = some_of(readable, most=10, separator=", ")
             raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
-        version, views = self._store.version, self._store.views
+        version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
         asked = (*served.requirements(), *requirements)
         if not asked and served.kind in LISTED:
             return self._listing(served, views, version)
         return self._answer(served, self._selected(served, views, asked), version, warnings=())
 
-    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:
+    def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
         """Estimates the cost of a read in the steps of `selection.effort_of`; never fails."""
         served = self._by_name.get(metric.lower())
         if served is None:
             return 0
         asked = (*served.requirements(), *requirements)
-        return sum(effort_of(view, asked) for view in self._store.views if fits("cluster", view.cluster, asked))
+        views = self._access.views_for(self._store.views, self.audience_of(namespace), served.own)
+        return sum(effort_of(view, asked) for view in views if fits("cluster", view.cluster, asked))
+
+    def _may_read(self, served: Served, audience: Audience | None) -> bool:
+        return served.own is None or self._access.may_read(served.own, audience)
 
     def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
         """Returns what the query covers, or raises the first of its problems: partial sums are never returned."""
@@ -182,7 +192,7 @@ class Metrics:
 
     def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
         values = {"cluster": [view.cluster for view in views]}
-        values["group"] = [group for view in views for group in view.layout.groups]
+        values["group"] = [group for view in views for group in view.groups]
         values["topic"] = sorted({topic for view in views for topic in view.topics})
         for requirement in asked:
             known = values.get(requirement.key)

@@ -85,11 +85,11 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
 def _entries_to_read(view: ClusterView, asked: Sequence[Requirement]) -> int:
     layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
     everything = len(layout.groups) + len(totals)
-    groups = _candidates(view, asked) if "group" in keys else layout.groups
+    groups = _candidates(view, asked) if "group" in keys else None
+    if groups is None or named_groups(asked) is None:
+        return everything + (len(layout) // 10 if "partition" in keys else 0)
     if not groups or ("topic" in keys and _names_no_topic(view, asked)):
         return everything
-    if groups is layout.groups:
-        return everything + (len(layout) // 10 if "partition" in keys else 0)
     effort = len(groups)
     for group in groups:
         effort += len(totals.spans.get(view.codes[group], ()))
@@ -123,7 +123,7 @@ def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
 
 def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
     named = named_groups(asked)
-    return view.layout.groups if named is None else sorted(group for group in named if group in view.codes)
+    return view.groups if named is None else sorted(group for group in named if group in view.codes)
 
 
 def named_groups(asked: Sequence[Requirement]) -> frozenset[str] | None:

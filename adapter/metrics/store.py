@@ -10,7 +10,7 @@ import numpy as np
 from adapter.cluster.unlisted_groups import NO_SILENCE, Silence, nothing_heard
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot, empty_snapshot
-from adapter.lag.totals import Totals, totals_of
+from adapter.lag.totals import NO_TOTALS, Totals, totals_of
 from adapter.lag.values import Treatment, Values, values_of
 
 
@@ -34,15 +34,23 @@ class ClusterView:
     """Group that was not described as Stable for too long -> when it last was, in monotonic seconds."""
     topics: frozenset[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
-    totals: Totals = field(init=False)
+    visible: Mapping[str, int] | None = None
+    """Group -> its code in the layout, of the groups that the reader may see; None: all."""
+    totals: Totals = NO_TOTALS
 
     def __post_init__(self) -> None:
+        if self.totals is not NO_TOTALS:
+            return
         every_row = np.arange(len(self.layout))
         object.__setattr__(self, "totals", totals_of(self.snapshot, self.treatment, self.values, every_row))
 
     @property
+    def groups(self) -> tuple[str, ...]:
+        return self.layout.groups if self.visible is None else tuple(self.visible)
+
+    @property
     def codes(self) -> Mapping[str, int]:
-        return self.layout.codes
+        return self.layout.codes if self.visible is None else self.visible
 
     @property
     def layout(self) -> Layout:

@@ -86,6 +86,8 @@ class Rule(SettingsPart):
     topics: types.TopicNames | None = None
     offset_reset: Literal["latest", "earliest"] = "latest"
     isolation: Isolation = Isolation.READ_UNCOMMITTED
+    namespaces: types.Namespaces | None = None
+    """Who may read the group: names, or regular expressions for whole names; None: as `tenancy` says."""
 
     @model_validator(mode="before")
     @classmethod
@@ -114,6 +116,8 @@ class NamedMetric(SettingsPart):
     cluster: types.Name | None = None
     group: types.Name
     topics: types.TopicNames | None = None
+    namespaces: types.Namespaces | None = None
+    """Who may read the metric; None: who may read its group."""
 
 
 class History(SettingsPart):
@@ -139,6 +143,8 @@ class Settings(SettingsPart):
     rules: tuple[Rule, ...] = ()
     metrics: tuple[NamedMetric, ...] = ()
     history: History = History()
+    tenancy: Literal["open", "closed"] = "open"
+    """Whether everybody or nobody may read a group whose rule, if it has one, lists no namespaces."""
 
     def rule_for(self, group: str) -> Rule | None:
         """Returns the first matching rule; rules that name their group are found by a lookup."""

@@ -127,6 +127,7 @@ def without_repeats(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 
 Pattern = Annotated[str, AfterValidator(regular_expression)]
+Namespaces = Annotated[tuple[Pattern, ...], Field(min_length=1), AfterValidator(without_repeats)]
 BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
 TopicName = Annotated[str, AfterValidator(topic_name)]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]

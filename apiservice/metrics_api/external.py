@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 from cachetools import LRUCache
 from fastapi import Response
 
+from adapter.metrics.access import Audience
 from adapter.metrics.query import Reading
 from adapter.metrics.selection import Requirement
 from apiservice.api_group import GROUP, VERSION
@@ -39,8 +40,9 @@ class MetricSource(Protocol):
     def names(self) -> tuple[str, ...]: ...
     @property
     def version(self) -> int: ...
-    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading: ...
-    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int: ...
+    def audience_of(self, namespace: str | None, /) -> Audience | None: ...
+    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading: ...
+    def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int: ...
 
 
 class Question(NamedTuple):
@@ -49,6 +51,7 @@ class Question(NamedTuple):
     metric: str
     query: bytes
     is_indented: bool
+    audience: Audience | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,36 +83,39 @@ class ExternalMetrics:
             self._names, self._spelled = names, {name.lower(): name for name in names}
         return self._spelled.get(metric.lower())
 
-    async def answer(self, metric: str, scope: Scope) -> Response:
+    async def answer(self, namespace: str, metric: str, scope: Scope) -> Response:
         if scope["method"] != "GET":
             raise MethodNotAllowed
         accept, agent = accept_and_agent(scope)
         if not accepts_json(accept):
             raise NotAcceptable
         query: bytes = scope["query_string"]
-        question = Question(metric, query, is_for_people(query, agent))
+        question = Question(metric, query, is_for_people(query, agent), self._metrics.audience_of(namespace))
         version = self._metrics.version
         kept = self._kept.get(question)
         if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
-            kept = await self._made(question, version)
-            self._keep(question, kept)
+            kept = await self._made(question, version, namespace)
+            if kept.version == version:  # else the audience may be that of settings that have changed meanwhile
+                self._keep(question, kept)
         return kept.response
 
     def close(self) -> None:
         self._large.close()
 
-    async def _made(self, question: Question, version: int) -> _Kept:
+    async def _made(self, question: Question, version: int, namespace: str) -> _Kept:
         """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
         if len(question.query) > _LONGEST_KEPT:
             # Parsing such a long query may take longer than answering it.
-            return await self._large.result((question, version), lambda: self._make(question, _asked(question.query)))
+            return await self._large.result(
+                (question, version), lambda: self._make(question, _asked(question.query), namespace)
+            )
         asked = _asked(question.query)
-        if self._metrics.effort(question.metric, asked) <= _MOST_AT_ONCE:
-            return self._make(question, asked)
-        return await self._large.result((question, version), partial(self._make, question, asked))
+        if self._metrics.effort(question.metric, asked, namespace) <= _MOST_AT_ONCE:
+            return self._make(question, asked, namespace)
+        return await self._large.result((question, version), partial(self._make, question, asked, namespace))
 
-    def _make(self, question: Question, asked: Sequence[Requirement]) -> _Kept:
-        reading = self._metrics.read(question.metric, asked)
+    def _make(self, question: Question, asked: Sequence[Requirement], namespace: str) -> _Kept:
+        reading = self._metrics.read(question.metric, asked, namespace)
         headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
         name = self.spelled(question.metric) or question.metric
         response = json_reply(external_metric_values(name, reading.values), headers=headers)
@@ -120,12 +126,12 @@ class ExternalMetrics:
             self._kept[question] = kept
 
 
-def metric_of(path: str) -> str | None:
-    """Returns the metric's name from the path of a read; None for other paths."""
+def read_of(path: str) -> tuple[str, str] | None:
+    """Returns the namespace and the metric's name from the path of a read; None for other paths."""
     if not path.startswith(_NAMESPACES):
         return None
     namespace, _, metric = path.removeprefix(_NAMESPACES).removesuffix("/").partition("/")
-    return metric if namespace and metric and "/" not in metric else None
+    return (namespace, metric) if namespace and metric and "/" not in metric else None
 
 
 def _asked(query: bytes) -> tuple[LabelRequirement, ...]:

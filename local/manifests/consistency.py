@@ -124,6 +124,16 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
         yield f"{DEPLOYMENT}: --service must be {NAME}, the Service's name"
 
 
+def last_commits_are_kept_in_the_shipped_config_map(shipped: Shipped) -> Iterator[str]:
+    name = shipped.flags.get("last-commits-config-map")
+    if name not in shipped.names("ConfigMap"):
+        yield f"{DEPLOYMENT}: --last-commits-config-map {name} is no shipped ConfigMap"
+    file = "base/role-last-commits.yaml"
+    wanted = [{"apiGroups": [""], "resources": ["configmaps"], "resourceNames": [name], "verbs": ["get", "patch"]}]
+    if shipped.objects.get(file, {}).get("rules") != wanted:
+        yield f"{file}: rules must be {wanted}"
+
+
 def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
     ports = {
         (at(found, "metadata.name"), port.get("port"))
@@ -201,6 +211,7 @@ RULES: tuple[Rule, ...] = (
     accounts_and_roles_exist,
     roles_read_the_group,
     rights_to_change_are_for_named_objects,
+    last_commits_are_kept_in_the_shipped_config_map,
     api_service_points_to_the_service,
     certificate_is_for_the_service,
     settings_can_be_read,

@@ -9,7 +9,7 @@
 {{- define "adapter.text" -}}
 {{- $root := first . -}}
 {{- $text := $root.Files.Get (last .) -}}
-{{- $named := "((?: (?:name|secretName|claimName|serviceAccountName|resourceNames): \\[?)|--service=)kafka-lag-adapter" -}}
+{{- $named := "((?: (?:name|secretName|claimName|serviceAccountName|resourceNames): \\[?)|--service=|-config-map=)kafka-lag-adapter" -}}
 {{- $text = regexReplaceAll $named $text (printf "${1}%s" (include "adapter.fullname" $root)) -}}
 {{- $text = replace "/instance: kafka-lag-adapter" (printf "/instance: %s" $root.Release.Name) $text -}}
 {{- $text = replace "/managed-by: kustomize" (printf "/managed-by: %s" $root.Release.Service) $text -}}
@@ -33,7 +33,7 @@
 {{/* settings.yaml: the values that are the adapter's settings. */}}
 {{- define "adapter.settings" -}}
 {{- $settings := dict -}}
-{{- range $key := list "clusters" "collection" "rules" "metrics" "history" -}}
+{{- range $key := list "clusters" "collection" "rules" "tenancy" "metrics" "history" -}}
 {{- with index $.Values $key }}{{ $_ := set $settings $key . }}{{ end -}}
 {{- end -}}
 {{- toYaml $settings -}}

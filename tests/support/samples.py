@@ -223,10 +223,14 @@ class Answers:
     settings: Settings = PLAIN
     clock: SteppedClock = field(default_factory=SteppedClock)
 
+    namespace: str | None = None
+    """Of the reader; None: one that may read everything."""
+
     def read(self, metric: str, requirements: Sequence[Requirement] = ()) -> Reading:
         """`metric` as clients write it, or a short name."""
         name = f"kafka_consumergroup_{metric}" if metric in SHORT_NAMES else metric
-        return Metrics(self.settings, FixedViews(tuple(self.views)), self.clock).read(name, requirements)
+        metrics = Metrics(self.settings, FixedViews(tuple(self.views)), self.clock)
+        return metrics.read(name, requirements, self.namespace)
 
     def value(self, metric: str, requirements: Sequence[Requirement] = ()) -> int:
         """The only item's value."""

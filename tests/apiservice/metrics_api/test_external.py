@@ -49,6 +49,14 @@ def test_a_selector_reaches_the_metrics_as_its_requirements() -> None:
     ]
 
 
+def test_namespaces_with_different_rights_share_no_reply() -> None:
+    house = House(metrics=FakeMetrics({"kafka_consumergroup_lag": (LAG_OF_ORDERS,)}, tenants=frozenset({"shop"})))
+    for path in (LAG, LAG.replace("shop", "audit"), LAG.replace("shop", "office"), LAG):
+        house.get(path)
+
+    assert house.metrics.namespaces == ["shop", "audit"]
+
+
 @pytest.mark.parametrize("asked", ["billing-backlog", "Billing-Backlog", "BILLING-BACKLOG"])
 def test_a_metric_is_echoed_as_discovery_lists_it(asked: str) -> None:
     house = House(metrics=FakeMetrics({"billing-backlog": (LAG_OF_ORDERS,)}))

@@ -180,6 +180,12 @@ BREACHES = {
         "ServiceAccount\n    name: x",
         "subject None/x is not there",
     ),
+    "a flag for another ConfigMap": Breach(
+        DEPLOYMENT, "config-map=kafka-lag-adapter-last", "config-map=x-last", "x-last-commits is no shipped ConfigMap"
+    ),
+    "a role for every ConfigMap": Breach(
+        "base/role-last-commits.yaml", "    resourceNames: [kafka-lag-adapter-last-commits]\n", "", "rules must be"
+    ),
     "a role for another group": Breach(
         "base/cluster-role-metrics-reader.yaml", "external.metrics", "custom.metrics", "rules must be"
     ),

@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from starlette.types import ASGIApp
 
 from adapter.errors import MetricUnknown
+from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
 from adapter.metrics.query import Reading
 from adapter.metrics.selection import Requirement
@@ -69,8 +70,16 @@ class FakeMetrics:
     """Of each read."""
     warnings: tuple[str, ...] = ()
     asked: list[Question] = field(default_factory=list)
+    tenants: frozenset[str] = frozenset()
+    """Namespaces that may not read everything."""
+    namespaces: list[str | None] = field(default_factory=list)
+    """Of each read."""
 
-    def read(self, metric: str, requirements: Sequence[Requirement]) -> Reading:
+    def audience_of(self, namespace: str | None) -> Audience | None:
+        return frozenset({namespace}) if namespace is not None and namespace in self.tenants else None
+
+    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
+        self.namespaces.append(namespace)
         self.asked.append((metric, tuple(requirements)))
         self.threads.append(threading.current_thread().name)
         if metric in self.gates:
@@ -80,7 +89,12 @@ class FakeMetrics:
             raise answer
         return Reading(metric.lower(), answer, self.warnings, self.version, self.valid_until)
 
-    def effort(self, metric: str, requirements: Sequence[Requirement]) -> int:  # noqa: ARG002 - fixed
+    def effort(
+        self,
+        metric: str,
+        requirements: Sequence[Requirement],  # noqa: ARG002 - fixed
+        namespace: str | None = None,  # noqa: ARG002 - fixed
+    ) -> int:
         return self.steps.get(metric, 1)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapter.collector.cycle import Cycle, Outcome
+from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, NothingChosen
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
@@ -55,6 +56,8 @@ class InProcess:
     requests: list[str] = field(default_factory=list)
     """The kind of every request that was sent, in order."""
     clock: CycleClock = field(default_factory=CycleClock)
+    last_commits: LastCommits = field(kw_only=True)
+    """Its thread is not started: a test runs its rounds itself."""
 
     def run_once(self) -> Outcome:
         """Run one cycle, and again while this process was held up between commits and log ends.
@@ -144,6 +147,7 @@ def in_process(
     cluster: Kafka,
     *,
     call_seconds: float = 30.0,
+    exchange: Exchange | None = None,
     **parts: Any,  # noqa: ANN401 - as above
 ) -> Iterator[InProcess]:
     """Not yet connected: the first cycle does that. Afterwards nothing of it is left, its thread included.
@@ -156,9 +160,20 @@ def in_process(
     (main,) = settings.clusters
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
-    cycle = Cycle(main.name, settings.collection.interval, Watching(settings, main.name), brokers, store, clock)
+    memory = LastCommits(lambda: store.views, clock, exchange)
+    watching = Watching(settings, main.name)
+    cycle = Cycle(main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory)
     try:
-        yield InProcess(settings, brokers, store, cycle, Metrics(settings, store, CycleClock()), requests, clock)
+        yield InProcess(
+            settings,
+            brokers,
+            store,
+            cycle,
+            Metrics(settings, store, CycleClock()),
+            requests,
+            clock,
+            last_commits=memory,
+        )
     finally:
         left = _client_threads() - brokers.is_connected
         brokers.close()

@@ -1,0 +1,167 @@
+"""The last commits that were seen, kept over restarts: Kafka cannot report a commit that has expired.
+
+A thread of its own collects them from the views once a minute. It writes only what will not change soon: commits that
+have expired, and commits that did not move for an hour. Others are still in Kafka when the adapter starts again."""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from threading import Event, Thread
+from typing import Annotated, NamedTuple
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from adapter.clock import Clock
+from adapter.columns import LARGEST_OFFSET, NO_COMMIT
+from adapter.errors import AdapterError, NotKept
+from adapter.lag.last_commit import LastCommit
+from adapter.metrics.store import ClusterView
+
+logger = logging.getLogger(__name__)
+
+ROUND_SECONDS = 60.0
+RETRY_SECONDS = 5.0
+"""Until the kept commits have been read for the first time."""
+REST_SECONDS = 3600.0
+RENEW_SECONDS = 86_400
+"""After this time an unchanged entry is written again, so that the entries in use are the newest."""
+MOST_BYTES = 800_000
+"""An object in Kubernetes has at most 1 MiB. The oldest entries are dropped first."""
+MOST_KNOWN = 20_000
+
+Key = tuple[str, str, str]
+"""Cluster, group, topic."""
+Kept = Mapping[Key, LastCommit]
+Exchange = Callable[[Callable[[str], str]], None]
+"""Replaces the kept text by the function's result; raises AdapterError if that fails, `NotKept` if it always will."""
+
+_Offset = Annotated[int, Field(ge=NO_COMMIT, le=LARGEST_OFFSET)]
+_ENTRIES = TypeAdapter(list[tuple[str, str, str, str, int, tuple[_Offset, ...]]])
+
+
+class Seen(NamedTuple):
+    last: LastCommit
+    has_expired: bool
+
+
+class LastCommits:
+    def __init__(
+        self, views: Callable[[], Sequence[ClusterView]], clock: Clock, exchange: Exchange | None = None
+    ) -> None:
+        self._views = views
+        self._clock = clock
+        self._exchange = exchange
+        self.known: Kept = {}
+        """Replaced as a whole; read by the collectors' threads."""
+        self.is_loaded = exchange is None
+        self._written: Kept = {}
+        self._an_hour_ago: Mapping[Key, Seen] = {}
+        self._marked_at = clock.monotonic()
+        self._stopping = Event()
+        self._thread = Thread(target=self._run, name="last-commits", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        self._stopping.set()
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            try:
+                self.run_once()
+            except Exception:
+                logger.exception("unexpected error while keeping the last commits")
+            self._stopping.wait(ROUND_SECONDS if self.is_loaded else RETRY_SECONDS)
+
+    def run_once(self) -> None:
+        """Collects the last commits and keeps what is due."""
+        seen = {key: one for view in self._views() for key, one in seen_in(view, self._clock.time()).items()}
+        self.known = _newest({**self.known, **{key: one.last for key, one in seen.items()}})
+        if self._exchange is None:
+            return
+        due = {key: one.last for key, one in seen.items() if self._is_due(key, one)}
+        if self._clock.monotonic() - self._marked_at >= REST_SECONDS:
+            self._an_hour_ago, self._marked_at = seen, self._clock.monotonic()
+        if due or not self.is_loaded:
+            self._keep(self._exchange, due)
+
+    def _is_due(self, key: Key, one: Seen) -> bool:
+        before, written = self._an_hour_ago.get(key), self._written.get(key)
+        is_at_rest = one.has_expired or (before is not None and one.last.is_same(before.last))
+        return is_at_rest and not (written is not None and one.last.is_same(written) and not _is_old(written, one.last))
+
+    def _keep(self, exchange: Exchange, due: Kept) -> None:
+        def merged(text: str) -> str:
+            found = loads(text)
+            # Another replica may have written the same entry.
+            news = {key: one for key, one in due.items() if _is_news(one, found.get(key))}
+            self._written = {**found, **news}
+            return dumps(self._written) if news else text
+
+        try:
+            exchange(merged)
+        except NotKept as error:
+            if not self.is_loaded:
+                logger.warning("the last commits are not kept over restarts: %s", error)
+        except AdapterError as error:
+            logger.warning("the last commits could not be kept, and will be later: %s", error)
+            return
+        self.known = _newest({**self._written, **self.known})
+        self.is_loaded = True
+
+
+def seen_in(view: ClusterView, now: float) -> dict[Key, Seen]:
+    """Returns the last commits of a view, without those of topics that have no id."""
+    layout, snapshot = view.layout, view.snapshot
+    found: dict[Key, Seen] = {}
+    for (group, topic), rows in layout.pairs.items():
+        topic_id, last = layout.generations[topic], snapshot.last_commit[rows]
+        is_committed = last != NO_COMMIT
+        if topic_id is not None and is_committed.any():
+            has_expired = bool((is_committed & (snapshot.committed[rows] == NO_COMMIT)).any())
+            offsets = tuple(last.tolist())
+            found[view.cluster, group, topic] = Seen(LastCommit(topic_id, int(now), offsets), has_expired)
+    return found
+
+
+def loads(text: str) -> dict[Key, LastCommit]:
+    try:
+        entries = _ENTRIES.validate_json(text or "[]")
+    except ValidationError:
+        logger.warning("the kept last commits are not readable and will be replaced")
+        return {}
+    return {
+        (cluster, group, topic): LastCommit(topic_id, at, offsets)
+        for cluster, group, topic, topic_id, at, offsets in entries
+    }
+
+
+def dumps(kept: Kept) -> str:
+    """Returns one line for each entry, the newest first."""
+    lines: list[str] = []
+    size = len("[\n\n]")
+    for key, one in _by_age(kept.items()):
+        line = json.dumps([*key, *one], separators=(",", ":"))
+        size += len(line) + len(",\n")
+        if size > MOST_BYTES:
+            break
+        lines.append(line)
+    return "[\n" + ",\n".join(lines) + "\n]"
+
+
+def _newest(known: Kept) -> Kept:
+    return known if len(known) <= MOST_KNOWN else dict(_by_age(known.items())[:MOST_KNOWN])
+
+
+def _by_age(entries: Iterable[tuple[Key, LastCommit]]) -> list[tuple[Key, LastCommit]]:
+    return sorted(entries, key=lambda entry: (-entry[1].seen_at, entry[0]))
+
+
+def _is_news(one: LastCommit, found: LastCommit | None) -> bool:
+    return found is None or (one.seen_at >= found.seen_at and (not one.is_same(found) or _is_old(found, one)))
+
+
+def _is_old(written: LastCommit, one: LastCommit) -> bool:
+    return one.seen_at - written.seen_at >= RENEW_SECONDS
