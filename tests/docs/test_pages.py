@@ -44,9 +44,9 @@ def test_every_link_leads_to_a_file_and_a_heading(page: Path) -> None:
 
 
 def test_the_landing_page_lists_every_page() -> None:
-    listed = {file.resolve() for _, file, _ in links(DOCS / "README.md")}
+    listed = (DOCS / "README.md").read_text()
 
-    assert [page.name for page in DOCS.glob("*.md") if page.name != "README.md" and page.resolve() not in listed] == []
+    assert [page.name for page in DOCS.glob("*.md") if page.name not in listed] == []
 
 
 @cache
