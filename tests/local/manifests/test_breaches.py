@@ -18,6 +18,7 @@ SETTINGS = "base/config-map-settings.yaml"
 HPA = "example-hpa.yaml"
 JOB, BUCKET_JOB = "report/cron-job-report.yaml", "report-bucket/cron-job-report.yaml"
 COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
+TLS_SECRET = "tls-secret/kustomization.yaml"
 SERVING = "cert-manager/certificate-serving.yaml"
 PRODUCT_LABEL = "app.kubernetes.io/name: kafka-lag-adapter"
 
@@ -154,13 +155,19 @@ BREACHES = {
         DEPLOYMENT, "name: kafka-lag-adapter-settings", "name: settings", "ConfigMap settings, which is not there"
     ),
     "a serving Secret that nobody writes": Breach(
-        DEPLOYMENT, "secretName: kafka-lag-adapter-tls", "secretName: tls", "no volume is of the Secret"
+        TLS_SECRET, "secretName: kafka-lag-adapter-tls", "secretName: tls", "no volume is of the Secret"
+    ),
+    "a right to change any APIService": Breach(
+        "base/cluster-role-registration.yaml",
+        "    resourceNames: [v1beta1.external.metrics.k8s.io]\n",
+        "",
+        "resourceNames must be",
     ),
     "a key outside the mounts": Breach(
-        DEPLOYMENT,
+        TLS_SECRET,
         "file=/etc/kafka-lag-adapter/tls/tls.key",
         "file=/tls/tls.key",
-        "--tls-private-key-file /tls/tls.key",
+        "certificate and key must lie in its mount",
     ),
     "an account that is not there": Breach(
         DEPLOYMENT,
