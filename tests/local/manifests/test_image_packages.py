@@ -132,3 +132,11 @@ def test_a_history_without_pyarrow_is_refused_with_the_way_to_get_it(adapters: P
     assert ended.returncode == 2
     assert "history.location: a history needs pyarrow, which is not installed; use the image" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_report_without_pyspark_is_refused_with_the_way_to_get_it(adapters: Path) -> None:
+    ended = run(adapters, "from spark.__main__ import main; main()")
+
+    assert ended.returncode == 2
+    assert "is not installed; use the image that `docker build --target spark` builds" in ended.stderr
+    assert "Traceback" not in ended.stderr
