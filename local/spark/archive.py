@@ -17,7 +17,7 @@ from local.processes import RigError
 PACKAGES = "packages"
 CODE = "kafka-lag-report.zip"
 ROOT = Path(__file__).parents[2]
-REQUIREMENTS = ROOT / "requirements" / "runtime.txt"
+REQUIREMENTS = ROOT / "requirements" / "history.txt"
 NEEDS_BYTES = 1024**3
 
 

@@ -125,7 +125,7 @@ def test_a_frozen_workers_task_is_done_by_the_other_and_changes_nothing_when_it_
     runs = submitted(cluster, root, *(f"--conf={one}" for one in (*SPECULATION, *SOON_LOST)))
 
     with runs.begun("compact") as process:
-        frozen = stopped_halfway(cluster.workers, root)
+        frozen = stopped_halfway(cluster.workers, root, process)
         try:
             ended_well(process)
             assert tables_of(root) == here[0]
@@ -148,7 +148,7 @@ def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
     runs = by_master(cluster, root)
 
     with runs.begun("compact") as process:
-        stopped_halfway(cluster.workers, root).kill()
+        stopped_halfway(cluster.workers, root, process).kill()
         ended_well(process)
     cluster.start_worker()
 

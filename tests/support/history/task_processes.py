@@ -40,9 +40,9 @@ class TaskProcesses:
         return _state_of(self.task) in {"", "Z", "X"}
 
 
-def stopped_halfway(workers: Sequence[Process], root: Path) -> TaskProcesses:
+def stopped_halfway(workers: Sequence[Process], root: Path, driver: Process) -> TaskProcesses:
     """Stops all processes of the first worker with a task that has staged an hour of the history and is staging the
-    next one. Nothing moves in them until they are thawed."""
+    next one. Nothing moves in them until they are thawed. Raises RigError if the driver ends before."""
     found: list[TaskProcesses] = []
 
     def is_stopped() -> bool:
@@ -53,7 +53,7 @@ def stopped_halfway(workers: Sequence[Process], root: Path) -> TaskProcesses:
                     return True
         return False
 
-    wait_until(is_stopped, "a task to be staging its second hour", LIMIT_SECONDS)
+    wait_until(is_stopped, "a task to be staging its second hour", LIMIT_SECONDS, alive=[driver])
     return found[0]
 
 
