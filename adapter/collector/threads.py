@@ -113,16 +113,19 @@ class Collector:
             self.outcome = "failed"
             self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
             return
-        self._telemetry.count_cycle(self.name, outcome.word, self._clock.monotonic() - started)
+        if self._is_serving:
+            self._count(outcome, self._clock.monotonic() - started)
+        self._log_change(outcome)
+        self._show_credentials()
+        self.outcome = outcome.word
+
+    def _count(self, outcome: Outcome, seconds: float) -> None:
+        self._telemetry.count_cycle(self.name, outcome.word, seconds)
         for failure in outcome.failures:
             self._telemetry.count_error(self.name, failure.cause)
         for gap in outcome.gaps:
             self._telemetry.count_gap(self.name, gap)
-        if self._is_serving:
-            self._telemetry.show_rows(self.name, self._rows_by_state())
-        self._log_change(outcome)
-        self._show_credentials()
-        self.outcome = outcome.word
+        self._telemetry.show_rows(self.name, self._rows_by_state())
 
     def _keep_if_serving(self, sample: Sample) -> None:
         if self._keep is not None and self._is_serving:

@@ -99,6 +99,14 @@ def _bundle_finding(found: Json, authorities: tuple[x509.Certificate, ...], *, i
     )
 
 
+def may_serve_from(authority: x509.Certificate, found: Json | None, service: Service) -> bool:
+    """Returns whether kube-apiserver can verify certificates of this CA, or asks somebody else."""
+    place = (found["spec"].get("service") or {}) if found else {}
+    if found is None or (place.get("namespace"), place.get("name")) != (service.namespace, service.name):
+        return True
+    return authority in (_certificates(found["spec"].get("caBundle") or "") or ())
+
+
 def manifest(found: Json | None, service: Service, bundle: bytes, owner: Json) -> Json:
     """Returns what to apply. Deleting the owner, a ClusterRole of ours, makes Kubernetes delete the APIService."""
     labels = {**owner["metadata"].get("labels", {}), "app.kubernetes.io/managed-by": MANAGER}

@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from cryptography import x509
+
 from adapter.errors import AdapterError
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
@@ -49,7 +51,8 @@ class Registration:
         self._show_authority = show_authority
         self._note = "not looked at yet"
         self._has_certificate = tls is None
-        self._is_spread = False
+        self._spread: x509.Certificate | None = None
+        """The newest CA, once kube-apiserver has it."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
 
@@ -80,7 +83,8 @@ class Registration:
         if self._write(found, finding, managed):
             found = self._objects.read(api_service.PATH)
             finding = self._finding(found, managed)
-        self._is_spread = found is None or not finding.is_writable
+        if managed is not None and api_service.may_serve_from(managed.authorities[0], found, self._service):
+            self._spread = managed.authorities[0]
         self._take_note(finding.text, logging.INFO)
 
     def _certificates(self, tls: ServingTls) -> Managed:
@@ -92,7 +96,8 @@ class Registration:
         current = managed_of(secret.get("data") or {})
         names = service_names(self._service.name, namespace)
         now = datetime.datetime.now(datetime.UTC)
-        wanted = renewed(current, authority_name(self._service.name), names, now, is_spread=self._is_spread)
+        is_spread = current is not None and current.authorities[0] == self._spread
+        wanted = renewed(current, authority_name(self._service.name), names, now, is_spread=is_spread)
         if wanted is not current:
             if not self._objects.replace(path, {**secret, "data": wanted.data()}):
                 return self._certificates(tls)  # another replica was faster

@@ -1,0 +1,95 @@
+"""A new CA signs the serving certificate only once kube-apiserver has it."""
+
+import base64
+import contextlib
+import datetime
+from typing import Any, cast
+
+from apiservice.auth.cluster_settings import ClusterUnreachable
+from apiservice.cluster_api.objects import ClusterObjects
+from apiservice.registration import api_service
+from apiservice.registration.api_service import Service
+from apiservice.registration.keeper import Registration
+from apiservice.tls.certificates import ServingTls
+from apiservice.tls.issuing import Pair, authority_name, service_names
+from apiservice.tls.managed import AUTHORITY_DAYS, Managed, renewed
+
+OURS = Service("lag", "kafka-lag-adapter", 443)
+SECRET = "/api/v1/namespaces/lag/secrets/kafka-lag-adapter-serving"
+NOW = datetime.datetime.now(datetime.UTC)
+DAY = datetime.timedelta(days=1)
+
+
+def after(current: Managed | None, when: datetime.datetime) -> Managed:
+    return renewed(current, authority_name(OURS.name), service_names(OURS.name, "lag"), when, is_spread=False)
+
+
+OLD = after(after(None, NOW - AUTHORITY_DAYS * 2 / 3 * DAY - DAY), NOW - 10 * DAY)
+BOTH = after(OLD, NOW - datetime.timedelta(minutes=2))
+"""Its new CA is two minutes old; the old one has signed the serving certificate."""
+
+
+class Objects:
+    """The API server's objects by path; None: it refuses to read that one."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, dict[str, Any] | None] = {}
+
+    def become(self, managed: Managed, api_service_now: dict[str, Any] | None) -> None:
+        self.kept = {SECRET: {"data": managed.data()}, api_service.PATH: api_service_now}
+
+    def read(self, path: str) -> dict[str, Any]:
+        found = self.kept[path]
+        if found is None:
+            raise ClusterUnreachable("refused")
+        return found
+
+    def replace(self, path: str, document: dict[str, Any]) -> bool:
+        self.kept[path] = document
+        return True
+
+
+class Tls:
+    served: Pair
+
+    def serve(self, pair: Pair, _files: object) -> None:
+        self.served = pair
+
+
+def with_bundle(*authorities: bytes) -> dict[str, Any]:
+    bundle = base64.b64encode(b"".join(authorities)).decode()
+    writer = {"manager": "argocd", "fieldsV1": {"f:spec": {"f:caBundle": {}}}}
+    spec = {"service": {"namespace": OURS.namespace, "name": OURS.name}, "caBundle": bundle}
+    owner = {"kind": "ClusterRole", "name": OURS.owner}
+    return {"metadata": {"managedFields": [writer], "ownerReferences": [owner]}, "spec": spec}
+
+
+def served_in_the_end(api_service_now: dict[str, Any] | None) -> Pair:
+    """After a round in which all was well, and two with a new CA in the Secret."""
+    objects, tls = Objects(), Tls()
+    kept = Registration(
+        cast("ClusterObjects", objects),
+        OURS,
+        cast("ServingTls", tls),
+        may_register=True,
+        show_authority=lambda _: None,
+    )
+    objects.become(OLD, with_bundle(OLD.bundle))
+    kept.look()
+    objects.become(BOTH, api_service_now)
+    for _ in range(2):
+        with contextlib.suppress(ClusterUnreachable):
+            kept.look()
+    return tls.served
+
+
+def test_the_old_certificate_is_served_while_the_api_service_cannot_be_read() -> None:
+    assert served_in_the_end(None) == BOTH.serving
+
+
+def test_the_old_certificate_is_served_while_somebody_else_keeps_the_new_authority_out() -> None:
+    assert served_in_the_end(with_bundle(OLD.bundle)) == BOTH.serving
+
+
+def test_the_new_authority_signs_once_it_is_in_the_bundle() -> None:
+    assert served_in_the_end(with_bundle(BOTH.bundle)) != BOTH.serving
