@@ -90,12 +90,13 @@ class ExternalMetrics:
         if not accepts_json(accept):
             raise NotAcceptable
         query: bytes = scope["query_string"]
-        question = Question(metric, query, is_for_people(query, agent), self._metrics.audience_of(namespace))
+        # Before the audience, so that a reply made by settings that change in between is not kept.
         version = self._metrics.version
+        question = Question(metric, query, is_for_people(query, agent), self._metrics.audience_of(namespace))
         kept = self._kept.get(question)
         if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
             kept = await self._made(question, version, namespace)
-            if kept.version == version:  # else the audience may be that of settings that have changed meanwhile
+            if kept.version == version:
                 self._keep(question, kept)
         return kept.response
 
@@ -107,12 +108,12 @@ class ExternalMetrics:
         if len(question.query) > _LONGEST_KEPT:
             # Parsing such a long query may take longer than answering it.
             return await self._large.result(
-                (question, version), lambda: self._make(question, _asked(question.query), namespace)
+                (question, version, namespace), lambda: self._make(question, _asked(question.query), namespace)
             )
         asked = _asked(question.query)
         if self._metrics.effort(question.metric, asked, namespace) <= _MOST_AT_ONCE:
             return self._make(question, asked, namespace)
-        return await self._large.result((question, version), partial(self._make, question, asked, namespace))
+        return await self._large.result((question, version, namespace), partial(self._make, question, asked, namespace))
 
     def _make(self, question: Question, asked: Sequence[Requirement], namespace: str) -> _Kept:
         reading = self._metrics.read(question.metric, asked, namespace)
