@@ -97,7 +97,7 @@ def _check_package(mechanism: str | None) -> None:
     package, extra = PACKAGES.get(mechanism or "", ("", ""))
     if package and importlib.util.find_spec(package) is None:
         raise CredentialsInvalid(
-            f"mechanism {mechanism} needs the package {package}: pip install 'kafka-lag-adapter[{extra}]'"
+            f"mechanism {mechanism} needs the package {package}, which is not installed (extra {extra} of this project)"
         )
 
 

@@ -41,6 +41,6 @@ def test_key_request_and_signature_are_those_that_aws_publishes() -> None:
 )
 def test_a_mechanism_whose_package_is_absent_is_refused_at_start(mechanism: str, package: str, extra: str) -> None:
     assert security_problems(protocol="SASL_SSL", mechanism=mechanism) == (
-        f"clusters[0].security: mechanism {mechanism} needs the package {package}: "
-        f"pip install 'kafka-lag-adapter[{extra}]'"
+        f"clusters[0].security: mechanism {mechanism} needs the package {package}, "
+        f"which is not installed (extra {extra} of this project)"
     )
