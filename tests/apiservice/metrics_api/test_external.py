@@ -57,6 +57,23 @@ def test_namespaces_with_different_rights_share_no_reply() -> None:
     assert house.metrics.namespaces == ["shop", "audit"]
 
 
+def test_a_reply_made_while_the_settings_change_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its audience may be that of the old settings, and its groups those of the new ones."""
+    house = House()
+    before = house.metrics.audience_of
+
+    def changes(namespace: str) -> frozenset[str] | None:
+        house.metrics.version += 1
+        monkeypatch.setattr(house.metrics, "audience_of", before)
+        return before(namespace)
+
+    monkeypatch.setattr(house.metrics, "audience_of", changes)
+    for _ in range(3):
+        house.get(LAG)
+
+    assert len(house.metrics.asked) == 2
+
+
 @pytest.mark.parametrize("asked", ["billing-backlog", "Billing-Backlog", "BILLING-BACKLOG"])
 def test_a_metric_is_echoed_as_discovery_lists_it(asked: str) -> None:
     house = House(metrics=FakeMetrics({"billing-backlog": (LAG_OF_ORDERS,)}))
