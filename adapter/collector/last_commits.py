@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from threading import Event, Thread
 from typing import Annotated, NamedTuple
 
+import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adapter.clock import Clock
-from adapter.columns import LARGEST_OFFSET, NO_COMMIT
+from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT
 from adapter.errors import AdapterError, NotKept
 from adapter.lag.last_commit import LastCommit
 from adapter.metrics.store import ClusterView
@@ -28,6 +29,8 @@ RENEW_SECONDS = 86_400
 MOST_BYTES = 800_000
 """An object in Kubernetes has at most 1 MiB. The oldest entries are dropped first."""
 MOST_KNOWN = 20_000
+READ_TOGETHER_SECONDS = 60.0
+"""A row that was read longer before the newest one of its topic is no evidence of what is committed now."""
 
 Key = tuple[str, str, str]
 """Cluster, group, topic."""
@@ -41,7 +44,15 @@ _ENTRIES = TypeAdapter(list[tuple[str, str, str, str, int, tuple[_Offset, ...]]]
 
 class Seen(NamedTuple):
     last: LastCommit
-    has_expired: bool
+    expired: tuple[int, ...]
+    """The partitions whose commit has expired."""
+
+    def has_expired_since(self, written: LastCommit) -> bool:
+        """Returns whether the commit of an expired partition is not the written one."""
+        if self.last.topic_id != written.topic_id:
+            return bool(self.expired)
+        own, theirs = self.last.counted, written.counted
+        return any(partition >= len(theirs) or own[partition] != theirs[partition] for partition in self.expired)
 
 
 class LastCommits:
@@ -55,6 +66,9 @@ class LastCommits:
         """Replaced as a whole; read by the collectors' threads."""
         self.is_loaded = exchange is None
         self._written: Kept = {}
+        """What was last found or written there."""
+        self._refusal = ""
+        """Why nothing can be kept, as last logged."""
         self._an_hour_ago: Mapping[Key, Seen] = {}
         self._marked_at = clock.monotonic()
         self._stopping = Event()
@@ -77,8 +91,9 @@ class LastCommits:
 
     def run_once(self) -> None:
         """Collects the last commits and keeps what is due."""
-        seen = {key: one for view in self._views() for key, one in seen_in(view, self._clock.time()).items()}
-        self.known = _newest({**self.known, **{key: one.last for key, one in seen.items()}})
+        to_epoch = self._clock.time() - self._clock.monotonic()
+        seen = {key: one for view in self._views() for key, one in seen_in(view, to_epoch).items()}
+        self.known = _newest(_merged({key: one.last for key, one in seen.items()}, self.known))
         if self._exchange is None:
             return
         due = {key: one.last for key, one in seen.items() if self._is_due(key, one)}
@@ -89,40 +104,60 @@ class LastCommits:
 
     def _is_due(self, key: Key, one: Seen) -> bool:
         before, written = self._an_hour_ago.get(key), self._written.get(key)
-        is_at_rest = one.has_expired or (before is not None and one.last.is_same(before.last))
-        return is_at_rest and not (written is not None and one.last.is_same(written) and not _is_old(written, one.last))
+        is_at_rest = before is not None and one.last.is_same(before.last)
+        is_in_use = is_at_rest or bool(one.expired)
+        if written is None:
+            return is_in_use
+        merged = one.last.merged(written)
+        if _is_old(written, merged):
+            return is_in_use
+        return not merged.is_same(written) and (is_at_rest or one.has_expired_since(written))
 
     def _keep(self, exchange: Exchange, due: Kept) -> None:
-        def merged(text: str) -> str:
+        written: Kept = {}
+
+        def changed(text: str) -> str:
+            nonlocal written
             found = loads(text)
+            merged = {key: one.merged(found.get(key)).filled_from(self.known.get(key)) for key, one in due.items()}
             # Another replica may have written the same entry.
-            news = {key: one for key, one in due.items() if _is_news(one, found.get(key))}
-            self._written = {**found, **news}
-            return dumps(self._written) if news else text
+            news = {key: one for key, one in merged.items() if _is_news(one, found.get(key))}
+            written = {**found, **news}
+            return dumps(written) if news else text
 
         try:
-            exchange(merged)
+            exchange(changed)
+            self._written, self._refusal = written, ""
         except NotKept as error:
-            if not self.is_loaded:
-                logger.warning("the last commits are not kept over restarts: %s", error)
+            self._warn_of(str(error))
         except AdapterError as error:
             logger.warning("the last commits could not be kept, and will be later: %s", error)
             return
-        self.known = _newest({**self._written, **self.known})
+        self.known = _newest(_merged(written, self.known))
         self.is_loaded = True
 
+    def _warn_of(self, refusal: str) -> None:
+        if refusal != self._refusal:
+            logger.warning("the last commits are not kept over restarts: %s", refusal)
+        self._refusal = refusal
 
-def seen_in(view: ClusterView, now: float) -> dict[Key, Seen]:
-    """Returns the last commits of a view, without those of topics that have no id."""
+
+def seen_in(view: ClusterView, to_epoch: float) -> dict[Key, Seen]:
+    """Returns the last commits of a view, without those of topics that have no id.
+
+    `to_epoch` is what the seconds since the epoch are ahead of those of the monotonic clock."""
     layout, snapshot = view.layout, view.snapshot
     found: dict[Key, Seen] = {}
     for (group, topic), rows in layout.pairs.items():
-        topic_id, last = layout.generations[topic], snapshot.last_commit[rows]
-        is_committed = last != NO_COMMIT
-        if topic_id is not None and is_committed.any():
-            has_expired = bool((is_committed & (snapshot.committed[rows] == NO_COMMIT)).any())
-            offsets = tuple(last.tolist())
-            found[view.cluster, group, topic] = Seen(LastCommit(topic_id, int(now), offsets), has_expired)
+        topic_id, received = layout.generations[topic], snapshot.received[rows]
+        newest = float(received.max(initial=NEVER))
+        is_read = (received > NEVER) & (received >= newest - READ_TOGETHER_SECONDS)
+        last = np.where(is_read, snapshot.last_commit[rows], NO_COMMIT)
+        is_known = last != NO_COMMIT
+        if topic_id is not None and is_known.any():
+            expired = np.flatnonzero(is_known & (snapshot.committed[rows] == NO_COMMIT))
+            one = LastCommit(topic_id, int(newest + to_epoch), tuple(last.tolist()))
+            found[view.cluster, group, topic] = Seen(one, tuple(expired.tolist()))
     return found
 
 
@@ -143,12 +178,16 @@ def dumps(kept: Kept) -> str:
     lines: list[str] = []
     size = len("[\n\n]")
     for key, one in _by_age(kept.items()):
-        line = json.dumps([*key, *one], separators=(",", ":"))
+        line = json.dumps([*key, one.topic_id, one.seen_at, one.counted], separators=(",", ":"))
         size += len(line) + len(",\n")
         if size > MOST_BYTES:
             break
         lines.append(line)
     return "[\n" + ",\n".join(lines) + "\n]"
+
+
+def _merged(some: Kept, others: Kept) -> Kept:
+    return {**others, **{key: one.merged(others.get(key)) for key, one in some.items()}}
 
 
 def _newest(known: Kept) -> Kept:
@@ -159,8 +198,8 @@ def _by_age(entries: Iterable[tuple[Key, LastCommit]]) -> list[tuple[Key, LastCo
     return sorted(entries, key=lambda entry: (-entry[1].seen_at, entry[0]))
 
 
-def _is_news(one: LastCommit, found: LastCommit | None) -> bool:
-    return found is None or (one.seen_at >= found.seen_at and (not one.is_same(found) or _is_old(found, one)))
+def _is_news(merged: LastCommit, found: LastCommit | None) -> bool:
+    return found is None or not merged.is_same(found) or _is_old(found, merged)
 
 
 def _is_old(written: LastCommit, one: LastCommit) -> bool:

@@ -53,7 +53,7 @@ class Snapshot:
     """Index into `causes`: why the latest cycle found no good row."""
     causes: tuple[Cause, ...]
     last_commit: Offsets
-    """The last commit that was seen, also after it expired; NO_COMMIT if there was none."""
+    """The last commit that was seen, also after it expired; NO_COMMIT if there was none, or FORGOTTEN."""
     beyond: NDArray[np.int8]
     """The number of consecutive good cycles in which the commit was beyond the log end."""
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
+from adapter.columns import FORGOTTEN, NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
 from adapter.lag.snapshot import Cause, Observed, Snapshot, State
 
 CYCLES_BEFORE_AHEAD = 2
@@ -54,7 +54,7 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         state=_states(committed, log_start, is_good, beyond, otherwise),
         cause=cause,
         causes=causes,
-        last_commit=np.where(is_of_other_log, NO_COMMIT, last_commit),
+        last_commit=np.where(is_of_other_log, FORGOTTEN, last_commit),
         beyond=beyond,
     )
 

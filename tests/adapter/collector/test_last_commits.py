@@ -5,13 +5,13 @@ from collections.abc import Callable
 import pytest
 
 from adapter.collector.cycle import Cycle
-from adapter.collector.last_commits import MOST_BYTES, Key, LastCommits, dumps, loads
+from adapter.collector.last_commits import MOST_BYTES, RENEW_SECONDS, Key, LastCommits, dumps, loads
 from adapter.errors import AdapterError, NotKept, ValueUnavailable
 from adapter.lag.last_commit import LastCommit
 from adapter.lag.rules import Watching
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
-from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_2, given, kafka
+from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, given, kafka
 
 HOUR = 3601.0
 KEY: Key = ("main", "billing", "orders")
@@ -24,11 +24,14 @@ class Shelf:
         self.text = ""
         self.writes = 0
         self.error: AdapterError | None = None
+        self.write_error: AdapterError | None = None
 
     def exchange(self, change: Callable[[str], str]) -> None:
         if self.error is not None:
             raise self.error
         changed = change(self.text)
+        if self.write_error is not None and changed != self.text:
+            raise self.write_error
         self.writes += changed != self.text
         self.text = changed
 
@@ -171,6 +174,151 @@ def test_the_oldest_entries_are_dropped_where_there_is_no_room() -> None:
 
     assert len(dumps(many).encode()) <= MOST_BYTES
     assert set(kept) == {("main", f"group-{n}", "orders") for n in range(2000 - len(kept), 2000)}
+
+
+def test_commits_seen_before_the_kept_ones_are_read_hide_none_of_other_partitions() -> None:
+    shelf = Shelf()
+    kafka_since = expired(shelf)
+    kafka_since.commits["billing"] = {ORDERS_0: 8}
+    shelf.error = AdapterError("the API server does not answer")
+    adapter = Adapter(kafka_since, shelf)
+    adapter.run(3)
+
+    shelf.error = None
+    adapter.run(2)
+    assert adapter.lag() == 12
+
+    adapter.rig.kafka.commits.clear()
+    adapter.run(12)
+    assert loads(shelf.text)[KEY].offsets == (8, 10, 5)
+
+
+def test_kept_commits_stay_where_another_replica_has_none_for_a_partition() -> None:
+    shelf = Shelf()
+    adapter = Adapter(cluster(), shelf)
+    adapter.run()
+    shelf.text = dumps({KEY: LastCommit("id-1", 2_000_000_000, (9, -1))})
+    adapter.rig.kafka.commits.clear()
+    adapter.run(12)
+
+    assert loads(shelf.text)[KEY].offsets == (9, 10, 5)
+
+
+def test_commits_of_a_former_topic_fill_nothing() -> None:
+    new, former = LastCommit("id-2", 9, (1, -1)), LastCommit("id-1", 8, (7, 10))
+
+    assert new.merged(former) == former.merged(new) == new
+
+
+def test_a_write_that_failed_is_repeated() -> None:
+    shelf = Shelf()
+    adapter = Adapter(cluster(), shelf)
+    adapter.run(2)
+    adapter.rig.kafka.commits.clear()
+    shelf.write_error = AdapterError("the API server does not answer")
+    adapter.run(12)
+    assert shelf.text == ""
+
+    shelf.write_error = None
+    adapter.run()
+
+    assert loads(shelf.text)[KEY].offsets == (7, 10, 5)
+
+
+def test_each_reason_why_nothing_is_kept_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    adapter = Adapter(cluster(), shelf)
+    adapter.run(2)
+    adapter.rig.kafka.commits.clear()
+    for reason in ("403", "404"):
+        shelf.error = NotKept(reason)
+        adapter.run(12)
+
+    assert [record.getMessage()[-3:] for record in caplog.records if "not kept" in record.message] == ["403", "404"]
+
+
+def test_an_expired_commit_is_written_once_though_other_partitions_are_busy() -> None:
+    shelf = Shelf()
+    adapter = Adapter(cluster(), shelf)
+    adapter.rig.kafka.ends[ORDERS_0] = 100
+    adapter.run()
+    del adapter.rig.kafka.commits["billing"][ORDERS_1]
+    for _ in range(20):
+        adapter.rig.kafka.commits["billing"][ORDERS_0] += 1
+        adapter.run()
+
+    assert shelf.writes == 1
+    assert loads(shelf.text)[KEY].offsets[1:] == (10, 5)
+
+
+def test_a_replica_that_cannot_read_overwrites_no_newer_entry() -> None:
+    shelf = Shelf()
+    adapter = Adapter(cluster(), shelf)
+    adapter.run(2)
+    half_an_hour_later = int(adapter.rig.clock.time() + HOUR / 2)
+    adapter.rig.kafka.silent = {1, 2, 3}
+    newer = {KEY: LastCommit("id-1", half_an_hour_later, (9, 20, 5))}
+    shelf.text = dumps(newer)
+    for _ in range(3):
+        adapter.rig.clock.seconds += HOUR
+        adapter.run()
+
+    assert loads(shelf.text) == newer
+
+
+def test_a_partition_that_cannot_be_read_leaves_the_commit_that_another_replica_saw() -> None:
+    shelf = Shelf()
+    adapter = Adapter(cluster(), shelf)
+    adapter.run(2)
+    adapter.rig.kafka.end_errors[ORDERS_0] = 6
+    shelf.text = dumps({KEY: LastCommit("id-1", int(adapter.rig.clock.time()), (9, 10, 5))})
+    adapter.rig.clock.seconds += HOUR
+    del adapter.rig.kafka.commits["billing"][ORDERS_1]
+    adapter.rig.kafka.commits["billing"][ORDERS_2] = 4
+    adapter.run(2)
+
+    assert loads(shelf.text)[KEY].offsets == (9, 10, 4)
+
+
+def test_what_was_never_read_again_renews_no_entry() -> None:
+    shelf = Shelf()
+    kafka_since = expired(shelf)
+    adapter = Adapter(kafka_since, shelf)
+    kafka_since.end_errors = dict.fromkeys((ORDERS_0, ORDERS_1, ORDERS_2), 6)
+    adapter.run(3)
+    before = shelf.text
+    adapter.rig.clock.seconds += 2 * RENEW_SECONDS
+    adapter.run(3)
+
+    assert shelf.text == before
+
+
+def test_commits_that_the_log_no_longer_reaches_are_forgotten_after_a_restart_as_well() -> None:
+    shelf = Shelf()
+    kafka_since = expired(shelf)
+    adapter = Adapter(kafka_since, shelf)
+    adapter.run(2)
+    kafka_since.ends = dict.fromkeys(kafka_since.ends, 2)
+    adapter.run(12)
+    kafka_since.ends = dict.fromkeys(kafka_since.ends, 30)
+    adapter.run()
+    assert adapter.lag() == 0
+
+    restarted = Adapter(kafka_since, shelf)
+    restarted.run(3)
+
+    assert restarted.lag() == 0
+
+
+def test_a_commit_that_the_log_no_longer_reaches_is_forgotten_though_others_are_not() -> None:
+    shelf = Shelf()
+    kafka_since = expired(shelf)
+    adapter = Adapter(kafka_since, shelf)
+    adapter.run(2)
+    kafka_since.ends[ORDERS_0] = 2
+    adapter.run(12)
+
+    assert loads(shelf.text)[KEY].offsets == (-1, 10, 5)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '[["main","g","t","id",1,["x"]]]', '[["main","g","t","id",1,[-2]]]'])

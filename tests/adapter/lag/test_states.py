@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
+from adapter.columns import FORGOTTEN, NEVER, NO_COMMIT, NOT_KNOWN
 from adapter.lag.snapshot import NO_CAUSE, Cause, Observed, Snapshot, State, empty_snapshot
 from adapter.lag.states import settled, without_steps_backward
 from adapter.lag.values import Treatment, values_of
@@ -220,8 +220,8 @@ def test_a_last_commit_beyond_the_log_end_is_forgotten() -> None:
     """The log was truncated, so the messages after its end are new ones, whatever their offsets."""
     truncated = after(row(None, 5), after(row(7, 10)))
 
-    assert lag_and_last(truncated) == (0, NO_COMMIT)
-    assert lag_and_last(after(row(None, 30), truncated)) == (0, NO_COMMIT)
+    assert lag_and_last(truncated) == (0, FORGOTTEN)
+    assert lag_and_last(after(row(None, 30), truncated)) == (0, FORGOTTEN)
 
 
 def lag_and_last(snapshot: Snapshot) -> tuple[int, int]:
