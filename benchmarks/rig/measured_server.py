@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
+from adapter.collector import settings_watch
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from apiservice import __main__ as command
@@ -49,14 +50,14 @@ def _serve_with_heartbeat(
     serve(listeners, on_started, on_stopping, (*background, functools.partial(_beat, file)))
 
 
-def _without_pause(path: Path, *, opens_files: bool = True) -> Settings:
+def _without_pause(content: bytes, path: Path, *, opens_files: bool = True) -> Settings:
     """Returns the file's settings with an interval that a file may not have."""
-    settings = load(path, opens_files=opens_files)
+    settings = settings_in(content, path, opens_files=opens_files)
     collection = settings.collection.model_copy(update={"interval": NO_PAUSE_SECONDS})
     return settings.model_copy(update={"collection": collection})
 
 
-load = settings_file.load
+settings_in = settings_file.settings_in
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -65,9 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--without-pause", action="store_true")
     parser.add_argument("command", nargs=argparse.REMAINDER)
     flags = parser.parse_args(arguments)
-    # Two names of the composition are replaced here and nothing else, so that all of it is what is shipped.
+    # Names of the composition are replaced here, and nothing else, so that all of it is what is shipped.
     if flags.without_pause:
-        settings_file.load = _without_pause
+        settings_file.settings_in = _without_pause
+        # The running adapter reads a changed file by this name.
+        settings_watch.settings_in = _without_pause  # type: ignore[attr-defined]  # a name that it imports
     with flags.heartbeats.open("w") as file:
         serving.serve = functools.partial(_serve_with_heartbeat, file)  # type: ignore[attr-defined]  # a name that it imports
         command.main(flags.command)
