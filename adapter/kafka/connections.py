@@ -146,7 +146,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
         await super()._connect(node, conn, **options)
 
     def maybe_raise_auth_failure(self, node_id: object) -> None:
-        """Does nothing: the library would never try again, whatever is put right in the cluster."""
+        """Does nothing. Otherwise the library would not connect to this node again, even after the cause is gone."""
 
     async def _build_transport(self, node: Any, timeout_at: float | None = None) -> Any:  # noqa: ANN401
         sock = await create_connection(

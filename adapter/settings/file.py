@@ -181,7 +181,7 @@ def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses repeated keys, of which YAML silently keeps the last, and reports the place of invalid values."""
+    """Refuses repeated keys, because YAML would silently keep only the last one, and locates invalid values."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         seen: set[str] = set()

@@ -121,7 +121,7 @@ class Registration:
         if owner is None:
             raise RegistrationFailed(f"there is no ClusterRole {self._service.owner}; the shipped manifests contain it")
         document = api_service.manifest(found, self._service, managed.bundle, owner)
-        # Without force: whoever creates the object at this moment keeps it.
+        # Without force, an object that another program creates at the same moment stays as it is.
         return self._objects.apply(api_service.PATH, document, force=found is not None)
 
     def _take_note(self, text: str, level: int) -> None:

@@ -205,9 +205,9 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     def call(*arguments: str) -> str:
         with pytest.raises(SystemExit) as ended:
             main(list(arguments))
-        printed, told = capsys.readouterr()
+        printed, message = capsys.readouterr()
         assert (ended.value.code, printed) == (2, "")
-        return told
+        return message
 
     return call
 
@@ -216,11 +216,11 @@ def test_an_occupied_port_is_named(tmp_path: Path, refused: Callable[..., str]) 
     (tmp_path / "cluster").write_text(kubeconfig_text(port=1))
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        told = refused(
+        message = refused(
             "serve", *ANYWHERE, "--kubeconfig", str(tmp_path / "cluster"), "--secure-port", port, "--metrics-port", "0"
         )
 
-    assert told == f"kafka-lag-adapter: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert message == f"kafka-lag-adapter: cannot listen on 127.0.0.1:{port}: Address already in use\n"
 
 
 def test_an_unreadable_certificate_is_named(tmp_path: Path, refused: Callable[..., str]) -> None:
@@ -229,22 +229,24 @@ def test_an_unreadable_certificate_is_named(tmp_path: Path, refused: Callable[..
     (tmp_path / "tls.key").write_text("no key")
     files = ("--tls-cert-file", str(tmp_path / "tls.crt"), "--tls-private-key-file", str(tmp_path / "tls.key"))
 
-    told = refused("serve", *ANYWHERE, *ANY_PORTS, "--kubeconfig", str(tmp_path / "cluster"), *files)
+    message = refused("serve", *ANYWHERE, *ANY_PORTS, "--kubeconfig", str(tmp_path / "cluster"), *files)
 
-    assert told.startswith(f"kafka-lag-adapter: {tmp_path}/tls.crt contains no readable certificate")
-    assert told.count("\n") == 1
+    assert message.startswith(f"kafka-lag-adapter: {tmp_path}/tls.crt contains no readable certificate")
+    assert message.count("\n") == 1
 
 
 def test_outside_a_cluster_one_sentence_says_what_is_missing(refused: Callable[..., str]) -> None:
-    told = refused("serve", *ANYWHERE, *ANY_PORTS)
+    message = refused("serve", *ANYWHERE, *ANY_PORTS)
 
-    assert told == "kafka-lag-adapter: not running in a Kubernetes cluster, so --kubeconfig FILE is required\n"
+    assert message == "kafka-lag-adapter: not running in a Kubernetes cluster, so --kubeconfig FILE is required\n"
 
 
 def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[..., str]) -> None:
-    told = refused("serve", *ANYWHERE[2:], *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x")
+    message = refused(
+        "serve", *ANYWHERE[2:], *ANY_PORTS, "--kubeconfig", str(tmp_path / "none"), "--tls-cert-file", "x"
+    )
 
-    assert [line.split(": ", 1)[1][:40] for line in told.splitlines()] == [
+    assert [line.split(": ", 1)[1][:40] for line in message.splitlines()] == [
         "--config FILE or --bootstrap-servers HOST:PORT"[:40],
         f"kubeconfig {tmp_path}/none does not exist"[:40],
         "--tls-cert-file and --tls-private-key-file"[:40],
@@ -252,7 +254,7 @@ def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[...
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("serve", "--config", "x", *ANYWHERE), "--config and --bootstrap-servers cannot be used together"),
         (("serve", "--confg", "x"), "--confg is not a known flag; did you mean '--config'?"),
@@ -279,11 +281,11 @@ def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[...
     ],
 )
 def test_a_call_that_cannot_be_meant_is_refused(
-    arguments: tuple[str, ...], told: str, refused: Callable[..., str]
+    arguments: tuple[str, ...], message: str, refused: Callable[..., str]
 ) -> None:
     said = refused(*arguments)
 
-    assert f"kafka-lag-adapter: {told}" in said
+    assert f"kafka-lag-adapter: {message}" in said
     assert not re.search("Value error|unicode string|Input should", said)
 
 

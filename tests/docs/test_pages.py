@@ -19,7 +19,7 @@ ELSEWHERE = ("https://", "http://", "mailto:")
 
 
 def anchors(page: Path) -> set[str]:
-    """The names that GitHub gives to the page's headings."""
+    """Returns the anchors of the page's headings on GitHub."""
     headings = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
