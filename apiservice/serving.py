@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from adapter.collector.last_commits import Exchange, LastCommits
-from adapter.collector.live import LiveMetrics
-from adapter.collector.settings_watch import SettingsWatch
 from adapter.errors import AdapterError, SettingsInvalid
+from adapter.reload.live_metrics import LiveMetrics
+from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, SettingsTelemetry, Telemetry

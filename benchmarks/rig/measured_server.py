@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
-from adapter.collector import settings_watch
+from adapter.reload import settings_watch
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from apiservice import __main__ as command

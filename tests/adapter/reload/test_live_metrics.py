@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from adapter.collector import live as live_module
 from adapter.collector import threads as collector_module
-from adapter.collector.live import LiveMetrics
 from adapter.errors import MetricUnknown, ValueUnavailable
+from adapter.reload import live_metrics as live_module
+from adapter.reload.live_metrics import LiveMetrics
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 from tests.adapter.collector.test_threads import SECOND_APART, WallClock, kafka, wait_until

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry
 
-from adapter.collector.live import LiveMetrics
-from adapter.collector.settings_watch import LOOK_SECONDS, RETRY_SECONDS, SettingsWatch
+from adapter.reload.live_metrics import LiveMetrics
+from adapter.reload.settings_watch import LOOK_SECONDS, RETRY_SECONDS, SettingsWatch
 from adapter.settings.file import load
 from adapter.settings.models import Settings
 from adapter.telemetry import SettingsTelemetry

@@ -9,9 +9,9 @@ from pathlib import Path
 from threading import Event, Thread
 
 from adapter.clock import Clock
-from adapter.collector.live import LiveMetrics
 from adapter.collector.threads import NICENESS
 from adapter.errors import SettingsInvalid, some_of
+from adapter.reload.live_metrics import LiveMetrics
 from adapter.settings.file import content_of, settings_in
 from adapter.settings.models import Settings
 from adapter.telemetry import SettingsTelemetry

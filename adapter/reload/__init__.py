@@ -1,0 +1,1 @@
+"""The replacement of a running adapter's settings when their file changes."""
