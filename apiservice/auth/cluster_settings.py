@@ -25,7 +25,11 @@ class AuthenticationInvalid(AdapterError):
 
 
 class ClusterUnreachable(AdapterError):
-    """The Kubernetes API server did not answer, or answered with an error."""
+    """The Kubernetes API server did not answer, or answered with an error, whose HTTP code `status` is."""
+
+    def __init__(self, text: str, status: int | None = None) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any
 import urllib3
 
 from apiservice.auth.cluster_settings import ClusterUnreachable, Data
-from apiservice.cluster_api.connection import CALL_SECONDS, Client, calling, json_object, refused, send
+from apiservice.cluster_api.connection import CALL_SECONDS, Client, calling, content, json_object, send
 
 WATCH_SECONDS = 240  # then the API server ends the watch and the ConfigMap is read again
 _CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
@@ -25,8 +25,7 @@ class AuthenticationConfig:
         self._is_interrupted = False
 
     def read_authentication(self) -> tuple[Data | None, str]:
-        response = self._send([_ONE_NAME], CALL_SECONDS)
-        reply = json_object(calling(lambda: response.data))
+        reply = json_object(content(self._send([_ONE_NAME], CALL_SECONDS)))
         items = reply.get("items") or []
         version = str((reply.get("metadata") or {}).get("resourceVersion") or "")
         return (_data(items[0]) if items else None), version
@@ -35,6 +34,8 @@ class AuthenticationConfig:
         query = [_ONE_NAME, ("watch", "true"), ("resourceVersion", version), ("timeoutSeconds", str(WATCH_SECONDS))]
         self._watch = self._send(query, WATCH_SECONDS + 10)
         try:
+            if self._watch.status != 200:
+                content(self._watch)
             for line in _lines(self._watch) if not self._is_interrupted else ():
                 event = json_object(line)
                 if event.get("type") == "ERROR":
@@ -53,12 +54,7 @@ class AuthenticationConfig:
                 calling(watch.shutdown)
 
     def _send(self, query: list[tuple[str, str]], timeout_seconds: float) -> urllib3.BaseHTTPResponse:
-        """Requests ConfigMaps and returns the 2xx response with its body unread."""
-
-        response = send(self._client, "GET", _CONFIG_MAPS, query=query, timeout_seconds=timeout_seconds)
-        if not 200 <= response.status < 300:
-            raise refused(response)
-        return response
+        return send(self._client, "GET", _CONFIG_MAPS, query=query, timeout_seconds=timeout_seconds)
 
 
 def _data(config_map: Mapping[str, Any]) -> Data:

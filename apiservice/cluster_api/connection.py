@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import urllib3
 from kubernetes import config
-from kubernetes.client import ApiClient, ApiException, Configuration
+from kubernetes.client import ApiClient, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError
@@ -66,8 +66,6 @@ def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
         if repeat:
             return calling(call, repeat - 1)
         raise ClusterUnreachable(_unreachable(error)) from error
-    except ApiException as error:
-        raise ClusterUnreachable(refusal(error)) from error
     # ConfigException: the token's file is gone; ValueError: an unexpected answer.
     except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
         raise ClusterUnreachable(_unreachable(error)) from error
@@ -97,19 +95,17 @@ def send(
     return calling(request, repeat=1)
 
 
-def refused(response: urllib3.BaseHTTPResponse) -> ClusterUnreachable:
-    """Returns the error for a response that is no success."""
-    body = calling(lambda: response.data).decode("utf-8", "replace")
-    return ClusterUnreachable(refusal(ApiException(response.status, response.reason, body=body)))
-
-
-def refusal(error: ApiException) -> str:
-    """Returns the status code with the message of the Kubernetes `Status`, if there is one."""
+def content(response: urllib3.BaseHTTPResponse) -> bytes:
+    """Returns the body of a 2xx response; raises ClusterUnreachable for any other."""
+    body = calling(lambda: response.data)
+    if 200 <= response.status < 300:
+        return body
     try:
-        message = json_object(error.body or b"").get("message")
+        message = json_object(body.decode("utf-8", "replace")).get("message")
     except ClusterUnreachable:
         message = None
-    return f"the Kubernetes API server answered {error.status}: {message or error.reason}"
+    text = f"the Kubernetes API server answered {response.status}: {message or response.reason}"
+    raise ClusterUnreachable(text, response.status)
 
 
 def json_object(text: bytes | str) -> Json:

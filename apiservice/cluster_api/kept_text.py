@@ -2,16 +2,14 @@
 
 from collections.abc import Callable
 
-from kubernetes.client import ApiException
-
 from adapter.errors import NotKept
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.cluster_api.connection import CALL_SECONDS, Client, Json, calling, json_object, refusal
+from apiservice.cluster_api.connection import Client, content, json_object, send
+from apiservice.cluster_api.objects import ClusterObjects
 
 KEY = "last-commits.json"
 ATTEMPTS = 3
 """If another replica writes between reading and writing."""
-_CONFLICT = 409
 _LASTING = {403, 404}
 """A permission or the ConfigMap is missing."""
 
@@ -23,35 +21,20 @@ class KeptText:
 
     def exchange(self, change: Callable[[str], str]) -> None:
         """Replaces the text by what `change` makes of it; raises NotKept or ClusterUnreachable."""
+        try:
+            self._exchange(change)
+        except ClusterUnreachable as error:
+            if error.status in _LASTING:
+                raise NotKept(str(error)) from error
+            raise
+
+    def _exchange(self, change: Callable[[str], str]) -> None:
         for _ in range(ATTEMPTS):
-            found = self._send("GET")
+            found = json_object(content(send(self._client, "GET", self._path)))
             text = (found.get("data") or {}).get(KEY, "")
             changed = change(text)
-            if changed == text:
-                return
             version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-            if self._send("PATCH", {"metadata": version, "data": {KEY: changed}}):
+            news = {"metadata": version, "data": {KEY: changed}}
+            if changed == text or ClusterObjects(self._client).merge(self._path, news):
                 return
         raise ClusterUnreachable(f"others keep changing {self._path}")
-
-    def _send(self, method: str, body: Json | None = None) -> Json:
-        """Returns the ConfigMap; nothing if another version than that of `body` exists."""
-
-        def send() -> tuple[int, bytes]:
-            request = self._client.param_serialize(
-                method,
-                self._path,
-                header_params={"Accept": "application/json", "Content-Type": "application/merge-patch+json"},
-                body=body,
-                auth_settings=["BearerToken"],
-            )
-            response = self._client.call_api(*request, _request_timeout=(CALL_SECONDS, CALL_SECONDS)).response
-            return response.status, response.data
-
-        status, content = calling(send, repeat=1)
-        if status == _CONFLICT:
-            return {}
-        if not 200 <= status < 300:
-            error = ApiException(status, body=content.decode("utf-8", "replace"))
-            raise (NotKept if status in _LASTING else ClusterUnreachable)(refusal(error))
-        return json_object(content)

@@ -4,7 +4,7 @@ import json
 
 import urllib3
 
-from apiservice.cluster_api.connection import Client, Json, calling, json_object, refused, send
+from apiservice.cluster_api.connection import Client, Json, calling, content, json_object, send
 
 MANAGER = "kafka-lag-adapter"
 """The field manager: the API server records which fields this program has written."""
@@ -19,7 +19,7 @@ class ClusterObjects:
     def read(self, path: str) -> Json | None:
         """Returns the object, or None if it does not exist."""
         response = send(self._client, "GET", path)
-        return None if response.status == 404 else _content(response)
+        return None if response.status == 404 else json_object(content(response))
 
     def replace(self, path: str, document: Json) -> bool:
         """Returns False and writes nothing if the object has changed since the document was read."""
@@ -42,15 +42,8 @@ class ClusterObjects:
 
 
 def _is_written(response: urllib3.BaseHTTPResponse) -> bool:
-    is_written = response.status != 409
-    if is_written:
-        _content(response)
-    else:
+    if response.status == 409:
         calling(lambda: response.data)  # frees the connection
-    return is_written
-
-
-def _content(response: urllib3.BaseHTTPResponse) -> Json:
-    if not 200 <= response.status < 300:
-        raise refused(response)
-    return json_object(calling(lambda: response.data))
+        return False
+    content(response)
+    return True

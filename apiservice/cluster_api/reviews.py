@@ -10,12 +10,11 @@ from kubernetes import client as api
 
 from apiservice.auth.caller import Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.cluster_api.connection import CALL_SECONDS, LANE_THREADS, Client, calling
+from apiservice.cluster_api.connection import CALL_SECONDS, LANE_THREADS, Client, calling, content, send
 
 Status = TypeVar("Status")
 Review = TypeVar("Review", api.V1TokenReview, api.V1SubjectAccessReview)
 
-_JSON = {"Accept": "application/json", "Content-Type": "application/json"}
 _RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "subresource", "name")
 
 
@@ -49,7 +48,9 @@ class ClusterReviews:
         """Returns the review with its status, within the deadline even if all threads of the lane are busy."""
 
         def ask() -> Review:
-            return calling(lambda: self._created(resource, review), repeat=1)
+            body = content(send(self._client, "POST", f"/apis/{review.api_version}/{resource}", body=review)).decode()
+            kind = type(review).__name__
+            return cast("Review", calling(lambda: self._client.deserialize(body, kind, "application/json")))
 
         loop = asyncio.get_running_loop()
         try:
@@ -57,18 +58,6 @@ class ClusterReviews:
                 return await loop.run_in_executor(self._threads[lane], ask)
         except TimeoutError as error:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {CALL_SECONDS} s") from error
-
-    def _created(self, resource: str, review: Review) -> Review:
-        request = self._client.param_serialize(
-            "POST",
-            f"/apis/{review.api_version}/{resource}",
-            header_params=_JSON,
-            body=review,
-            auth_settings=["BearerToken"],
-        )
-        response = self._client.call_api(*request, _request_timeout=(CALL_SECONDS, CALL_SECONDS))
-        response.read()  # type: ignore[no-untyped-call]  # the library leaves it out
-        return cast("Review", self._client.response_deserialize(response, {"2XX": type(review).__name__}).data)
 
 
 def _wish(caller: Caller, attributes: Attributes) -> api.V1SubjectAccessReviewSpec:
