@@ -30,7 +30,7 @@ class Telemetry:
             ["cluster"],
             buckets=CYCLE_SECONDS,
         )
-        self._gap = histogram(
+        self.gap = histogram(
             "kafka_lag_adapter_commit_to_end_seconds",
             "From receiving the commits of some groups to requesting their log ends; pairs beyond 0.5 s are not used.",
             ["cluster"],
@@ -41,17 +41,17 @@ class Telemetry:
             "Age of the oldest value that is still served or just refused; NaN while there is none.",
             ["cluster"],
         )
-        self._rows = gauge(
+        self.rows = gauge(
             "kafka_lag_adapter_partitions",
             "Rows of group and partition in the newest cycle, by state.",
             ["cluster", "state"],
         )
-        self._credentials = gauge(
+        self.credentials = gauge(
             "kafka_lag_adapter_credentials_used",
             "1 if the files with credentials are used as they are; 0 if they cannot be read or were refused.",
             ["cluster"],
         )
-        self._errors = counter(
+        self.errors = counter(
             "kafka_lag_adapter_broker_errors", "Requests to brokers that failed, by cause.", ["cluster", "cause"]
         )
         self._requests = counter(
@@ -72,19 +72,6 @@ class Telemetry:
         self._cycles.labels(cluster, outcome).inc()
         self._duration.labels(cluster).observe(seconds)
 
-    def count_gap(self, cluster: str, seconds: float) -> None:
-        self._gap.labels(cluster).observe(seconds)
-
-    def show_rows(self, cluster: str, by_state: dict[str, int]) -> None:
-        for state, rows in by_state.items():
-            self._rows.labels(cluster, state).set(rows)
-
-    def show_credentials(self, cluster: str, *, are_used: bool) -> None:
-        self._credentials.labels(cluster).set(are_used)
-
-    def count_error(self, cluster: str, cause: str) -> None:
-        self._errors.labels(cluster, cause).inc()
-
     def count_request(self, cluster: str, request: str) -> None:
         self._requests.labels(cluster, request).inc()
 
@@ -93,10 +80,8 @@ class Telemetry:
 
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""
-        for metric in (
-            self._cycles, self._duration, self._gap, self.age, self._rows, self._credentials, self._errors,
-            self._requests,
-        ):  # fmt: skip
+        of_cluster = (self._cycles, self._duration, self.gap, self.age, self.rows, self.credentials, self.errors)
+        for metric in (*of_cluster, self._requests):
             metric.remove_by_labels({"cluster": cluster})
 
     def exposition(self) -> tuple[bytes, str]:
@@ -107,23 +92,17 @@ class SettingsTelemetry:
     """Metrics about the settings file, which exist only if there is one."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._changes = Counter(
+        self.changes = Counter(
             "kafka_lag_adapter_settings_changes",
             "Changes of the settings file, by outcome: taken_over or refused.",
             ["outcome"],
             registry=registry,
         )
-        self._in_force = Gauge(
+        self.in_force = Gauge(
             "kafka_lag_adapter_settings_in_force",
             "1 if the settings file is in force; 0 if a changed one was refused or has not taken effect yet.",
             registry=registry,
         )
-
-    def count_change(self, outcome: str) -> None:
-        self._changes.labels(outcome).inc()
-
-    def show(self, *, is_in_force: bool) -> None:
-        self._in_force.set(is_in_force)
 
 
 class HistoryTelemetry:
@@ -134,11 +113,11 @@ class HistoryTelemetry:
         self._files = counter("kafka_lag_adapter_history_files", "Files of the history written.")
         self._rows = counter("kafka_lag_adapter_history_rows", "Rows of the history written.")
         self._bytes = counter("kafka_lag_adapter_history_bytes", "Bytes of the history written.")
-        self._dropped = counter(
+        self.dropped = counter(
             "kafka_lag_adapter_history_dropped_rows",
             "Rows of the history lost: no room was left for them while they waited to be written.",
         )
-        self._failures = counter(
+        self.failures = counter(
             "kafka_lag_adapter_history_failures",
             "Writes to the history's location that failed, by cause; what could not be written is tried again.",
             ["cause"],
@@ -153,9 +132,3 @@ class HistoryTelemetry:
         self._files.inc()
         self._rows.inc(rows)
         self._bytes.inc(size)
-
-    def count_dropped(self, rows: int) -> None:
-        self._dropped.inc(rows)
-
-    def count_failure(self, cause: str) -> None:
-        self._failures.labels(cause).inc()

@@ -122,19 +122,17 @@ class Collector:
     def _count(self, outcome: Outcome, seconds: float) -> None:
         self._telemetry.count_cycle(self.name, outcome.word, seconds)
         for failure in outcome.failures:
-            self._telemetry.count_error(self.name, failure.cause)
+            self._telemetry.errors.labels(self.name, failure.cause).inc()
         for gap in outcome.gaps:
-            self._telemetry.count_gap(self.name, gap)
-        self._telemetry.show_rows(self.name, self._rows_by_state())
+            self._telemetry.gap.labels(self.name).observe(gap)
+        view = self.feed.view
+        counts = np.bincount(states_of(view.snapshot, view.treatment), minlength=len(State)).tolist()
+        for state in State:
+            self._telemetry.rows.labels(self.name, state.name.lower()).set(counts[state])
 
     def _keep_if_serving(self, sample: Sample) -> None:
         if self._keep is not None and self._is_serving:
             self._keep(sample)
-
-    def _rows_by_state(self) -> dict[str, int]:
-        view = self.feed.view
-        counts = np.bincount(states_of(view.snapshot, view.treatment), minlength=len(State)).tolist()
-        return {state.name.lower(): counts[state] for state in State}
 
     def _log_change(self, outcome: Outcome) -> None:
         """Logs one line per change, not per cycle."""
@@ -151,7 +149,7 @@ class Collector:
     def _show_credentials(self) -> None:
         known, self.credentials_problem = self.credentials_problem, self._brokers.credentials_problem
         if self._is_serving:
-            self._telemetry.show_credentials(self.name, are_used=not self.credentials_problem)
+            self._telemetry.credentials.labels(self.name).set(not self.credentials_problem)
         if self.credentials_problem and self.credentials_problem != known:
             logger.warning("cluster %s: credentials are not used: %s", self.name, self.credentials_problem)
         elif known and not self.credentials_problem:

@@ -119,7 +119,7 @@ class History:
                 self._round(is_last=is_last)
             except Exception:
                 logger.exception("history: writing failed unexpectedly")
-                self._telemetry.count_failure("unexpected")
+                self._telemetry.failures.labels("unexpected").inc()
 
     def _pause(self) -> float:
         due = [self._flush_at, self._tidy_at, *([self._retry_at] if self._unwritten.rows else [])]
@@ -168,7 +168,7 @@ class History:
                 text = f"written to {self._settings.location} as {self._names.writer}"
                 self._log_change("written", text, is_good=True)
         except HistoryUnwritable as error:
-            self._telemetry.count_failure(error.cause)
+            self._telemetry.failures.labels(error.cause).inc()
             self._log_change("written", f"cannot be written, and waits in memory: {error}")
         else:
             self._written_at = self._clock.monotonic()
@@ -187,7 +187,7 @@ class History:
             self._retention.note_written(self._days_written)
             self._days_written.clear()
         except HistoryUnwritable as error:
-            self._telemetry.count_failure(error.cause)
+            self._telemetry.failures.labels(error.cause).inc()
 
     def _tidy(self) -> None:
         """A day that cannot be deleted does not stop the others; `close` and a failed listing do."""
@@ -198,7 +198,7 @@ class History:
                 if not self._ending.is_set():
                     act()
             except HistoryUnwritable as error:
-                self._telemetry.count_failure(error.cause)
+                self._telemetry.failures.labels(error.cause).inc()
                 troubles.append(error)
 
         attempt(lambda: self._tidy_tables(attempt))
@@ -221,7 +221,7 @@ class History:
 
     def _count_dropped(self, rows: int) -> None:
         if rows:
-            self._telemetry.count_dropped(rows)
+            self._telemetry.dropped.inc(rows)
             self._log_change("kept", "the oldest rows are dropped: the memory for unwritten rows is full")
 
     def _log_change(self, subject: str, text: str, *, is_good: bool = False) -> None:

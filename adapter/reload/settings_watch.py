@@ -100,7 +100,7 @@ class SettingsWatch:
         remark = f"refused, so the previous settings stay in force: {some_of(problems, most=10)}"
         if remark == self.remark:
             return
-        self._telemetry.count_change("refused")
+        self._telemetry.changes.labels("refused").inc()
         for problem in problems:
             logger.error("settings refused, the previous ones stay in force: %s", problem)
         self._show(remark)
@@ -112,14 +112,14 @@ class SettingsWatch:
             self._show(f"{self._path}: changed settings take effect when these clusters have been read: {clusters}")
             return
         self._live.take_over()
-        self._telemetry.count_change("taken_over")
+        self._telemetry.changes.labels("taken_over").inc()
         logger.info("settings of %s take effect: %s", self._path, self._live.settings.model_dump_json(by_alias=True))
         self._show("")
 
     def _show(self, remark: str) -> None:
         self.remark = remark
         """Why the settings in force are not those of the file; empty if they are."""
-        self._telemetry.show(is_in_force=not remark)
+        self._telemetry.in_force.set(not remark)
 
 
 def _content(path: Path) -> bytes | str:

@@ -34,7 +34,7 @@ def test_cycles_are_counted_by_outcome_and_timed() -> None:
 
 def test_errors_requests_and_reads_are_counted_by_their_kind() -> None:
     telemetry = Telemetry()
-    telemetry.count_error("main", "timed_out")
+    telemetry.errors.labels("main", "timed_out").inc()
     for _ in range(3):
         telemetry.count_request("main", "OffsetFetch")
     telemetry.count_read("kafka_consumergroup_lag", 503)
@@ -47,12 +47,10 @@ def test_errors_requests_and_reads_are_counted_by_their_kind() -> None:
 
 def test_rows_are_those_of_the_newest_cycle() -> None:
     telemetry = Telemetry()
-    telemetry.show_rows("main", {"ok": 5, "unknown": 1})
-    telemetry.show_rows("main", {"ok": 6, "unknown": 0})
-    shown = samples_of(telemetry)
+    for rows in (5, 6):
+        telemetry.rows.labels("main", "ok").set(rows)
 
-    assert shown["kafka_lag_adapter_partitions", frozenset({"main", "ok"})] == 6
-    assert shown["kafka_lag_adapter_partitions", frozenset({"main", "unknown"})] == 0
+    assert samples_of(telemetry)["kafka_lag_adapter_partitions", frozenset({"main", "ok"})] == 6
 
 
 def test_age_is_asked_for_when_it_is_scraped() -> None:
