@@ -23,6 +23,16 @@ app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 port = whole_number(0, 65535)
 
 
+def seconds(text: str | float) -> float:
+    """Parses a duration of an option; a default is a number already."""
+    from adapter.settings.types import seconds_of  # noqa: PLC0415 - see above
+
+    try:
+        return text if isinstance(text, float) else seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
 class LogLevel(StrEnum):
     DEBUG = "debug"
     INFO = "info"
@@ -79,6 +89,15 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
             help="ConfigMap that keeps the last commits of groups over restarts. Default: they are not kept.",
         ),
     ] = None,
+    shutdown_delay_duration: Annotated[
+        float,
+        typer.Option(
+            parser=seconds,
+            metavar="DURATION",
+            help="After SIGTERM, serve for this long without being ready, such as 10s; default: 0s.",
+            show_default=False,
+        ),
+    ] = 0.0,
     log_level: Annotated[LogLevel, typer.Option(help="Lowest level that is logged.")] = LogLevel.INFO,
 ) -> None:
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
@@ -102,6 +121,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
         metrics_bind_address=metrics_bind_address,
         metrics_port=metrics_port,
         last_commits_config_map=last_commits_config_map,
+        shutdown_delay_duration=shutdown_delay_duration,
     )
     serving.run(flags, version())
 

@@ -35,7 +35,7 @@ from apiservice.cluster_api.kept_text import KeptText
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.http.health import Readiness
-from apiservice.http.server import Listener, listen, place_of, serve
+from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
@@ -76,6 +76,7 @@ class Flags:
     metrics_bind_address: str
     metrics_port: int
     last_commits_config_map: str | None = None
+    shutdown_delay_duration: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +96,7 @@ def run(flags: Flags, version: str) -> None:
         prepared = _prepare(flags, telemetry, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
-        exchange = _exchange(flags.last_commits_config_map, prepared.client)
-        history = _serve(prepared, flags.config, telemetry, version, exchange)
+        history = _serve(prepared, flags, telemetry, version)
     if history is not None and history.is_hanging:
         # At interpreter exit, object-store libraries wait for pending requests longer than we can.
         logging.shutdown()
@@ -189,11 +189,10 @@ def _registration(
     )
 
 
-def _serve(
-    prepared: Prepared, config: Path | None, telemetry: Telemetry, version: str, exchange: Exchange | None
-) -> "History | None":
+def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str) -> "History | None":
     """Serves until a signal; returns the closed history, if there is one."""
-    settings, tls, registration = prepared.settings, prepared.tls, prepared.registration
+    settings, tls, registration, config = prepared.settings, prepared.tls, prepared.registration, flags.config
+    exchange = _exchange(flags.last_commits_config_map, prepared.client)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     history = _history(settings, telemetry)
     last_commits = LastCommits(lambda: metrics.views, time, exchange)
@@ -226,9 +225,8 @@ def _serve(
         logger.info("serving on %s, metrics on %s", _place(prepared.secure_socket), _place(prepared.plain_socket))
 
     def on_stopping() -> None:
-        logger.info("stopping: unready, finishing requests in progress")
+        logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         readiness.shut_down()
-        end_of_collecting.start()
 
     watch.start()
     if registration is not None:
@@ -241,8 +239,7 @@ def _serve(
         changes.start()
     serve(
         (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
-        on_started,
-        on_stopping,
+        Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration),
         # Where the Secret is the source, the files have the temporary pair.
         background=() if registration is not None and registration.is_managing else (reloading,),
     )

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 Application = Callable[..., Awaitable[None]]
 
-GRACE_SECONDS = 3.0  # time to serve callers that do not know yet that we are stopping
+GRACE_SECONDS = 3.0  # from the signal, for connected callers to have an answer with which their connection closes
 FINISH_SECONDS = 3  # for requests in progress after that
 DATE_SECONDS = 1.0
 OPEN_FILES = 8192  # for both listeners' connections, brokers and files
@@ -75,16 +75,24 @@ def allow_open_files(wanted: int = OPEN_FILES) -> None:
 Work = Callable[[], Coroutine[None, None, None]]
 
 
-def serve(
-    listeners: tuple[Listener, ...],
-    on_started: Callable[[], None],
-    on_stopping: Callable[[], None],
-    background: tuple[Work, ...] = (),
-) -> None:
-    """Serves until SIGTERM or SIGINT, then finishes requests, which takes at most about 7 s. A second signal kills."""
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """What to call when the listeners accept, at the signal, and when no new callers are expected any more."""
+
+    on_started: Callable[[], None]
+    on_stopping: Callable[[], None] = lambda: None
+    on_drained: Callable[[], None] = lambda: None
+    drain_seconds: float = 0.0
+    """From the signal until then: the time that others need to learn that this process is not ready."""
+
+
+def serve(listeners: tuple[Listener, ...], stages: Stages, background: tuple[Work, ...] = ()) -> None:
+    """Serves until SIGTERM or SIGINT, drains, and finishes requests, which takes at most about 7 s more.
+
+    A second signal kills."""
 
     async def serve_until_signal() -> None:
-        await serve_until(_first_signal(), listeners, on_started, on_stopping, background)
+        await serve_until(_first_signal(), listeners, stages, background)
 
     allow_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -92,16 +100,11 @@ def serve(
 
 
 async def serve_until(
-    stopping: asyncio.Event,
-    listeners: tuple[Listener, ...],
-    on_started: Callable[[], None],
-    on_stopping: Callable[[], None],
-    background: tuple[Work, ...] = (),
+    stopping: asyncio.Event, listeners: tuple[Listener, ...], stages: Stages, background: tuple[Work, ...] = ()
 ) -> None:
-    """Serves until the event is set, then finishes requests in progress.
+    """Serves until the event is set, drains, and finishes requests in progress.
 
-    `on_started` is called once all listeners accept, `on_stopping` at the event. `background` runs meanwhile and is
-    cancelled at the end."""
+    `background` runs meanwhile and is cancelled at the end."""
     servers = [_Server(listener) for listener in listeners]
     async with asyncio.TaskGroup() as tasks:
         beside = [tasks.create_task(work()) for work in background]
@@ -109,10 +112,14 @@ async def serve_until(
             tasks.create_task(server.serve())
         for server in servers:
             await server.is_accepting.wait()
-        on_started()
+        stages.on_started()
         await stopping.wait()
-        on_stopping()
-        await _grace(servers)
+        stages.on_stopping()
+        for server in servers:
+            server.ask_to_leave()
+        await asyncio.sleep(stages.drain_seconds)
+        stages.on_drained()
+        await _grace(servers, GRACE_SECONDS - stages.drain_seconds)
         for server in servers:
             server.leave()
         for task in beside:
@@ -135,12 +142,10 @@ def _first_signal() -> asyncio.Event:
     return stopping
 
 
-async def _grace(servers: "list[_Server]") -> None:
+async def _grace(servers: "list[_Server]", seconds: float) -> None:
     """Waits until each client has had an answer with `Connection: close`, or until the grace period ends."""
-    for server in servers:
-        server.ask_to_leave()
     loop = asyncio.get_running_loop()
-    end = loop.time() + GRACE_SECONDS
+    end = loop.time() + seconds
     while loop.time() < end and any(server.is_busy for server in servers):
         await asyncio.sleep(0.05)
 

@@ -9,7 +9,7 @@ import asyncio
 import functools
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -18,7 +18,7 @@ from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from apiservice import __main__ as command
 from apiservice import serving
-from apiservice.http.server import Listener, Work, serve
+from apiservice.http.server import Listener, Stages, Work, serve
 
 BEAT_SECONDS = 0.001
 LATE_SECONDS = 0.001
@@ -41,13 +41,9 @@ async def _beat(file: TextIO) -> None:
 
 
 def _serve_with_heartbeat(
-    file: TextIO,
-    listeners: tuple[Listener, ...],
-    on_started: Callable[[], None],
-    on_stopping: Callable[[], None],
-    background: tuple[Work, ...] = (),
+    file: TextIO, listeners: tuple[Listener, ...], stages: Stages, background: tuple[Work, ...] = ()
 ) -> None:
-    serve(listeners, on_started, on_stopping, (*background, functools.partial(_beat, file)))
+    serve(listeners, stages, (*background, functools.partial(_beat, file)))
 
 
 def _without_pause(content: bytes, path: Path, *, opens_files: bool = True) -> Settings:

@@ -7,6 +7,7 @@ from pathlib import PurePosixPath
 
 import yaml
 
+from adapter.settings.types import seconds_of
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, NAME, Manifest, Rule, Shipped, at
 
@@ -21,6 +22,8 @@ HARMLESS_VOLUMES = {
     "secret",
 }
 """The volumes that Pod Security's `restricted` allows."""
+FINISH_SECONDS = 20
+"""It ends within 10 s after the delay; a busy node may take longer."""
 TLS_SECRET = "tls-secret/kustomization.yaml"  # noqa: S105 - a file
 
 
@@ -94,6 +97,12 @@ def ports_agree(shipped: Shipped) -> Iterator[str]:
             yield f"{name}: opens {sorted(opened)}, the container listens on {sorted(shipped.ports.values())}"
 
 
+def the_kubelet_waits_for_the_end(shipped: Shipped) -> Iterator[str]:
+    delay, grace = shipped.flags.get("shutdown-delay-duration", "0s"), at(shipped.pod, "terminationGracePeriodSeconds")
+    if (grace or 0) < seconds_of(delay) + FINISH_SECONDS:
+        yield f"{DEPLOYMENT}: terminationGracePeriodSeconds {grace} must be the shutdown delay {delay} and 20 s more"
+
+
 def mounts_have_volumes(shipped: Shipped) -> Iterator[str]:
     volumes = {volume.get("name"): volume for volume in shipped.pod.get("volumes", [])}
     mounts = {mount.get("name"): mount.get("mountPath", "") for mount in shipped.container.get("volumeMounts", [])}
@@ -123,6 +132,7 @@ RULES: tuple[Rule, ...] = (
     pods_are_restricted,
     selectors_choose_the_pods,
     ports_agree,
+    the_kubelet_waits_for_the_end,
     mounts_have_volumes,
     tls_secret_is_mounted_where_the_flags_look,
 )

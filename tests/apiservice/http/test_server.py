@@ -115,6 +115,16 @@ def test_callers_are_still_served_for_a_while_after_the_signal(running: Running)
     assert (response.status, response.headers["connection"]) == (200, "close")
 
 
+def test_a_caller_that_connects_while_the_process_drains_is_served(tmp_path: Path) -> None:
+    """kube-apiserver connects anew until it knows that this address is gone, and there may be no connection before."""
+    with serving(tmp_path, PATIENT, drain_seconds=1.0) as running:
+        running.stop()
+        assert not wait_for_end(running, 0.5)
+
+        assert get(running.connect(PROXY))[0] == 200
+        assert wait_for_end(running)
+
+
 def test_without_connections_there_is_nothing_to_wait_for(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "GRACE_SECONDS", HOUR)
     running.stop()

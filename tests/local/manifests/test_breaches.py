@@ -139,6 +139,9 @@ BREACHES = {
     "a policy for other ports": Breach(
         "base/network-policy.yaml", "port: 6443", "port: 443", "the container listens on"
     ),
+    "a grace period that is over before the pod has drained": Breach(
+        DEPLOYMENT, "--shutdown-delay-duration=10s", "--shutdown-delay-duration=20s", "must be the shutdown delay 20s"
+    ),
     "readiness that asks for life": Breach(
         DEPLOYMENT, "path: /readyz", "path: /livez", "readinessProbe must get /readyz"
     ),

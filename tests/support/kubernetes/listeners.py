@@ -16,7 +16,7 @@ from typing import Any
 import uvloop
 
 from apiservice.http.protocol import Limits
-from apiservice.http.server import Listener, listen, serve_until
+from apiservice.http.server import Listener, Stages, listen, serve_until
 from apiservice.tls.certificates import PairFiles, ServingTls
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context
 
@@ -83,7 +83,7 @@ class Running:
 
 
 @contextlib.contextmanager
-def serving(tmp_path: Path, limits: Limits) -> Iterator[Running]:
+def serving(tmp_path: Path, limits: Limits, drain_seconds: float = 0.0) -> Iterator[Running]:
     tls = ServingTls(PairFiles(*SERVERS.issue("x", usages=(SERVER,), dns_names=("localhost",)).write(tmp_path, "tls")))
     tls.trust(authentication(PROXIES, CLIENTS))
     sockets, application, started = (listen("127.0.0.1", 0), listen("127.0.0.1", 0)), Application(), threading.Event()
@@ -96,7 +96,7 @@ def serving(tmp_path: Path, limits: Limits) -> Iterator[Running]:
     async def serve() -> None:
         loop, stopping = asyncio.get_running_loop(), asyncio.Event()
         stops.append(lambda: loop.call_soon_threadsafe(stopping.set))
-        await serve_until(stopping, listeners, started.set, lambda: None)
+        await serve_until(stopping, listeners, Stages(started.set, drain_seconds=drain_seconds))
 
     thread = threading.Thread(target=lambda: uvloop.run(serve()))
     thread.start()
