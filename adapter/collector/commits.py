@@ -67,10 +67,9 @@ class CommitRound:
 class CommitReading:
     """A round of OffsetFetch whose responses are arriving."""
 
-    def __init__(self, plan: CommitPlan, asked: Sequence[int], calls: Calls[Columns]) -> None:
-        """`asked` has the numbers of the plan's requests that were sent."""
+    def __init__(self, plan: CommitPlan, calls: Calls[Columns]) -> None:
+        """`calls` has the plan's requests that were sent by their number."""
         self.plan = plan
-        self.asked = asked
         self.calls = calls
         self.node: Codes = np.full(len(plan.groups), NOBODY, dtype=np.int32)
         """The node that answered for each group; NOBODY if none has."""
@@ -155,13 +154,13 @@ class Commits:
     def ask(self, brokers: Collection[int]) -> CommitReading:
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
-        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
+        asked = {number: question for number, question in enumerate(plan.questions) if question.node in present}
         self._takeovers.follow(plan.groups, plan.codes)
-        return CommitReading(plan, asked, self._brokers.commits([plan.questions[number] for number in asked]))
+        return CommitReading(plan, self._brokers.commits(asked))
 
     def take(self, reading: CommitReading, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
-        answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
+        answers = reading.calls.take()
         for number, answer in answers.items():
             self._liveness.note({reading.plan.questions[number].node: answer})
         reading.failures |= {number: answer for number, answer in answers.items() if isinstance(answer, Failure)}
@@ -176,7 +175,7 @@ class Commits:
 
     def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
         plan = reading.plan
-        answered = set(reading.asked) - reading.failures.keys()
+        answered = set(reading.calls.keys) - reading.failures.keys()
         for number in sorted(set(range(len(plan.questions))) - answered):
             question = plan.questions[number]
             failure = reading.failures.get(number) or self._liveness.failure(question.node)

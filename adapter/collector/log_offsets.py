@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import NO_LEADER, Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
+from adapter.collector.row_mapping import Wiring
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
@@ -50,9 +51,8 @@ class EndTable:
 class _Round:
     level: Isolation
     plan: OffsetPlan
-    asked: Sequence[int]
-    """The numbers of the plan's requests that were sent."""
     calls: Calls[Columns]
+    """The plan's requests that were sent, by node."""
     doubtful: frozenset[int]
     """Nodes that had been silent just before. Other brokers may delay the reading of their responses."""
 
@@ -111,10 +111,9 @@ class Ends:
         return {level: wanted for level, wanted in left.items() if wanted.any()}
 
     def _sent(self, level: Isolation, plan: OffsetPlan) -> _Round:
-        present = set(self._liveness.present(question.node for question in plan.questions))
-        asked = [number for number, question in enumerate(plan.questions) if question.node in present]
-        calls = self._brokers.offsets([plan.questions[number] for number in asked])
-        return _Round(level, plan, asked, calls, frozenset(filter(self._liveness.is_doubtful, present)))
+        present = self._liveness.present(plan.questions)
+        calls = self._brokers.offsets({node: plan.questions[node] for node in present})
+        return _Round(level, plan, calls, frozenset(filter(self._liveness.is_doubtful, present)))
 
     def collect(self, layout: Layout, topology: Topology, causes: Causes) -> list[dict[Isolation, EndTable]]:
         """Waits for all responses; returns the tables of each round for this layout."""
@@ -151,24 +150,21 @@ class Ends:
         if is_leaderless.any():
             self.have_moved = True
             table.cause[is_leaderless] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
-        answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
-        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
-        for place, number in enumerate(one.asked):
-            table.sent[plan.places[number]] = one.calls.sent.get(place, NEVER)
-        for number, question in enumerate(plan.questions):
-            node, own = question.node, plan.places[number]
-            answer = answers.get(number) or self._liveness.failure(node) or Failure("other", "it is not asked")
+        answers = self._brokers.finish(one.calls)
+        self._liveness.note(answers)
+        for node, own in plan.places.items():
+            table.sent[own] = one.calls.sent.get(node, NEVER)
+            answer = answers.get(node) or self._liveness.failure(node) or Failure("other", "it is not asked")
             if isinstance(answer, Failure):
                 table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
                 continue
             table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} omitted the partition from its response"))
             table.received[own] = answer.received
             table.is_doubtful[own] = node in one.doubtful
-            self._fill(table, plan, number, answer.content, causes)
+            self._fill(table, plan.wiring(node, answer.content.shape), answer.content, causes)
         return table
 
-    def _fill(self, table: EndTable, plan: OffsetPlan, number: int, columns: Columns, causes: Causes) -> None:
-        wiring = plan.wiring(number, columns.shape)
+    def _fill(self, table: EndTable, wiring: Wiring, columns: Columns, causes: Causes) -> None:
         places, offset, error = wiring.target, columns.offset[wiring.wire], columns.error[wiring.wire]
         table.log_end[places] = offset
         table.cause[places] = 0
@@ -202,15 +198,15 @@ class Ends:
         # Copied, because earlier callers keep the old array.
         starts.known = starts.known.copy()
         one = self._sent(Isolation.READ_UNCOMMITTED, plan)
-        answers = dict(zip(one.asked, self._brokers.finish(one.calls), strict=True))
-        self._liveness.note({plan.questions[number].node: answer for number, answer in answers.items()})
-        for number, answer in answers.items():
+        answers = self._brokers.finish(one.calls)
+        self._liveness.note(answers)
+        for node, answer in answers.items():
             if isinstance(answer, Answer):
-                wiring, columns = plan.wiring(number, answer.content.shape), answer.content
+                wiring, columns = plan.wiring(node, answer.content.shape), answer.content
                 offset, error = columns.offset[wiring.wire], columns.error[wiring.wire]
                 is_good = (error == NO_ERROR) & is_offset(offset)
                 starts.known[wiring.target[is_good]] = offset[is_good]
-                own = plan.places[number]
+                own = plan.places[node]
                 failed = own[starts.known[own] == NOT_KNOWN]
                 starts.not_before[failed] = now + starts.patience[failed] - self._slack
                 starts.patience[failed] = np.minimum(2 * starts.patience[failed], START_SECONDS)

@@ -1,6 +1,6 @@
 """Decides which leader is asked for which partitions; kept while layout, leaders and needs do not change."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,21 +22,22 @@ class OffsetPlan:
     layout: Layout
     leaders: Codes
     wanted: Flags
-    questions: Sequence[OffsetQuestion]
-    places: Sequence[Indexes]
+    questions: Mapping[int, OffsetQuestion]
+    """By node, like `places`."""
+    places: Mapping[int, Indexes]
     """The table indexes of each request, ascending."""
     _wired: dict[int, tuple[Shape, Wiring]] = field(default_factory=dict)
 
     def is_for(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
         return self.layout is layout and self.leaders is leaders and np.array_equal(self.wanted, wanted)
 
-    def wiring(self, number: int, shape: Shape) -> Wiring:
+    def wiring(self, node: int, shape: Shape) -> Wiring:
         """Returns the row mapping; the same object while the shape is the same."""
-        known = self._wired.get(number)
+        known = self._wired.get(node)
         if known is None or known[0] is not shape:
             is_asked = np.zeros(len(self.leaders), dtype=bool)
-            is_asked[self.places[number]] = True
-            known = self._wired[number] = (shape, wired_offsets(shape, self.layout, is_asked))
+            is_asked[self.places[node]] = True
+            known = self._wired[node] = (shape, wired_offsets(shape, self.layout, is_asked))
         return known[1]
 
 
@@ -68,9 +69,10 @@ class Plans:
         self._plans = {k: plan for k, plan in self._plans.items() if plan.layout is layout and plan.leaders is leaders}
         timestamp, level, _ = purpose
         nodes = np.unique(leaders[wanted & (leaders != NO_LEADER)]).tolist()
-        places = [np.flatnonzero(wanted & (leaders == node)) for node in nodes]
-        asked = zip(nodes, places, strict=True)
-        questions = [OffsetQuestion(node, _by_topic(layout, own), timestamp, level) for node, own in asked]
+        places = {node: np.flatnonzero(wanted & (leaders == node)) for node in nodes}
+        questions = {
+            node: OffsetQuestion(node, _by_topic(layout, own), timestamp, level) for node, own in places.items()
+        }
         made = self._plans[purpose] = OffsetPlan(layout, leaders, wanted, questions, places)
         return made
 

@@ -57,9 +57,8 @@ class ShareReading:
 
     plan: Mapping[int, Sequence[str]]
     """Node -> groups."""
-    asked: Sequence[int]
-    """The nodes that got a request."""
     calls: Calls[Progress]
+    """By node."""
     not_asked: Mapping[str, Cause]
     answers: dict[int, Answer[Progress] | Failure] = field(default_factory=dict)
     found: dict[str, ShareAnswer] = field(default_factory=dict)
@@ -89,8 +88,8 @@ class Shares:
         not_asked = {group: cause for group in self._groups if (cause := self._why_not_asked(group, topology))}
         for group in sorted((self._groups & directory.coordinators.keys()) - not_asked.keys()):
             plan.setdefault(directory.coordinators[group], []).append(group)
-        asked = self._liveness.present(plan)
-        return ShareReading(plan, asked, self._brokers.shares({node: plan[node] for node in asked}), not_asked)
+        calls = self._brokers.shares({node: plan[node] for node in self._liveness.present(plan)})
+        return ShareReading(plan, calls, not_asked)
 
     def _why_not_asked(self, group: str, topology: Topology) -> Cause | None:
         """A coordinator that waits for a silent state broker would block every other response on its connection."""
@@ -106,7 +105,7 @@ class Shares:
 
     def take(self, reading: ShareReading, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
-        answers = {reading.asked[place]: answer for place, answer in reading.calls.take().items()}
+        answers = reading.calls.take()
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
         reading.answers |= answers
         for node, answer in answers.items():

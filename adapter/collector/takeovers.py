@@ -106,18 +106,18 @@ class Handovers:
         is_over[: len(self.is_over)] &= self.is_over[: len(is_over)]
         waiting = ~is_over & (topic.leaders != NO_LEADER)
         nodes = self._liveness.present(np.unique(topic.leaders[waiting]).tolist())
-        places = [np.flatnonzero(waiting & (topic.leaders == node)) for node in nodes]
-        questions = [
-            OffsetQuestion(node, {OFFSETS_TOPIC: own.astype(np.int32)}, LATEST, Isolation.READ_UNCOMMITTED)
-            for node, own in zip(nodes, places, strict=True)
-        ]
+        places = {node: np.flatnonzero(waiting & (topic.leaders == node)) for node in nodes}
+        questions = {
+            node: OffsetQuestion(node, {OFFSETS_TOPIC: own.astype(np.int32)}, LATEST, Isolation.READ_UNCOMMITTED)
+            for node, own in places.items()
+        }
         answers = self._brokers.finish(self._brokers.offsets(questions))
-        self._liveness.note(dict(zip(nodes, answers, strict=True)))
-        for own, answer in zip(places, answers, strict=True):
+        self._liveness.note(answers)
+        for node, answer in answers.items():
             if isinstance(answer, Answer):
                 columns = answer.content
                 is_reported = ~np.isin(columns.error, HANDING_OVER)
-                is_over[np.intersect1d(own, columns.shape.partition[is_reported])] = True
+                is_over[np.intersect1d(places[node], columns.shape.partition[is_reported])] = True
         self.is_over = is_over
 
     def is_final(self, group: str, node: int) -> bool:

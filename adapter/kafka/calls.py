@@ -1,6 +1,6 @@
 """Requests that were sent together, and their outcomes as they arrive."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from threading import Condition
 from typing import Generic, TypeVar
 
@@ -10,11 +10,11 @@ Answered = TypeVar("Answered")
 
 
 class Calls(Generic[Answered]):
-    """Numbered requests, settled by the client's thread and taken by the waiting thread."""
+    """Requests by a number, settled by the client's thread and taken by the waiting thread."""
 
     def __init__(
         self,
-        count: int,
+        keys: Collection[int],
         changed: Condition,
         seconds: float,
         monotonic: Callable[[], float],
@@ -25,7 +25,7 @@ class Calls(Generic[Answered]):
         self.expires = monotonic() + seconds
         self.sent: dict[int, float] = {}
         """When each request was passed to its connection, which may delay it because of a quota."""
-        self._count = count
+        self.keys = keys
         self._changed = changed
         self._monotonic = monotonic
         self._read = read
@@ -41,11 +41,11 @@ class Calls(Generic[Answered]):
 
     @property
     def are_settled(self) -> bool:
-        return len(self._settled) == self._count
+        return len(self._settled) == len(self.keys)
 
     @property
     def are_taken(self) -> bool:
-        return len(self._taken) == self._count
+        return len(self._taken) == len(self.keys)
 
     def first_response(self) -> float | None:
         """Returns when the first response that has not been taken arrived; None if there is none."""
@@ -59,8 +59,8 @@ class Calls(Generic[Answered]):
         now = self._monotonic()
         with self._changed:
             if now >= self.expires:
-                for number in range(self._count):
+                for number in self.keys:
                     self._settled.setdefault(number, (self._no_outcome, now))
-            new = sorted(self._settled.keys() - self._taken)
+            new = [number for number in self.keys if number in self._settled and number not in self._taken]
             self._taken.update(new)
         return {number: self._read(number, *self._settled[number]) for number in new}

@@ -5,7 +5,7 @@ group's coordinator without limit. So requests are built here and sent through t
 this package uses its private names, and the dependency is pinned to the versions that have them."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -117,13 +117,13 @@ class Brokers:
                 return _explained(outcome, who, access)
             return Answer(None, received)
 
-        calls = self._calls(1, 2 * self._call_seconds, read)
+        calls = self._calls((0,), 2 * self._call_seconds, read)
         _settle(calls, 0, manager.call_soon(let_in))
         return _Attempt(access, client, calls)
 
     def _outcome(self, attempt: "_Attempt") -> Failure | None:
         """Waits for the attempt; a client that failed is closed."""
-        (outcome,) = self.finish(attempt.calls)
+        (outcome,) = self.finish(attempt.calls).values()
         if isinstance(outcome, Failure):
             # A cluster that cannot be reached says nothing about credentials, unless it answers with other ones.
             if self._client is not None or outcome.cause in {"authentication", "tls"}:
@@ -196,7 +196,7 @@ class Brokers:
         outcomes: dict[Name, Answer[Answered] | Failure] = {}
         for name, node in chosen.items():
             asked = (node, offset_requests.metadata(topics), lambda raw, node=node: read(node, raw.body))
-            calls[name] = self._start("Metadata", [asked])
+            calls[name] = self._start("Metadata", {0: asked})
             patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
             self._wait_for_one(list(calls.values()), patience)
             outcomes |= {name: answer for name, one in calls.items() for answer in one.take().values()}
@@ -249,18 +249,19 @@ class Brokers:
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         """Requests the progress of share groups in every partition, with one request per coordinator."""
         asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-        requests = [
-            (node, DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups]))
+        requests = {
+            node: DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups])
             for node, groups in plan.items()
-        ]
-        return self._start("DescribeShareGroupOffsets", [(*one, group_responses.shares_in) for one in requests])
+        }
+        sent = {node: (node, request, group_responses.shares_in) for node, request in requests.items()}
+        return self._start("DescribeShareGroupOffsets", sent)
 
-    def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
-        return self._start("OffsetFetch", [(one.node, one.request(), _read_by(one)) for one in questions])
+    def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
+        return self._start("OffsetFetch", {key: _asked_by(one) for key, one in questions.items()})
 
-    def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
+    def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
         """Requests log ends or starts."""
-        return self._start("ListOffsets", [(one.node, one.request(), _read_by(one)) for one in questions])
+        return self._start("ListOffsets", {key: _asked_by(one) for key, one in questions.items()})
 
     def wait(self, *calls: Calls[Any], together: float) -> bool:
         """Waits for a response, then at most `together` seconds for the others; False: all have been taken."""
@@ -274,10 +275,10 @@ class Brokers:
                 self._changed.wait(left)
         return not all(one.are_taken for one in calls)
 
-    def finish(self, calls: Calls[Answered]) -> list[Answer[Answered] | Failure]:
+    def finish(self, calls: Calls[Answered]) -> dict[int, Answer[Answered] | Failure]:
         """Waits for the last answer; returns all in the order of the requests."""
         self.wait(calls, together=float("inf"))
-        return list(calls.take().values())
+        return calls.take()
 
     def probe(self, node: int) -> Sign:
         self._count_request("Metadata")
@@ -293,27 +294,26 @@ class Brokers:
     def _ask(
         self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
     ) -> dict[int, Answer[Answered] | Failure]:
-        calls = self._start(kind, [(node, request, decode) for node, request in requests.items()])
-        return dict(zip(requests, self.finish(calls), strict=True))
+        return self.finish(self._start(kind, {node: (node, request, decode) for node, request in requests.items()}))
 
-    def _start(self, kind: str, asked: Sequence[tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
+    def _start(self, kind: str, asked: Mapping[int, tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
         """Sends all (node, request, decoder) at once."""
-        nodes = [node for node, _, _ in asked]
 
         def read(number: int, outcome: object, received: float) -> Answer[Answered] | Failure:
-            return self._answer(nodes[number], outcome, received, asked[number][2])
+            node, _, decode = asked[number]
+            return self._answer(node, outcome, received, decode)
 
-        calls = self._calls(len(asked), self._call_seconds, read)
-        for number, (node, request, _) in enumerate(asked):
+        calls = self._calls(asked.keys(), self._call_seconds, read)
+        for number, (node, request, _) in asked.items():
             self._count_request(kind)
             _settle(calls, number, self._send(node, request, partial(_note_sent, calls, number)))
         return calls
 
     def _calls(
-        self, count: int, seconds: float, read: Callable[[int, object, float], Answer[Answered] | Failure]
+        self, keys: Collection[int], seconds: float, read: Callable[[int, object, float], Answer[Answered] | Failure]
     ) -> Calls[Answered]:
         no_outcome = kafka_errors.KafkaTimeoutError()
-        return Calls(count, self._changed, seconds + GRACE_SECONDS, time.monotonic, read, no_outcome)
+        return Calls(keys, self._changed, seconds + GRACE_SECONDS, time.monotonic, read, no_outcome)
 
     def _send(self, node: int, request: object, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
         manager, milliseconds = self._manager, self._call_seconds * 1000
@@ -379,5 +379,5 @@ def _note_sent(calls: Calls[Any], number: int) -> None:
     calls.sent[number] = time.monotonic()
 
 
-def _read_by(question: CommitQuestion | OffsetQuestion) -> Callable[[Any], Columns]:
-    return lambda response: question.columns(response.body)
+def _asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, object, Callable[[Any], Columns]]:
+    return question.node, question.request(), lambda response: question.columns(response.body)

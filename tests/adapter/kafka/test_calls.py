@@ -22,7 +22,7 @@ def brokers() -> Brokers:
 
 
 def calls(count: int, of: Brokers | None = None, seconds: float = LONG) -> Calls[object]:
-    return Calls(count, of._changed if of else Condition(), seconds, time.monotonic, read, SILENCE)
+    return Calls(range(count), of._changed if of else Condition(), seconds, time.monotonic, read, SILENCE)
 
 
 def test_every_answer_is_taken_once_in_any_order_of_arrival() -> None:

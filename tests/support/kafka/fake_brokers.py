@@ -197,12 +197,14 @@ class FakeBrokers(Brokers):
         owned = self.kafka.owned.get(group, ()) if is_stable else ()
         return Description(self.kafka.member_counts.get(group, 1), topics, owned)
 
-    def commits(self, questions: Sequence[CommitQuestion]) -> Calls[Columns]:
+    def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
         plan: dict[int, tuple[str, ...]] = {}
-        for question in questions:
+        for question in questions.values():
             plan[question.node] = (*plan.get(question.node, ()), *question.groups)
         self.asked_for.append(("OffsetFetch", plan))
-        return self._in_flight([("OffsetFetch", one.node, partial(self._commits_reported, one)) for one in questions])
+        return self._in_flight(
+            {key: ("OffsetFetch", one.node, partial(self._commits_reported, one)) for key, one in questions.items()}
+        )
 
     def _commits_reported(self, question: CommitQuestion) -> Columns:
         return question.columns(self._fetched(question))
@@ -226,15 +228,15 @@ class FakeBrokers(Brokers):
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         kind = "DescribeShareGroupOffsets"
-        return self._in_flight([(kind, node, partial(self._shares_reported, node, plan[node])) for node in plan])
+        return self._in_flight({node: (kind, node, partial(self._shares_reported, node, plan[node])) for node in plan})
 
     def _shares_reported(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
         return self._too_old(node) or {group: self._shares_of(node, group) for group in groups}
 
-    def _in_flight(self, asked: Sequence[tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
+    def _in_flight(self, asked: Mapping[int, tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
         """Send (kind, node, what it answers) all at once; the answers arrive while somebody waits."""
-        calls = Calls[T](len(asked), Condition(), float("inf"), self._clock.monotonic, _as_it_is, None)
-        for number, (kind, node, answer) in enumerate(asked):
+        calls = Calls[T](asked.keys(), Condition(), float("inf"), self._clock.monotonic, _as_it_is, None)
+        for number, (kind, node, answer) in asked.items():
             calls.sent[number] = self._clock.seconds
             received, outcome = self._exchanged(kind, node, answer)
             self._under_way.append(_UnderWay(calls, number, received, outcome))
@@ -293,14 +295,16 @@ class FakeBrokers(Brokers):
             np.zeros(len(indexes), dtype=np.int32),
         )
 
-    def offsets(self, questions: Sequence[OffsetQuestion]) -> Calls[Columns]:
-        kinds = {_kind_of(question) for question in questions}
+    def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
+        kinds = {_kind_of(question) for question in questions.values()}
         for kind in kinds:
-            plan = {one.node: one.topics for one in questions if _kind_of(one) == kind}
+            plan = {node: one.topics for node, one in questions.items() if _kind_of(one) == kind}
             asked = {node: {t: tuple(ps.tolist()) for t, ps in topics.items()} for node, topics in plan.items()}
             self.asked_for.append((kind, asked))
         self._clock.seconds += self.kafka.busy_seconds
-        return self._in_flight([(_kind_of(one), one.node, partial(self._offsets_reported, one)) for one in questions])
+        return self._in_flight(
+            {node: (_kind_of(one), node, partial(self._offsets_reported, one)) for node, one in questions.items()}
+        )
 
     def _offsets_reported(self, question: OffsetQuestion) -> Columns:
         return question.columns(self._listed(question))
