@@ -80,6 +80,8 @@ def _sentence_of(error: TyperException, context: typer.Context | None) -> str:
         return f"{missing[1]} is required"
     if unknown := re.match(r"No such command '(.*?)'(?:\. Did you mean ('.*?'))?", text):
         return f"{unknown[1]!r} is not a known command" + (f"; did you mean {unknown[2]}?" if unknown[2] else "")
+    if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", text):
+        return f"unexpected argument: {extra[1]}"
     return text[:1].lower() + text[1:]
 
 

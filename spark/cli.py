@@ -21,7 +21,7 @@ from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
 from spark.figures import formatting
 from spark.pipeline.compact import Outcome, compact
-from spark.report.build import report, requested
+from spark.report.build import report, requested, time_of, zone_of
 from spark.report.group_file import agreed
 from spark.shutdown import Ending
 from spark.storage.location import reached
@@ -52,7 +52,8 @@ def compact_command(
     """Compute the deltas, hourly and daily tables of every finished hour that needs them. No sample is deleted."""
     now = datetime.now(UTC)
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
-        outcome = compact(reached(history), session, _time(until) or now, now, say, ending.check, stop=session.stop)
+        end = time_of("--until", until, zone_of("UTC")) or now
+        outcome = compact(reached(history), session, end, now, say, ending.check, stop=session.stop)
         _tell(outcome, say)
 
 
@@ -100,17 +101,6 @@ def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
         return
     hours, days = formatting.plural(len(outcome.hours), "hour"), formatting.plural(len(outcome.days), "day")
     say(f"compacted {hours}, summarised {days}, skipped {len(outcome.skipped)}")
-
-
-def _time(text: str | None) -> datetime | None:
-    """Without a zone it is UTC."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Unusable(f"{text!r} is no time like 2026-11-20T07:00Z") from error
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 class Session:

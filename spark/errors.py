@@ -1,5 +1,6 @@
 """What ends a run with a sentence instead of tables."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 
@@ -64,7 +65,15 @@ def _causes(error: Exception) -> Iterator[str]:
     """The texts of an exception and, where it came from Java, of its causes."""
     java = getattr(error, "java_exception", None)
     if java is None:
-        yield str(error)
+        yield _text_of(error)
     while java is not None:
         yield str(java.getMessage() or java.getClass().getSimpleName())
         java = java.getCause()
+
+
+def _text_of(error: Exception) -> str:
+    """The system's errors begin with a number, and those of pyarrow have one in their middle as well."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    words = re.sub(r"\. Detail: \[errno \d+\]", ":", error.strerror)
+    return words if error.filename is None else f"{error.filename}: {words}"

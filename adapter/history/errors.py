@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -26,11 +27,18 @@ PROVIDERS_WORDS = {
     "NO_SUCH_BUCKET": "not_found",
     "ACCESS_DENIED": "denied",
     "NETWORK_CONNECTION": "unreachable",
+    "UNAVAILABLE": "unreachable",
+    "Fail to get a new connection": "unreachable",
     "imeout": "timed_out",
     "PERMISSION_DENIED": "denied",
     "NOT_FOUND": "not_found",
 }
-
+REASON = re.compile(
+    r"NETWORK_CONNECTION.*Details: (.+)"
+    r"|underlying error message was: (?:.*? CURL error \[\d+\]=)?(.+?) error_info="
+    r"|Fail to get a new connection for: \S+ (.+)"
+)
+"""The reason in a provider's message, after operations, error codes and addresses."""
 LONGEST = 300
 """Characters of a provider's message: some libraries add a page of advice."""
 
@@ -55,9 +63,11 @@ def translated(place: object) -> Iterator[None]:
 
 
 def _words_of(error: Exception, cause: str) -> str:
-    # The library for S3 writes operation, error codes and address before the reason.
-    details = str(error).rpartition("Details: ")[2] if cause == "unreachable" else ""
-    return f"cannot be reached: {details}" if details else textwrap.shorten(str(error), LONGEST, placeholder=" …")
+    found = REASON.search(str(error))
+    reason = str(found[found.lastindex or 0] if found else error)
+    return ("cannot be reached: " if cause == "unreachable" else "") + textwrap.shorten(
+        reason, LONGEST, placeholder=" …"
+    )
 
 
 def _cause_of(error: OSError | pa.ArrowException) -> str:

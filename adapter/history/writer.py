@@ -72,6 +72,7 @@ class History:
         now = clock.monotonic()
         self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
         self._clock_runs = ClockRuns()
+        self._is_location_tried = False
         self._days_written: set[str] = set()
         """Days that are not noted in the retention ledger yet."""
         self._retention = Retention(files, settings.retention, clock.monotonic)
@@ -131,12 +132,26 @@ class History:
             self._tidy_at = now + TIDY_SECONDS
             # Before writing, as it may free the space that is needed.
             self._tidy()
+        if not self._is_location_tried and not is_last:
+            self._is_location_tried = True
+            self._try_location()
         if is_last or now >= self._flush_at or self._samples.size > EARLY_BYTES:
             self._flush_at = now + self._settings.flush_interval
             self._encode()
         self._write()
         if self._days_written:
             self._note_days_written()
+
+    def _try_location(self) -> None:
+        """Writes the retention ledger, so that an unwritable location is reported before the first file is due."""
+        try:
+            self._retention.note_written(())
+        except HistoryUnwritable as error:
+            self._report_unwritable(error)
+
+    def _report_unwritable(self, error: HistoryUnwritable) -> None:
+        self._telemetry.failures.labels(error.cause).inc()
+        self._log_change("written", f"cannot be written, and waits in memory: {error}")
 
     def _encode(self) -> None:
         taken = self._samples.take()
@@ -168,8 +183,7 @@ class History:
                 text = f"written to {self._settings.location} as {self._names.writer}"
                 self._log_change("written", text, is_good=True)
         except HistoryUnwritable as error:
-            self._telemetry.failures.labels(error.cause).inc()
-            self._log_change("written", f"cannot be written, and waits in memory: {error}")
+            self._report_unwritable(error)
         else:
             self._written_at = self._clock.monotonic()
             self._logged["kept"] = ""

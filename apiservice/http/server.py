@@ -5,7 +5,6 @@ Each request's scope has the peer's certificates in `scope["state"]["peer"]`."""
 import asyncio
 import contextlib
 import logging
-import os
 import resource
 import signal
 import socket
@@ -56,7 +55,7 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::", backlog=2048)
     except OSError as error:
         # Python's own message repeats the address in its own notation.
-        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        reason = str(error.strerror).partition(" (while")[0]
         raise AddressUnusable(f"cannot listen on {place_of(host, port)}: {reason}") from error
 
 

@@ -81,7 +81,7 @@ def zone_of(name: str) -> ZoneInfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Unusable(f"{name!r} is no time zone like Europe/Berlin") from error
+        raise Unusable(f"--timezone: is {name!r}; must be a time zone such as Europe/Berlin") from error
 
 
 def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
@@ -91,7 +91,7 @@ def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise Unusable(f"{option} {text!r} is no time like 2026-11-20T07:00") from error
+        raise Unusable(f"{option}: is {text!r}; must be a time such as 2026-11-20T07:00") from error
     try:
         return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
     except OverflowError as error:

@@ -28,6 +28,8 @@ def _clock(text: str) -> str:
 
 
 Clock = Annotated[str, AfterValidator(_clock)]
+Threshold = Annotated[int, Field(ge=1, strict=True)]
+"""As `--threshold`: above 0 messages, any lag would be an episode."""
 
 
 class PausePart(SettingsPart):
@@ -48,8 +50,8 @@ class GroupPart(SettingsPart):
     cluster: str | None = None
     owner: str = ""
     max_wait: Annotated[float, duration("1s", "3650d")] | None = None
-    threshold: Annotated[int, Field(ge=0, strict=True)] | None = None
-    thresholds: dict[str, Annotated[int, Field(ge=0, strict=True)]] = Field(default_factory=dict)
+    threshold: Threshold | None = None
+    thresholds: dict[str, Threshold] = Field(default_factory=dict)
     pauses: tuple[PausePart, ...] = ()
 
     @model_validator(mode="after")
@@ -100,11 +102,9 @@ def agreed(max_wait: str, threshold: int | None, file: Path | None, only: Collec
     try:
         seconds = seconds_of(max_wait)
     except ValueError as error:
-        raise Unusable(f"--max-wait {error}") from error
+        raise Unusable(f"--max-wait: {error}") from error
     if seconds <= 0:
-        raise Unusable(f"--max-wait is {max_wait!r}; must be above 0")
-    if threshold is not None and threshold < 1:
-        raise Unusable(f"--threshold is {threshold}; must be at least 1")
+        raise Unusable(f"--max-wait: is {max_wait!r}; must be above 0")
     return Agreements(Agreement(seconds, threshold), parts_in(file) if file else (), frozenset(only))
 
 

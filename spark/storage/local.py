@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -111,6 +112,7 @@ class LocalFiles:
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[Callable[[], None]]:
+        refuse_unwritable(self.root)
         with locked(self.root) as check:
             yield check
 
@@ -128,6 +130,14 @@ class LocalFiles:
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         yield str(target)
+
+
+def refuse_unwritable(folder: Path) -> None:
+    """Raises Unusable where no file can be created."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise Unusable(f"{folder} cannot be written: {error.strerror}") from error
 
 
 def _replace_each(new: Path, old: Path) -> None:

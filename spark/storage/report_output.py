@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from spark.errors import Unusable
+from spark.errors import ReportError, Unusable
+from spark.storage.local import refuse_unwritable
 from spark.storage.location import answer_of, bucket_in, files_at
 from spark.storage.protocol import Files
+
+PROBE = ".writable"
+"""An object that is written and deleted at the start: only that shows whether the bucket may be written."""
 
 
 class Output(Protocol):
@@ -34,10 +38,9 @@ class FolderOutput:
     def prepare(self) -> None:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(prefix=".report-", dir=self.root):
-                pass
         except OSError as error:
             raise self._refusal(error) from error
+        refuse_unwritable(self.root)
 
     def publish(self, documents: Mapping[str, str]) -> None:
         """All files are written under hidden names before the first takes its place; `hpa` is replaced as a whole."""
@@ -66,8 +69,12 @@ class BucketOutput:
     files: Files
 
     def prepare(self) -> None:
-        """Whether it may be written only shows when it is."""
         answer_of(self.files)
+        try:
+            self.files.write(PROBE, "")
+            self.files.delete(PROBE)
+        except ReportError as error:
+            raise Unusable(str(error)) from error
 
     def publish(self, documents: Mapping[str, str]) -> None:
         """Each file is one PUT: a reader meets an old file or a new one, never half of one."""

@@ -260,7 +260,11 @@ def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[...
         (("serve", "--confg", "x"), "--confg is not a known flag; did you mean '--config'?"),
         (("serve", "--no-such-flag"), "--no-such-flag is not a known flag\n"),
         (("serv",), "'serv' is not a known command; did you mean 'serve'?"),
-        (("serve", "x"), "got unexpected extra argument(s) (x)"),
+        (("serve", "x"), "unexpected argument: x\n"),
+        (
+            ("serve", *ANYWHERE[:2], "--bind-address", "no-such-host.invalid", *ANY_PORTS),
+            "cannot listen on no-such-host.invalid:0: Name or service not known\n",
+        ),
         (("serve", "--config"), "option '--config' requires an argument"),
         (("serve", "--secure-port", "65536"), "--secure-port: is '65536'; must be a whole number from 0 to 65535"),
         (("serve", "--metrics-port", "x"), "--metrics-port: is 'x'; must be a whole number from 0 to 65535"),

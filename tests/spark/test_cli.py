@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from spark.cli import _progress, main
+from spark.errors import said_by
 from spark.shutdown import Ending
 
 
@@ -65,6 +66,21 @@ def test_arguments_that_cannot_be_meant_are_refused_in_one_line(
 
     assert ended.value.code == 2
     assert capsys.readouterr() == ("", f"kafka-lag-report: {sentence}\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (PermissionError(13, "Permission denied", "/history/hourly"), "/history/hourly: Permission denied"),
+        (
+            PermissionError(13, "Failed to open local file '/history/x'. Detail: [errno 13] Permission denied"),
+            "Failed to open local file '/history/x': Permission denied",
+        ),
+        (OSError("the socket is closed\nand more"), "the socket is closed"),
+    ],
+)
+def test_a_failure_of_the_system_is_a_sentence_without_its_number(error: OSError, sentence: str) -> None:
+    assert said_by(error) == sentence
 
 
 def test_both_commands_have_one_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

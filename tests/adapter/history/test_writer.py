@@ -52,6 +52,16 @@ def test_nothing_is_written_before_the_interval_is_over_and_then_all_of_it() -> 
     assert [len(read_back(content)) for content in rig.files.written.values()] == [4]
 
 
+def test_a_location_that_cannot_be_written_is_reported_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
+    rig = Rig(FakeFiles(trouble=FULL))
+
+    rig.round_after(0)
+
+    assert "history: cannot be written, and waits in memory: /history: No space left on device" in caplog.messages
+    assert rig.metric("failures_total", "no_space") >= 1
+    assert not rig.files.written
+
+
 def test_each_hour_touched_has_a_file_that_its_first_sample_names() -> None:
     rig = Rig()
     hour = 1_795_003_200.0  # 12:00 of a day
@@ -212,7 +222,7 @@ def test_a_location_that_is_away_is_asked_once_an_hour_for_old_days() -> None:
     for _ in range(4):
         rig.round_after(299)
 
-    assert rig.metric("failures_total", "timed_out") == 1
+    assert rig.metric("failures_total", "timed_out") == 2  # the other is the attempt to write at the start
 
 
 def test_old_days_are_looked_for_once_an_hour() -> None:

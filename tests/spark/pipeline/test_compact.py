@@ -292,7 +292,10 @@ def test_the_command_ends_with_status_2_and_one_sentence(tmp_path: Path) -> None
 def test_a_time_that_is_none_ends_the_command_with_status_2(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["compact", "--history", str(tmp_path), "--until", "soon"])
 
-    assert (result.exit_code, result.stderr) == (2, "kafka-lag-report: 'soon' is no time like 2026-11-20T07:00Z\n")
+    assert (result.exit_code, result.stderr) == (
+        2,
+        "kafka-lag-report: --until: is 'soon'; must be a time such as 2026-11-20T07:00\n",
+    )
 
 
 def test_columns_have_the_types_of_the_contract(tmp_path: Path) -> None:

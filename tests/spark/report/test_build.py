@@ -164,11 +164,11 @@ def test_a_range_without_data_is_a_report_that_says_so(
 @pytest.mark.parametrize(
     ("since", "to", "zone", "said"),
     [
-        (None, None, "Mars/Base", "is no time zone"),
-        (None, None, "../etc/passwd", "is no time zone"),
-        (None, None, "", "is no time zone"),
-        ("yesterday", None, "UTC", "^--from 'yesterday' is no time"),
-        (None, "2026-13-01", "UTC", "^--to '2026-13-01' is no time"),
+        (None, None, "Mars/Base", "^--timezone: is .*; must be a time zone"),
+        (None, None, "../etc/passwd", "^--timezone: is .*; must be a time zone"),
+        (None, None, "", "^--timezone: is .*; must be a time zone"),
+        ("yesterday", None, "UTC", "^--from: is 'yesterday'; must be a time"),
+        (None, "2026-13-01", "UTC", "^--to: is '2026-13-01'; must be a time"),
         (
             "0001-01-01",
             None,

@@ -17,6 +17,7 @@ from spark.errors import Unusable
 from spark.storage import location
 from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
+from tests.support.history.fake_store import fake_store
 from tests.support.history.real_bucket import RealBucket
 
 pytestmark = pytest.mark.spark
@@ -141,16 +142,45 @@ def test_an_output_that_cannot_be_reached_is_said_before_anything_is_computed(
         output_at("s3://lag/reports").prepare()
 
 
+def test_a_bucket_that_refuses_the_report_is_named_before_anything_is_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    with fake_store("lag") as store:
+        for name, value in OWNER.environment(store.url).items():
+            monkeypatch.setenv(name, value)
+        output_at("s3://lag/reports").prepare()
+        assert store.below("reports/") == {}
+
+        store.is_read_only = True
+        with pytest.raises(Unusable, match=r"^s3://lag/reports: .*ACCESS_DENIED"):
+            output_at("s3://lag/reports").prepare()
+
+
+def test_a_folder_in_which_nothing_can_be_created_is_named_by_both_commands_at_their_start() -> None:
+    folder = Path("/proc/self")  # where nobody may create a file, not even root
+
+    with pytest.raises(Unusable, match=r"^/proc/self cannot be written: "):
+        output_at(str(folder)).prepare()
+    with pytest.raises(Unusable, match=r"^/proc/self cannot be written: "), LocalFiles(folder).reserved():
+        pass
+
+
 @pytest.mark.parametrize(
-    ("place", "environment"),
+    ("place", "environment", "said"),
     [
-        ("gs://lag/history", {"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere/key.json"}),
-        ("abfss://lag@nosuchaccount.dfs.invalid/history", {"AZURE_STORAGE_KEY": "a2V5"}),
+        (
+            "gs://lag/history",
+            {"GOOGLE_APPLICATION_CREDENTIALS": "/nowhere/key.json"},
+            "Cannot open credentials file /nowhere/key.json",
+        ),
+        (
+            "abfss://lag@nosuchaccount.dfs.invalid/history",
+            {"AZURE_STORAGE_KEY": "a2V5"},
+            "cannot be reached: Could not resolve hostname",
+        ),
     ],
     ids=["gs", "abfss"],
 )
-def test_other_providers_trouble_is_said_as_well(place: str, environment: Mapping[str, str]) -> None:
-    assert refusal(ended(place, environment, "compact")).startswith(f"{place}: ")
+def test_other_providers_trouble_is_one_sentence(place: str, environment: Mapping[str, str], said: str) -> None:
+    assert refusal(ended(place, environment, "compact")) == f"{place}: {said}"
 
 
 def test_a_library_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,6 +34,7 @@ class FakeStore:
     page: int = 1000
     """Objects in one answer to a listing, at most."""
     is_silent: bool = False
+    is_read_only: bool = False
     ignores_conditions: bool = False
     """As some stores do that do not know conditional writes."""
     ending: threading.Event = field(default_factory=threading.Event)
@@ -129,6 +130,8 @@ class _Handler(BaseHTTPRequestHandler):
         return parse_qs(urlsplit(self.path).query).get(name, [""])[0]
 
     def _put(self, key: str, body: bytes) -> Answer:
+        if self.store.is_read_only:
+            return 403, _error("AccessDenied")
         if number := self._query("partNumber"):
             self.parts[key, int(number)] = body
         elif source := unquote(self.headers.get("x-amz-copy-source", "")):
