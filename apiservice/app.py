@@ -79,19 +79,18 @@ class ApiServer:
         return response
 
     async def _admit(self, scope: Scope) -> None:
-        """Returns if the caller is known and allowed. `authorize` repeats a cached denial: it knows the reason."""
+        """Returns if the caller is known and allowed."""
         if health.is_health_path(scope["path"]):
             check_bounds(scope)
             return
-        caller = self._callers.recall(scope) or await self._callers.identify(scope)
+        caller = await self._callers.identify(scope)
         if UNAUTHENTICATED in caller.groups:
             check_bounds(scope)
             attributes = attributes_of_request(scope)
         else:
             scope["state"]["connection"].recognise()
             attributes = self._kept_attributes(scope)
-        if not self._callers.recall_permission(caller, attributes):
-            await self._callers.authorize(caller, attributes)
+        await self._callers.authorize(caller, attributes)
 
     def _kept_attributes(self, scope: Scope) -> Attributes:
         key = (scope["method"], scope["path"], scope["query_string"])

@@ -76,16 +76,10 @@ class ReviewUnavailable(AdapterError):
 
 
 class Callers(Protocol):
-    """Authenticates and authorizes requests.
-
-    `recall` and `recall_permission` use the cache only. If they return None, the caller must await the other two."""
-
-    def recall(self, scope: Scope) -> Caller | None: ...
+    """Authenticates and authorizes requests."""
 
     async def identify(self, scope: Scope) -> Caller:
         """Returns the caller (`system:anonymous` without credentials), or raises Unauthorized or ReviewUnavailable."""
-
-    def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None: ...
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
         """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""

@@ -69,15 +69,6 @@ class ClusterCallers:
         """Whether requests forwarded by kube-apiserver can be recognised; nothing can be served before that."""
         return self._trust is not None and self._trust.peers.knows_front_proxy
 
-    def recall(self, scope: Scope) -> Caller | None:
-        try:
-            credential = self._credential(scope)
-        except (Unauthorized, ReviewUnavailable):
-            return None  # `identify` raises it
-        if isinstance(credential, Caller):
-            return credential
-        return self._tokens.recall(credential.fingerprint)
-
     async def identify(self, scope: Scope) -> Caller:
         credential = self._credential(scope)
         if isinstance(credential, Caller):
@@ -88,12 +79,6 @@ class ClusterCallers:
         if caller is None:
             raise Unauthorized("the bearer token is invalid")
         return caller
-
-    def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None:
-        if MASTERS in caller.groups:
-            return True
-        answer = self._accesses_of(caller).recall((caller, attributes))
-        return None if answer is None else answer[0]
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
         if MASTERS in caller.groups:

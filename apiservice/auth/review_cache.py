@@ -35,12 +35,6 @@ class ReviewCache(Generic[Key, Answer]):
         self._first_lane = first_lane
         self._under_way: dict[Key, asyncio.Task[Answer]] = {}
 
-    def recall(self, key: Key) -> Answer | None:
-        try:
-            return self._good[key]  # `get` would look twice
-        except KeyError:
-            return self._bad.get(key)
-
     async def ask(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
         """Returns the cached answer or asks. ReviewUnavailable is not cached."""
         for kept in (self._good, self._bad):

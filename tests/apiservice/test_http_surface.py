@@ -224,9 +224,8 @@ def test_why_credentials_are_refused_is_for_the_log_alone(caplog: pytest.LogCapt
     assert caplog.messages == ["credentials refused: the token is not known"]
 
 
-@pytest.mark.parametrize("remembers", [False, True])
-def test_a_denial_has_its_reason_whether_cached_or_not(remembers: bool) -> None:  # noqa: FBT001 - a case
-    house = House(callers=FakeCallers(allowed=frozenset(), reason="no rule allows it", remembers=remembers))
+def test_a_denial_has_its_reason() -> None:
+    house = House(callers=FakeCallers(allowed=frozenset(), reason="no rule allows it"))
 
     assert house.get(LAG).document["message"].endswith(": no rule allows it")
 
@@ -243,13 +242,6 @@ def test_a_token_that_cannot_be_reviewed_is_no_wrong_token() -> None:
     house = House(callers=FakeCallers(known={"Bearer hpa": ReviewUnavailable("no TokenReview")}))
 
     assert house.get(LAG).is_status(503, "no TokenReview")
-
-
-def test_a_kept_permission_is_not_reviewed_again() -> None:
-    house = House(callers=FakeCallers(remembers=True))
-
-    assert house.get(LAG).code == 200
-    assert house.callers.reviewed == []
 
 
 ON_LAG = Attributes(

@@ -28,12 +28,9 @@ from tests.support.kubernetes.callers import (
 def test_a_valid_token_names_its_user_and_is_reviewed_once() -> None:
     reviews = FakeReviews(tokens={"good": Caller("prometheus", "7", ("monitoring",), ())})
     callers, scope = trusting(reviews), request(headers=[("authorization", "Bearer good")])
-    assert callers.recall(scope) is None
 
-    caller = identified(callers, scope)
-
-    assert caller == Caller("prometheus", "7", ("monitoring", "system:authenticated"), ())
-    assert callers.recall(scope) == identified(callers, scope) == caller
+    for _ in range(2):
+        assert identified(callers, scope) == Caller("prometheus", "7", ("monitoring", "system:authenticated"), ())
     assert reviews.asked == 1
 
 
@@ -66,7 +63,6 @@ def test_masters_may_do_anything_without_a_review() -> None:
 
     asyncio.run(callers.authorize(master, READ_LAG))
 
-    assert callers.recall_permission(master, READ_LAG) is True
     assert reviews.asked == 0
 
 
@@ -88,23 +84,24 @@ def test_a_denial_is_kept_for_ten_seconds_with_its_reason() -> None:
         with pytest.raises(Forbidden, match="RBAC: no role"):
             asyncio.run(callers.authorize(ALICE, READ_LAG))
 
-        assert callers.recall_permission(ALICE, READ_LAG) is False
         assert reviews.asked == asked
 
 
 def test_a_permission_is_not_lent_to_another_user_group_namespace_or_verb() -> None:
-    callers = trusting(FakeReviews(allowed=("alice",)))
+    reviews = FakeReviews(allowed=("alice", "mallory"))
+    callers = trusting(reviews)
     asyncio.run(callers.authorize(ALICE, READ_LAG))
 
-    assert callers.recall_permission(ALICE, READ_LAG) is True
-    for caller, attributes in (
+    others = (
         (Caller("mallory", "", ALICE.groups, ()), READ_LAG),
         (Caller("alice", "", ("other",), ()), READ_LAG),
         (Caller("alice", "", ALICE.groups, (("scopes", ("none",)),)), READ_LAG),
         (ALICE, Attributes("list", "", "bank", READ_LAG.group, "v1beta1", "lag")),
         (ALICE, Attributes("get", "", "shop", READ_LAG.group, "v1beta1", "lag")),
-    ):
-        assert callers.recall_permission(caller, attributes) is None
+    )
+    for asked, (caller, attributes) in enumerate(others, start=2):
+        asyncio.run(callers.authorize(caller, attributes))
+        assert reviews.asked == asked
 
 
 def test_everything_is_refused_while_reviews_are_unavailable() -> None:
@@ -132,23 +129,25 @@ def test_concurrent_identical_questions_share_one_review() -> None:
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiservice.auth.review_cache.MOST_KEPT", 2)
-    callers = trusting(FakeReviews(allowed=("alice",)))
-    paths = [Attributes(verb="get", path=path) for path in ("/a", "/b", "/c")]
-    for attributes in paths:
-        asyncio.run(callers.authorize(ALICE, attributes))
+    reviews = FakeReviews(allowed=("alice",))
+    callers = trusting(reviews)
+    for path, asked in (("/a", 1), ("/b", 2), ("/c", 3), ("/b", 3), ("/c", 3), ("/a", 4)):
+        asyncio.run(callers.authorize(ALICE, Attributes(verb="get", path=path)))
 
-    assert [callers.recall_permission(ALICE, attributes) for attributes in paths] == [None, True, True]
+        assert reviews.asked == asked
 
 
 def test_strangers_evict_no_permission_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiservice.auth.review_cache.MOST_KEPT", 2)
-    callers = trusting(FakeReviews(allowed=("alice", ANONYMOUS.name)))
+    reviews = FakeReviews(allowed=("alice", ANONYMOUS.name))
+    callers = trusting(reviews)
     asyncio.run(callers.authorize(ALICE, READ_LAG))
-    for path in ("/1", "/2", "/3"):
+    for path in ("/1", "/2", "/3", "/3"):
         asyncio.run(callers.authorize(ANONYMOUS, Attributes("get", path)))
 
-    assert callers.recall_permission(ALICE, READ_LAG) is True
-    assert callers.recall_permission(ANONYMOUS, Attributes("get", "/3")) is True
+    asyncio.run(callers.authorize(ALICE, READ_LAG))
+
+    assert reviews.asked == 4
 
 
 def with_token(token: str) -> Scope:
@@ -165,12 +164,14 @@ def identify_made_up_tokens(callers: ClusterCallers, count: int) -> None:
 
 
 def test_made_up_tokens_evict_no_good_one() -> None:
-    callers = trusting(FakeReviews(tokens={"good": ALICE}))
+    reviews = FakeReviews(tokens={"good": ALICE})
+    callers = trusting(reviews)
     identified(callers, with_token("good"))
 
     identify_made_up_tokens(callers, 2 * MOST_KEPT)
+    reviews.is_silent = True
 
-    assert callers.recall(with_token("good")) == ALICE
+    assert identified(callers, with_token("good")) == ALICE
 
 
 def test_a_token_that_was_good_does_not_wait_for_those_that_never_were() -> None:
@@ -200,7 +201,8 @@ def test_a_token_that_became_invalid_is_reviewed_among_strangers() -> None:
 
 
 def test_denials_of_a_known_caller_evict_no_permission() -> None:
-    callers = trusting(FakeReviews(allowed=("alice",)))
+    reviews = FakeReviews(allowed=("alice",))
+    callers = trusting(reviews)
     bob = Caller("bob", "", ("system:authenticated",), ())
     asyncio.run(callers.authorize(ALICE, READ_LAG))
 
@@ -210,8 +212,9 @@ def test_denials_of_a_known_caller_evict_no_permission() -> None:
                 await callers.authorize(bob, Attributes("get", f"/{number}"))
 
     asyncio.run(wish_for_everything())
+    asyncio.run(callers.authorize(ALICE, READ_LAG))
 
-    assert callers.recall_permission(ALICE, READ_LAG) is True
+    assert reviews.asked == 1 + 2 * MOST_KEPT
 
 
 def test_a_permission_is_renewed_without_waiting_for_first_reviews_or_strangers() -> None:
@@ -227,9 +230,11 @@ def test_a_permission_is_renewed_without_waiting_for_first_reviews_or_strangers(
 
 
 def test_permissions_for_very_long_paths_do_not_fill_the_memory() -> None:
-    callers = trusting(FakeReviews(allowed=("alice",)))
+    reviews = FakeReviews(allowed=("alice",))
+    callers = trusting(reviews)
     long = Attributes(verb="get", path="/" + "x" * 5000)
 
-    asyncio.run(callers.authorize(ALICE, long))
+    for asked in (1, 2):
+        asyncio.run(callers.authorize(ALICE, long))
 
-    assert callers.recall_permission(ALICE, long) is None
+        assert reviews.asked == asked

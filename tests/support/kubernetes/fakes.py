@@ -100,26 +100,13 @@ class FakeMetrics:
 
 @dataclass
 class FakeCallers:
-    """Knows callers by the request's `authorization` header; `allowed` None: everybody may do everything.
-
-    `remembers`: answers from memory, as for a caller who was here a short time ago.
-    """
+    """Knows callers by the request's `authorization` header; `allowed` None: everybody may do everything."""
 
     known: Mapping[str, Caller | Exception] = field(default_factory=lambda: {"Bearer hpa": HPA})
     allowed: frozenset[tuple[str, str]] | None = None
     reason: str = ""
     failure: Exception | None = None
-    remembers: bool = False
     reviewed: list[Attributes] = field(default_factory=list)
-
-    def recall(self, scope: Scope) -> Caller | None:
-        return self._caller(scope) if self.remembers else None
-
-    async def identify(self, scope: Scope) -> Caller:
-        return self._caller(scope)
-
-    def recall_permission(self, caller: Caller, attributes: Attributes) -> bool | None:
-        return self._may(caller, attributes) if self.remembers else None
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
         self.reviewed.append(attributes)
@@ -128,7 +115,7 @@ class FakeCallers:
         if not self._may(caller, attributes):
             raise Forbidden(caller, attributes, self.reason)
 
-    def _caller(self, scope: Scope) -> Caller:
+    async def identify(self, scope: Scope) -> Caller:
         token = dict(scope["headers"]).get(b"authorization", b"").decode()
         if not token:
             return ANONYMOUS
