@@ -67,6 +67,10 @@ class Telemetry:
             "When the serving certificate, and the CA if the adapter manages it, expire (Unix time).",
             ["certificate"],
         )
+        self.upstream = gauge(
+            "kafka_lag_adapter_upstream_available",
+            "1 if the upstream of the settings answers, 0 if not; NaN without one.",
+        )
 
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
         self._cycles.labels(cluster, outcome).inc()

@@ -1,6 +1,7 @@
 """The HTTP surface: authenticate, authorize, answer.
 
 request ──► caller ──► a metric ──► ExternalMetrics      a few lookups, without the framework
+                 │ │       └──► Upstream                  what is not ours, if the settings have an upstream
                  │ └─► all else ──► FastAPI               also health, without a caller
                  └───► not allowed ──► Status
 
@@ -28,6 +29,8 @@ from apiservice.http.routes import get_route
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, Status, status_of
 from apiservice.metrics_api import discovery, openapi
 from apiservice.metrics_api.external import ExternalMetrics, MetricSource, read_of
+from apiservice.upstream.client import AGENT
+from apiservice.upstream.live import Upstream, Upstreams
 
 logger = logging.getLogger(__name__)
 
@@ -43,9 +46,15 @@ class ApiServer:
     """The ASGI application of the HTTPS port."""
 
     def __init__(
-        self, external: ExternalMetrics, callers: Callers, others: ASGIApp, count_read: Callable[[str, int], None]
+        self,
+        external: ExternalMetrics,
+        upstreams: Upstreams | None,
+        callers: Callers,
+        others: ASGIApp,
+        count_read: Callable[[str, int], None],
     ) -> None:
         self._external = external
+        self._upstreams = upstreams
         self._callers = callers
         self._others = others
         self._count_read = count_read
@@ -61,11 +70,12 @@ class ApiServer:
     async def _answer(self, scope: Scope) -> Response | None:
         """Answers reads of metrics and refuses callers; returns None if another route must answer."""
         read = read_of(scope["path"])
+        upstream = None if read is None else self._upstream_for(read[1], scope)
         response: Response | None = None
         try:
             await self._admit(scope)
             if read is not None:
-                response = await self._external.answer(*read, scope)
+                response = await (upstream or self._external).answer(*read, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
                 # The reply omits the reason. Logged at DEBUG, so that clients without credentials cannot fill the log.
@@ -75,8 +85,15 @@ class ApiServer:
             logger.exception("%s %r failed", scope["method"], scope["path"])
             response = refusal(status_of(error), scope)
         if read is not None and response is not None:
-            self._count_read(self._external.spelled(read[1]) or "other", response.status_code)
+            name = self._external.spelled(read[1]) or ("other" if upstream is None else "upstream")
+            self._count_read(name, response.status_code)
         return response
+
+    def _upstream_for(self, metric: str, scope: Scope) -> Upstream | None:
+        """Our metrics win, also for those who may not read them. What an adapter asks for is not passed on again."""
+        if self._upstreams is None or self._external.spelled(metric) or accept_and_agent(scope)[1] == AGENT.encode():
+            return None
+        return self._upstreams.current
 
     async def _admit(self, scope: Scope) -> None:
         """Returns if the caller is known and allowed."""
@@ -110,12 +127,19 @@ def create_app(
     exposition: Exposition,
     count_read: Callable[[str, int], None],
     version: str,
+    upstreams: Upstreams | None = None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> ApiServer:
-    """Builds the application of the HTTPS port. `count_read` receives each read's metric (or "other") and code."""
-    documents = [*discovery.routes(lambda: metrics.names, version), *openapi.routes(version)]
+    """Builds the application of the HTTPS port.
+
+    `count_read` receives each read's code and metric, or "upstream", or "other"."""
+
+    def names() -> tuple[str, ...]:
+        return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)
+
+    documents = [*discovery.routes(names, version), *openapi.routes(version)]
     others = _framework([*health.routes(readiness), *documents, _exposed(exposition)])
-    return ApiServer(ExternalMetrics(metrics, monotonic), callers, others, count_read)
+    return ApiServer(ExternalMetrics(metrics, monotonic), upstreams, callers, others, count_read)
 
 
 def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:

@@ -30,7 +30,7 @@ from apiservice.app import create_app, create_metrics_app
 from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
 from apiservice.cluster_api.authentication_config import AuthenticationConfig
-from apiservice.cluster_api.connection import Client, connect
+from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.kept_text import KeptText
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
@@ -40,6 +40,7 @@ from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
 from apiservice.tls.issuing import service_names
+from apiservice.upstream.live import Upstreams
 
 if TYPE_CHECKING:
     from adapter.history.writer import History
@@ -198,6 +199,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     last_commits = LastCommits(lambda: metrics.views, time, exchange)
     metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append, last_commits)
     changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
+    upstreams = _upstreams(metrics, prepared.client, telemetry)
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
     listening = threading.Event()
@@ -205,15 +207,21 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     remarks = {
         "settings": lambda: "" if changes is None else changes.remark,
         "credentials": lambda: metrics.credentials_remark,
+        "upstream": upstreams.remark,
     }
     if registration is not None:
         checks["serving-certificate"] = lambda: registration.has_certificate
         remarks["api-service"] = registration.remark
     readiness = Readiness(checks, remarks)
     api = create_app(
-        metrics, callers, readiness, exposition=telemetry.exposition, count_read=telemetry.count_read, version=version
+        metrics,
+        callers,
+        readiness,
+        exposition=telemetry.exposition,
+        count_read=telemetry.count_read,
+        version=version,
+        upstreams=upstreams,
     )
-    own = create_metrics_app(readiness, telemetry.exposition)
     watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
     reloading = functools.partial(keep_reloading, tls)
     collecting = (changes, metrics, history)
@@ -229,6 +237,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         readiness.shut_down()
 
     watch.start()
+    upstreams.start()
     if registration is not None:
         registration.start()
     if history is not None:
@@ -238,13 +247,17 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     if changes is not None:
         changes.start()
     serve(
-        (Listener(prepared.secure_socket, api, tls.context), Listener(prepared.plain_socket, own)),
+        (
+            Listener(prepared.secure_socket, api, tls.context),
+            Listener(prepared.plain_socket, create_metrics_app(readiness, telemetry.exposition)),
+        ),
         Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration),
         # Where the Secret is the source, the files have the temporary pair.
         background=() if registration is not None and registration.is_managing else (reloading,),
     )
     api.close()
     watch.stop(timeout_seconds=1.0)
+    upstreams.stop(timeout_seconds=1.0)
     if registration is not None:
         registration.stop(timeout_seconds=1.0)
     reviews.close()
@@ -252,6 +265,12 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     last_commits.stop(timeout_seconds=1.0)
     logger.info("stopped")
     return history
+
+
+def _upstreams(metrics: LiveMetrics, client: Client, telemetry: Telemetry) -> Upstreams:
+    upstreams = Upstreams(lambda: metrics.settings.upstream, functools.partial(authorization_of, client))
+    telemetry.upstream.set_function(upstreams.availability)
+    return upstreams
 
 
 def _exchange(config_map: str | None, client: Client) -> Exchange | None:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 from adapter.settings import types
 from adapter.settings.part import SettingsPart
 from adapter.settings.security import Security
+from adapter.settings.upstream import Upstream
 
 
 class MetricKind(StrEnum):
@@ -145,6 +146,8 @@ class Settings(SettingsPart):
     history: History = History()
     tenancy: Literal["open", "closed"] = "open"
     """Whether everybody or nobody may read a group whose rule, if it has one, lists no namespaces."""
+    upstream: Upstream | None = None
+    """Who is asked for metrics that this adapter does not serve; None: nobody."""
 
     def rule_for(self, group: str) -> Rule | None:
         """Returns the first matching rule; rules that name their group are found by a lookup."""

@@ -74,6 +74,14 @@ class SecretFiles:
         return self.by_role[role].text if role in self.by_role else None
 
 
+def read_file(key: str, path: Path) -> SecretFile:
+    """Returns the file of a key of the settings; raises CredentialsInvalid."""
+    try:
+        return SecretFile(f"{key} {path}", path.read_bytes())
+    except OSError as error:
+        raise CredentialsInvalid(f"{key} {path} cannot be read: {error.strerror}") from error
+
+
 def read(security: Security) -> SecretFiles:
     """Raises CredentialsInvalid with every file that cannot be read."""
     found: dict[str, list[SecretFile]] = {}

@@ -19,6 +19,7 @@ HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
 
 def shown(value: object) -> str:
@@ -78,6 +79,14 @@ def label_value(text: str) -> str:
         raise ValueError(
             f"{text!r} must be a valid label value: at most 63 letters, digits, '-', '_' and '.', "
             "with a letter or digit at both ends"
+        )
+    return text
+
+
+def dns_label(text: str) -> str:
+    if not DNS_LABEL.fullmatch(text):
+        raise ValueError(
+            f"{shown(text)} must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends"
         )
     return text
 

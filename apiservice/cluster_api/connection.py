@@ -58,6 +58,17 @@ def connect(kubeconfig: Path | None) -> Client:
     return client
 
 
+def authorization_of(client: Client) -> str:
+    """Returns the header `Authorization` with the token as its file has it now (within a minute of a rotation)."""
+    try:
+        found = client.configuration.auth_settings().get("BearerToken", {}).get("value")
+    except (config.ConfigException, OSError) as error:
+        raise ClusterUnknown(f"the token of this adapter cannot be read: {_one_line(error)}") from error
+    if not found:
+        raise ClusterUnknown("this adapter has no token: its kubeconfig authenticates in another way")
+    return str(found).strip()
+
+
 def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
     """Calls and translates errors to ClusterUnreachable. Repeats the call if a pooled connection had been closed."""
     try:

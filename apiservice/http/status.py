@@ -4,7 +4,8 @@ AdapterError (adapter.errors, apiservice.auth.caller)
 ├── BadRequest          the query is invalid: 400
 ├── PathUnknown         nothing is served there: 404
 ├── MethodNotAllowed    only GET is served: 405
-└── NotAcceptable       the client accepts no format that is served: 406
+├── NotAcceptable       the client accepts no format that is served: 406
+└── UpstreamUnavailable the other server of external metrics has no usable answer: 503
 
 There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
 
@@ -41,6 +42,10 @@ class NotAcceptable(AdapterError):
         super().__init__(f"only the following media types are accepted: {served}")
 
 
+class UpstreamUnavailable(AdapterError):
+    """The other server of external metrics has no usable answer; the message names it and says why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """A failure: the non-empty fields of `metav1.Status`."""
@@ -71,6 +76,7 @@ _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (NotAcceptable, 406, "NotAcceptable"),
     (ReviewUnavailable, 503, "ServiceUnavailable"),
     (ValueUnavailable, 503, "ServiceUnavailable"),
+    (UpstreamUnavailable, 503, "ServiceUnavailable"),
 )
 
 

@@ -33,7 +33,7 @@
 {{/* settings.yaml: the values that are the adapter's settings. */}}
 {{- define "adapter.settings" -}}
 {{- $settings := dict -}}
-{{- range $key := list "clusters" "collection" "rules" "tenancy" "metrics" "history" -}}
+{{- range $key := list "clusters" "collection" "rules" "tenancy" "upstream" "metrics" "history" -}}
 {{- with index $.Values $key }}{{ $_ := set $settings $key . }}{{ end -}}
 {{- end -}}
 {{- toYaml $settings -}}

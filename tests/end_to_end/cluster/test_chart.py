@@ -20,6 +20,7 @@ ALIKE = {
     "nothing": ([], []),
     "cert-manager": (["cert-manager", "api-service"], ["cert-manager"]),
     "monitoring": (["monitoring"], ["monitoring"]),
+    "upstream": (["upstream"], ["upstream"]),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),
     "everything": (
@@ -40,7 +41,7 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     """Returns the objects without what is meant to differ.
 
     These are the Namespace, the manager, the checksum that restarts the pods and the labels for Prometheus. The
-    settings become a mapping without the history, which users of kustomize add themselves.
+    settings become a mapping without history and upstream, which users of kustomize add themselves.
     """
     found = by_name([document for document in documents if document["kind"] != "Namespace"])
     for document in found.values():
@@ -52,7 +53,8 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap" and "data" in document:
             document["data"] = {
-                key: {**yaml.safe_load(text), "history": None} for key, text in document["data"].items()
+                key: {**yaml.safe_load(text), "history": None, "upstream": None}
+                for key, text in document["data"].items()
             }
     return found
 
@@ -144,7 +146,7 @@ def test_the_settings_keys_are_values_and_reach_the_settings_file() -> None:
     found = yaml.safe_load(settings["data"]["settings.yaml"])
     keys = {field.alias or name for name, field in Settings.model_fields.items()}
     assert {key: found[key] for key in keys & given.keys()} == {key: given[key] for key in keys & given.keys()}
-    assert found.keys() == keys - {"history"}
+    assert found.keys() == keys - {"history", "upstream"}
 
 
 def test_a_secret_of_yours_replaces_the_certificate_that_the_adapter_manages() -> None:

@@ -19,6 +19,7 @@ from adapter.metrics.selection import Requirement
 from apiservice.app import ApiServer, create_app
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.http.health import Readiness
+from apiservice.upstream.live import Upstreams
 
 Event = MutableMapping[str, Any]
 
@@ -149,6 +150,7 @@ class House:
     checks: Mapping[str, bool] = field(default_factory=dict)
     clock: FixedClock = field(default_factory=FixedClock)
     counted: list[tuple[str, int]] = field(default_factory=list)
+    upstreams: Upstreams | None = None
 
     def __post_init__(self) -> None:
         self.readiness = Readiness({name: partial(bool, holds) for name, holds in self.checks.items()})
@@ -159,6 +161,7 @@ class House:
             exposition=lambda: (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4"),
             count_read=lambda metric, code: self.counted.append((metric, code)),
             version="0.1.0",
+            upstreams=self.upstreams,
             monotonic=self.clock,
         )
 

@@ -1,0 +1,1 @@
+"""The other server of external metrics, to which reads of metrics that are not ours are passed on."""

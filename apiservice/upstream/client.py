@@ -1,0 +1,139 @@
+"""HTTPS requests to the upstream: with its certificate verified and the adapter's token, limited in time and size.
+
+They block, and belong in threads of their own."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import urllib3
+from urllib3 import exceptions
+
+from adapter.errors import AdapterError
+from adapter.settings.client_certificate import trusting
+from adapter.settings.secret_files import SecretFile, read_file
+from adapter.settings.upstream import Upstream
+from apiservice.http.status import UpstreamUnavailable
+
+AGENT = "kafka-lag-adapter"
+MOST_AT_ONCE = 16
+"""Requests, each with a thread and a connection."""
+CONNECT_SECONDS = 2.0
+ANSWER_SECONDS = 5.0
+"""One of the HPA controller's five workers waits meanwhile; kube-apiserver would let it wait for 60 s."""
+MOST_BYTES = 1024 * 1024
+"""Parsing a larger reply would delay reads of our own metrics."""
+PIECE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    code: int
+    body: bytes
+
+
+class UpstreamClient:
+    """`authorization` returns the header's value. All methods are for any thread and raise UpstreamUnavailable."""
+
+    def __init__(self, settings: Upstream, authorization: Callable[[], str]) -> None:
+        self.name = f"the upstream {settings.namespace}/{settings.service}"
+        self._settings = settings
+        self._authorization = authorization
+        self._lock = threading.Lock()
+        self._authority: SecretFile | None = None
+        self._pool: urllib3.HTTPSConnectionPool | None = None
+
+    def trust(self) -> None:
+        """Reads the authority's file again, and connects anew if it has changed."""
+        try:
+            authority = read_file("caFile", self._settings.ca_file)
+            if authority != self._authority:
+                self._replace(self._pool_trusting(authority), authority)
+        except AdapterError as error:
+            raise self.unavailable(f"cannot be verified: {error}") from error
+
+    def get(self, path: str) -> Reply:
+        deadline = time.monotonic() + ANSWER_SECONDS
+        if self._pool is None:
+            self.trust()
+        try:
+            headers = {"Accept": "application/json", "User-Agent": AGENT, "Authorization": self._authorization()}
+            try:
+                return self._sent(path, headers, deadline)
+            except exceptions.ProtocolError:
+                # A connection that was kept open had been closed.
+                return self._sent(path, headers, deadline)
+        except (exceptions.HTTPError, OSError) as error:
+            raise self.unavailable(_reason(error)) from error
+        except AdapterError as error:
+            raise self.unavailable(f"cannot be asked: {error}") from error
+
+    def unavailable(self, reason: str) -> UpstreamUnavailable:
+        return UpstreamUnavailable(f"{self.name} {reason}")
+
+    def close(self) -> None:
+        self._replace(None, None)
+
+    def _replace(self, pool: urllib3.HTTPSConnectionPool | None, authority: SecretFile | None) -> None:
+        with self._lock:
+            old, self._pool, self._authority = self._pool, pool, authority
+        if old is not None:
+            old.close()
+
+    def _pool_trusting(self, authority: SecretFile) -> urllib3.HTTPSConnectionPool:
+        return urllib3.HTTPSConnectionPool(
+            self._settings.host,
+            self._settings.port,
+            ssl_context=trusting([authority]),
+            maxsize=MOST_AT_ONCE,
+            retries=False,
+        )
+
+    def _sent(self, path: str, headers: dict[str, str], deadline: float) -> Reply:
+        pool = self._pool
+        left = deadline - time.monotonic()
+        if pool is None or left <= 0:
+            raise exceptions.TimeoutError
+        timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, left), total=left)
+        response = pool.request(
+            "GET", path, headers=headers, timeout=timeout, redirect=False, preload_content=False, decode_content=False
+        )
+        try:
+            return Reply(response.status, _body(response, deadline))
+        finally:
+            response.close()  # after a whole body, the connection is back in the pool already
+
+
+def _body(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    body = b""
+    while piece := response.read1(PIECE, decode_content=False):
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise exceptions.HTTPError(f"sent more than {MOST_BYTES // 1024} KiB")
+        if time.monotonic() > deadline:
+            raise exceptions.TimeoutError
+    return body
+
+
+def _reason(error: Exception) -> str:
+    """Returns the end of a sentence about the upstream."""
+    match error:
+        case exceptions.NameResolutionError():
+            return "cannot be found: its name does not resolve"
+        case exceptions.NewConnectionError() if isinstance(error.__cause__, ConnectionRefusedError):
+            return "refuses the connection"
+        case exceptions.NewConnectionError():
+            return f"cannot be reached: {getattr(error.__cause__, 'strerror', None) or error}"
+        case exceptions.TimeoutError() | TimeoutError():
+            return "does not answer in time"
+        case exceptions.SSLError():
+            return f"failed the TLS handshake: {_cause(error)}"
+        case exceptions.ProtocolError():
+            return "closed the connection"
+    return _cause(error)
+
+
+def _cause(error: Exception) -> str:
+    cause = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
+    return str(getattr(cause, "verify_message", None) or cause) or type(cause).__name__

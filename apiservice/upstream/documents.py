@@ -1,0 +1,88 @@
+"""What the upstream may answer: values and failures, which pass as they are, and a list of metrics."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Response
+
+from adapter.settings.types import DNS_LABEL
+from apiservice.api_group import GROUP, VERSION
+from apiservice.auth.caller import Scope
+from apiservice.http.negotiation import accept_and_agent, accepts_json
+from apiservice.http.query_parameters import list_options
+from apiservice.http.replies import json_reply
+from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown, WatchNotAllowed
+from apiservice.upstream.client import Reply
+
+METRICS = f"/apis/{GROUP}/{VERSION}"
+_LONGEST_NAME = 253
+_PATHS = {".", "..", "status", "finalize"}
+"""What would be another path, or one of Kubernetes' own below a namespace."""
+
+
+def path_of(namespace: str, metric: str, scope: Scope) -> str:
+    """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise."""
+    if scope["method"] != "GET":
+        raise MethodNotAllowed
+    if not accepts_json(accept_and_agent(scope)[0]):
+        raise NotAcceptable
+    if not DNS_LABEL.fullmatch(namespace) or metric in _PATHS:
+        raise PathUnknown
+    options = list_options(scope["query_string"])
+    if options.is_watch:
+        raise WatchNotAllowed(GROUP)
+    query = f"?labelSelector={quote(options.label_selector, safe='')}" if options.label_selector else ""
+    return f"{METRICS}/namespaces/{namespace}/{quote(metric, safe='')}{query}"
+
+
+def response_of(reply: Reply) -> Response | str:
+    """Returns the reply for our client, or why there is none, as the end of a sentence about the upstream."""
+    document = _object_in(reply.body)
+    if reply.code == 401:
+        # The caller's own credentials are valid, so it must not hear this.
+        return "does not accept the token of this adapter's ServiceAccount"
+    if 200 <= reply.code < 300:
+        items = document.get("items")
+        is_valid = document.get("kind") == "ExternalMetricValueList" and isinstance(items, list)
+        is_valid = is_valid and all(isinstance(item, dict) and "value" in item for item in items or ())
+    else:
+        is_valid = document.get("kind") == "Status" and reply.code >= 400
+    return json_reply(reply.body, reply.code) if is_valid else f"sent no reply of the metrics API (status {reply.code})"
+
+
+def names_in(reply: Reply) -> tuple[str, ...] | str:
+    """Returns the metrics of an APIResourceList, sorted, or what is wrong as in `response_of`."""
+    document = _object_in(reply.body)
+    if reply.code != 200:
+        return f"does not list its metrics: status {reply.code}: {str(document.get('message') or '')[:200]}".rstrip(
+            ": "
+        )
+    resources = document.get("resources")
+    if document.get("kind") != "APIResourceList" or not isinstance(resources, list):
+        return "does not list its metrics: it sent no APIResourceList"
+    names = {
+        str(each.get("name")) for each in resources if isinstance(each, dict) and isinstance(each.get("name"), str)
+    }
+    return tuple(sorted(name for name in names if _is_name(name)))
+
+
+def merged(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns each name once, in whatever case; ours win."""
+    found = {name.lower(): name for name in reversed(theirs)}
+    for name in ours:
+        found.pop(name.lower(), None)
+    return (*ours, *sorted(found.values()))
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "/" not in name and " " not in name
+
+
+def _object_in(body: bytes) -> Mapping[str, Any]:
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}

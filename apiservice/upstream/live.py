@@ -1,0 +1,154 @@
+"""The upstream of the settings in force: reads are passed on to it, and its metrics are listed beside ours.
+
+read ──► access review ──► ours? ──► ExternalMetrics
+                             └ no ──► circuit ──► a thread of the upstream ──► its reply, or 503"""
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from fastapi import Response
+
+from adapter.settings import upstream as settings
+from apiservice.auth.caller import Scope
+from apiservice.http.status import UpstreamUnavailable
+from apiservice.upstream.circuit import PAUSE_SECONDS, Circuit
+from apiservice.upstream.client import ANSWER_SECONDS, MOST_AT_ONCE, UpstreamClient
+from apiservice.upstream.documents import METRICS, merged, names_in, path_of, response_of
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.5
+LIST_SECONDS = 30.0
+"""kube-apiserver asks for the list every 60 s."""
+
+
+class Upstream:
+    def __init__(
+        self,
+        wanted: settings.Upstream,
+        authorization: Callable[[], str],
+        threads: ThreadPoolExecutor,
+        monotonic: Callable[[], float],
+    ) -> None:
+        self.names: tuple[str, ...] = ()
+        """The metrics of its last known list."""
+        self.client = UpstreamClient(wanted, authorization)
+        self._threads = threads
+        self._circuit = Circuit(monotonic)
+        self._list_problem = ""
+
+    @property
+    def problem(self) -> str:
+        """Returns why its metrics are unavailable; empty: they are not."""
+        return self._circuit.problem or self._list_problem
+
+    async def answer(self, namespace: str, metric: str, scope: Scope) -> Response:
+        """Returns its values or its Status; raises UpstreamUnavailable, or what a read of our own metrics raises."""
+        path = path_of(namespace, metric, scope)
+        if not self._circuit.admits():
+            raise UpstreamUnavailable(f"{self._circuit.reason}; it is asked again every {PAUSE_SECONDS:g} s")
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                found = await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, path)
+        except TimeoutError:
+            error = self.client.unavailable("does not answer in time")
+            self._circuit.fail(str(error))
+            raise error from None
+        except UpstreamUnavailable as error:
+            self._circuit.fail(str(error))
+            raise
+        self._circuit.succeed()
+        if isinstance(found, str):
+            raise self.client.unavailable(found)
+        return found
+
+    def list_metrics(self) -> None:
+        """Renews the list, and the authority in its file; a failure keeps the last one."""
+        try:
+            self.client.trust()
+            found = names_in(self.client.get(METRICS))
+            if isinstance(found, str):
+                raise self.client.unavailable(found)
+            self.names, self._list_problem = found, ""
+        except UpstreamUnavailable as error:
+            self._list_problem = str(error)
+
+    def _asked(self, path: str) -> Response | str:
+        return response_of(self.client.get(path))
+
+
+class Upstreams:
+    """Follows the settings: `wanted` returns those in force. A thread renews the list and logs what changes."""
+
+    def __init__(
+        self,
+        wanted: Callable[[], settings.Upstream | None],
+        authorization: Callable[[], str],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._wanted = wanted
+        self._authorization = authorization
+        self._monotonic = monotonic
+        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, "upstream")
+        self._lock = threading.Lock()
+        self._settings: settings.Upstream | None = None
+        self._current: Upstream | None = None
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upstream-list", daemon=True)
+
+    @property
+    def current(self) -> Upstream | None:
+        wanted = self._wanted()
+        if wanted is not self._settings:
+            with self._lock:
+                if wanted != self._settings:
+                    self._replace(wanted)
+                self._settings = wanted
+        return self._current
+
+    def names_beside(self, ours: tuple[str, ...]) -> tuple[str, ...]:
+        """Returns what discovery lists."""
+        upstream = self.current
+        return ours if upstream is None else merged(ours, upstream.names)
+
+    def remark(self) -> str:
+        """Returns why the upstream's metrics are unavailable, or nothing."""
+        upstream = self.current
+        return "" if upstream is None else upstream.problem
+
+    def availability(self) -> float:
+        return float("nan") if self.current is None else float(not self.remark())
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, timeout_seconds: float) -> None:
+        self._stopped.set()
+        self._thread.join(timeout_seconds)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            self._replace(None)
+
+    def _replace(self, wanted: settings.Upstream | None) -> None:
+        if self._current is not None:
+            self._current.client.close()
+        self._current = (
+            None if wanted is None else Upstream(wanted, self._authorization, self._threads, self._monotonic)
+        )
+
+    def _run(self) -> None:
+        listed: Upstream | None = None
+        due, noted = 0.0, ""
+        while not self._stopped.wait(LOOK_SECONDS):
+            upstream = self.current
+            if upstream is not None and (upstream is not listed or self._monotonic() >= due):
+                upstream.list_metrics()
+                listed, due = upstream, self._monotonic() + LIST_SECONDS
+            remark = self.remark()
+            if remark != noted:
+                logger.log(logging.WARNING if remark else logging.INFO, "upstream: %s", remark or "available")
+                noted = remark

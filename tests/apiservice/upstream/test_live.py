@@ -1,0 +1,344 @@
+"""Reads that are passed on to another server of external metrics, by real TLS connections."""
+
+import asyncio
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adapter.errors import AdapterError
+from adapter.settings.upstream import Upstream as UpstreamSettings
+from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown, UpstreamUnavailable, status_of
+from apiservice.upstream import client, live
+from apiservice.upstream.circuit import FAILURES, FORGET_SECONDS, PAUSE_SECONDS
+from apiservice.upstream.live import Upstream, Upstreams
+from tests.support.kubernetes.authorities import Authority
+from tests.support.kubernetes.fakes import LAG, V1BETA1, FakeCallers, FakeMetrics, FixedClock, House
+from tests.support.kubernetes.other_server import HOST, NAMESPACE, SERVICE, VALUES, Answer, OtherServer
+
+NAME = f"the upstream {NAMESPACE}/{SERVICE}"
+THEIRS = f"{V1BETA1}/namespaces/shop/queue"
+
+
+@dataclass
+class Beside:
+    """The other server, and what the adapter has for it."""
+
+    other: OtherServer
+    authority: Authority
+    folder: Path
+    clock: FixedClock = field(default_factory=FixedClock)
+    tokens: list[str] = field(default_factory=lambda: ["Bearer first"])
+    settings: UpstreamSettings | None = None
+
+    def __post_init__(self) -> None:
+        self.ca_file = self.folder / "ca.crt"
+        self.ca_file.write_text(self.authority.pem)
+        self.settings = self.settings_with()
+        self.upstreams = Upstreams(lambda: self.settings, lambda: self.tokens[-1], self.clock)
+
+    def settings_with(self, **changes: object) -> UpstreamSettings:
+        place = {"service": SERVICE, "namespace": NAMESPACE, "port": self.other.port, "caFile": str(self.ca_file)}
+        return UpstreamSettings.model_validate({**place, **changes})
+
+    @property
+    def upstream(self) -> Upstream:
+        found = self.upstreams.current
+        assert found is not None
+        return found
+
+    def read(self, metric: str = "queue", query: str = "", namespace: str = "shop", method: str = "GET") -> bytes:
+        """The body of a 200; raises what the read raises."""
+        scope: dict[str, Any] = {"method": method, "query_string": query.encode(), "headers": []}
+        response = asyncio.run(self.upstream.answer(namespace, metric, scope))
+        assert response.status_code == 200
+        return bytes(response.body)
+
+    def refusal(self) -> str:
+        with pytest.raises(UpstreamUnavailable) as caught:
+            self.read()
+        assert status_of(caught.value).code == 503
+        return str(caught.value).removeprefix(f"{NAME} ")
+
+
+@pytest.fixture
+def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+    resolve_here(monkeypatch)
+    authority = Authority("others-ca")
+    with OtherServer(tmp_path, authority) as other:
+        made = Beside(other, authority, tmp_path)
+        made.upstreams.start()
+        yield made
+        if other.answer.gate is not None:
+            other.answer.gate.set()
+        made.upstreams.stop(60)
+
+
+def resolve_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: Callable[..., Any] = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest: found(host.replace(HOST, "127.0.0.1"), *rest))
+
+
+def test_the_reply_passes_as_it_is_without_its_headers(beside: Beside) -> None:
+    response = asyncio.run(
+        beside.upstream.answer("shop", "queue", {"method": "GET", "query_string": b"", "headers": []})
+    )
+
+    assert response.body == VALUES
+    assert response.headers["content-type"] == "application/json"
+    assert "retry-after" not in response.headers
+
+
+def test_only_namespace_metric_and_selector_are_passed_on(beside: Beside) -> None:
+    selector = "queue=a%20b,c%20in%20(d,e),!f%2Fg%2B"
+    beside.read("Queue@team:x", f"labelSelector={selector}&limit=1&pretty=true&timeoutSeconds=9")
+    target, headers = beside.other.asked[-1]
+
+    path, _, query = target.partition("?")
+    assert path == f"{V1BETA1}/namespaces/shop/Queue%40team%3Ax"
+    assert query == "labelSelector=queue%3Da%20b%2Cc%20in%20%28d%2Ce%29%2C%21f%2Fg%2B"
+    assert headers["authorization"] == "Bearer first"
+    assert headers.keys() == {"accept", "accept-encoding", "authorization", "host", "user-agent"}
+
+
+def test_the_newest_token_is_used(beside: Beside) -> None:
+    beside.read()
+    beside.tokens.append("Bearer second")
+    beside.read()
+
+    assert beside.other.asked[-1][1]["authorization"] == "Bearer second"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "metric", "query", "method", "error"),
+    [
+        ("..", "queue", "", "GET", PathUnknown),
+        ("shop", "..", "", "GET", PathUnknown),
+        ("shop", "status", "", "GET", PathUnknown),
+        ("shop", "queue", "", "POST", MethodNotAllowed),
+        ("shop", "queue", "watch=1", "GET", MethodNotAllowed),
+        ("shop", "queue", "fieldSelector=a%3Db", "GET", AdapterError),
+        ("shop", "queue", "labelSelector=a&labelSelector=b", "GET", AdapterError),
+    ],
+)
+def test_what_is_no_read_is_refused_without_asking(
+    beside: Beside, namespace: str, metric: str, query: str, method: str, error: type[AdapterError]
+) -> None:
+    before = len(beside.other.asked)
+    with pytest.raises(error):
+        beside.read(metric, query, namespace, method)
+
+    assert [target for target, _ in beside.other.asked[before:] if "namespaces" in target] == []
+
+
+def test_a_client_that_accepts_no_json_is_refused(beside: Beside) -> None:
+    with pytest.raises(NotAcceptable):
+        asyncio.run(
+            beside.upstream.answer(
+                "shop", "queue", {"method": "GET", "query_string": b"", "headers": [(b"accept", b"text/html")]}
+            )
+        )
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 429, 500, 504])
+def test_a_status_passes_with_its_code(beside: Beside, code: int) -> None:
+    beside.other.answer = Answer(code, json.dumps({"kind": "Status", "message": "no", "code": code}).encode())
+    response = asyncio.run(
+        beside.upstream.answer("shop", "queue", {"method": "GET", "query_string": b"", "headers": []})
+    )
+
+    assert (response.status_code, response.body) == (code, beside.other.answer.body)
+
+
+LARGE = b'{"kind":"ExternalMetricValueList","items":[' + b" " * client.MOST_BYTES + b"]}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (Answer(body=b"<html>"), "sent no reply of the metrics API (status 200)"),
+        (Answer(body=b"[" * 100_000), "sent no reply of the metrics API (status 200)"),
+        (Answer(body=b'{"kind":"Status"}'), "sent no reply of the metrics API (status 200)"),
+        (Answer(body=b'{"kind":"ExternalMetricValueList"}'), "sent no reply of the metrics API (status 200)"),
+        (Answer(body=b'{"kind":"ExternalMetricValueList","items":[1]}'), "sent no reply of the metrics API"),
+        (Answer(500, b"broken"), "sent no reply of the metrics API (status 500)"),
+        (Answer(503, VALUES), "sent no reply of the metrics API (status 503)"),
+        (Answer(body=LARGE), "sent more than 1024 KiB"),
+        (Answer(body=VALUES, length=1000), "closed the connection"),
+        (Answer(401, b'{"kind":"Status","code":401}'), "does not accept the token of this adapter's ServiceAccount"),
+    ],
+)
+def test_a_reply_that_is_none_is_refused_with_the_reason(beside: Beside, answer: Answer, words: str) -> None:
+    beside.other.answer = answer
+
+    assert beside.refusal().startswith(words)
+
+
+def test_a_redirection_is_not_followed_so_the_token_goes_nowhere_else(beside: Beside, tmp_path: Path) -> None:
+    with OtherServer(tmp_path, beside.authority) as elsewhere:
+        beside.other.answer = Answer(302, b"", {"Location": f"https://{HOST}:{elsewhere.port}/"})
+
+        assert beside.refusal() == "sent no reply of the metrics API (status 302)"
+        assert elsewhere.asked == []
+
+
+def test_a_server_that_cannot_be_verified_gets_no_token(beside: Beside, tmp_path: Path) -> None:
+    with OtherServer(tmp_path, Authority("strangers-ca")) as impostor:
+        beside.settings = beside.settings_with(port=impostor.port)
+        assert beside.refusal() == "failed the TLS handshake: unable to get local issuer certificate"
+        assert impostor.asked == []
+    with OtherServer(tmp_path, beside.authority, host="another.others.svc") as impostor:
+        beside.settings = beside.settings_with(port=impostor.port)
+        assert "failed the TLS handshake: Hostname mismatch" in beside.refusal()
+        assert impostor.asked == []
+
+
+def test_a_server_that_is_not_there_is_said(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    beside.settings = beside.settings_with(port=port)
+    assert beside.refusal() == "refuses the connection"
+
+    def unknown(*_: object) -> list[object]:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert beside.refusal() == "cannot be found: its name does not resolve"
+
+
+def test_a_connection_that_the_server_has_closed_meanwhile_is_no_failure(beside: Beside) -> None:
+    beside.other.answer = Answer(hangs_up=True)
+
+    assert [beside.read() for _ in range(5)] == [VALUES] * 5
+
+
+def test_a_server_that_does_not_answer_is_asked_again_by_one_read_at_a_time(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 0.2)
+    beside.other.answer = frozen = Answer(gate=threading.Event())
+    assert [beside.refusal() for _ in range(FAILURES)] == ["does not answer in time"] * FAILURES
+    asked = reads(beside)
+    assert beside.upstreams.remark() == f"{NAME} does not answer in time"
+
+    assert beside.refusal() == f"does not answer in time; it is asked again every {PAUSE_SECONDS:g} s"
+    assert reads(beside) == asked
+    beside.clock.seconds += PAUSE_SECONDS
+    assert beside.refusal() == "does not answer in time"
+    assert "it is asked again" in beside.refusal()
+
+    assert frozen.gate is not None
+    frozen.gate.set()
+    beside.other.answer = Answer()
+    monkeypatch.setattr(live, "ANSWER_SECONDS", 60)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 60)
+    beside.clock.seconds += PAUSE_SECONDS
+    assert [beside.read() for _ in range(2)] == [VALUES] * 2
+
+
+def reads(beside: Beside) -> int:
+    return sum("namespaces" in target for target, _ in beside.other.asked)
+
+
+def test_a_failure_of_long_ago_is_no_state_of_the_server(beside: Beside) -> None:
+    beside.upstream.list_metrics()
+    beside.other.answer = Answer(length=1000)
+    for _ in range(FAILURES):
+        beside.refusal()
+    circuit = beside.upstream._circuit
+    assert circuit.problem
+    beside.clock.seconds += FORGET_SECONDS
+
+    assert circuit.problem == ""
+
+
+RESOURCES = [{"name": name} for name in ("queue", "Billing-BACKLOG", "a/b", "", "queue", "x y", 7)]
+LIST = json.dumps({"kind": "APIResourceList", "resources": [*RESOURCES, "rubbish"]}).encode()
+
+
+def test_its_list_is_merged_ours_win_and_the_last_one_is_kept(beside: Beside) -> None:
+    ours = ("kafka_consumergroup_lag", "billing-backlog")
+    assert beside.upstreams.names_beside(ours) == ours
+    beside.other.answer = Answer(body=LIST)
+    beside.upstream.list_metrics()
+    assert beside.upstreams.names_beside(ours) == (*ours, "queue")
+
+    for answer in (Answer(body=b"{}"), Answer(500, b'{"message":"broken"}'), Answer(length=1000)):
+        beside.other.answer = answer
+        beside.upstream.list_metrics()
+        assert beside.upstreams.names_beside(ours) == (*ours, "queue")
+        assert beside.upstreams.remark().startswith(NAME)
+        assert beside.upstreams.availability() == 0
+    beside.other.answer = Answer(body=LIST)
+    beside.upstream.list_metrics()
+    assert (beside.upstreams.remark(), beside.upstreams.availability()) == ("", 1)
+
+
+def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None:
+    beside.read()
+    renewed = Authority("renewed-ca")
+    with OtherServer(tmp_path, renewed) as other:
+        beside.settings = beside.settings_with(port=other.port)
+        assert "failed the TLS handshake" in beside.refusal()
+        beside.ca_file.write_text(renewed.pem)
+        other.answer = Answer(body=LIST)
+        beside.upstream.list_metrics()
+        other.answer = Answer()
+
+        assert beside.read() == VALUES
+        beside.ca_file.unlink()
+        beside.upstream.list_metrics()
+        assert "cannot be verified: caFile" in beside.upstreams.remark()
+        assert beside.read() == VALUES
+
+
+def test_the_upstream_follows_the_settings(beside: Beside) -> None:
+    first = beside.upstream
+    beside.settings = beside.settings_with()
+    assert beside.upstream is first
+    beside.settings = beside.settings_with(port=9)
+    assert beside.upstream is not first
+    beside.settings = None
+    assert beside.upstreams.current is None
+    assert beside.upstreams.availability() != beside.upstreams.availability()
+
+
+def test_our_metrics_are_never_asked_of_the_upstream(beside: Beside) -> None:
+    house = House(metrics=FakeMetrics({}), upstreams=beside.upstreams)
+    answer = house.get(LAG)
+
+    assert answer.is_status(404, "no metric kafka_consumergroup_lag is served here")
+    assert reads(beside) == 0
+
+
+def test_others_metrics_are_asked_of_the_upstream_once_the_caller_may_read_them(beside: Beside) -> None:
+    beside.other.answer = Answer()
+    refusing = House(callers=FakeCallers(allowed=frozenset()), upstreams=beside.upstreams)
+    assert refusing.get(THEIRS).code == 403
+    assert reads(beside) == 0
+
+    house = House(upstreams=beside.upstreams)
+    assert (house.get(THEIRS).code, house.get(THEIRS).body) == (200, VALUES)
+    assert house.counted == [("upstream", 200)] * 2
+
+
+def test_what_another_adapter_asks_for_is_not_passed_on_in_a_circle(beside: Beside) -> None:
+    answer = House(upstreams=beside.upstreams).get(THEIRS, user_agent="kafka-lag-adapter")
+
+    assert answer.is_status(404, "no metric queue is served here")
+    assert reads(beside) == 0
+
+
+def test_discovery_lists_the_upstreams_metrics(beside: Beside) -> None:
+    beside.other.answer = Answer(body=LIST)
+    beside.upstream.list_metrics()
+    house = House(upstreams=beside.upstreams)
+    listed = [each["name"] for each in house.get(V1BETA1).document["resources"]]
+
+    assert listed == ["kafka_consumergroup_lag", "Billing-Backlog", "queue"]

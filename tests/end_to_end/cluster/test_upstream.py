@@ -1,0 +1,335 @@
+"""Another server of external metrics behind the adapter, on a real kube-apiserver: from when it holds the
+APIService until it is gone.
+
+The tests follow one installation in order.
+"""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from local.adapter import API_SERVICE, EXTERNAL_METRICS, Adapter, external_name, process
+from local.downloads import command_line_tools
+from local.kafka.broker import Kafka
+from local.kafka.tools import create_topic
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.kubernetes.other_adapter import NAME as OTHER
+from local.kubernetes.other_adapter import OURS, PAGE, QUEUE, OtherAdapter, other_adapter
+from local.manifests.check import MANIFESTS, load, read
+from local.manifests.shipped import NAME, placed
+from local.processes import free_port, wait_until
+
+PLACE, THEIR_PLACE = "beside", "others"
+WAIT_SECONDS = 60.0
+ANSWER_SECONDS = 4.0
+PROGRAM = f"""
+import socket
+from apiservice.registration import keeper
+from apiservice.upstream import circuit, client, live
+
+found = socket.getaddrinfo  # there is no DNS for Services here
+socket.getaddrinfo = lambda host, *rest, **more: found(
+    "127.0.0.1" if str(host).endswith(".svc") else host, *rest, **more
+)
+keeper.ROUND_SECONDS, live.LIST_SECONDS, circuit.PAUSE_SECONDS = 0.3, 0.5, 1.0
+client.ANSWER_SECONDS = client.CONNECT_SECONDS = live.ANSWER_SECONDS = {ANSWER_SECONDS}
+from apiservice.__main__ import main
+main()
+"""
+BINDING = MANIFESTS / "upstream" / "cluster-role-binding-reads-upstream.yaml"
+
+
+def path(metric: str, selector: str = "") -> str:
+    return f"{EXTERNAL_METRICS}/namespaces/default/{metric}{f'?labelSelector={selector}' if selector else ''}"
+
+
+SELECTED = "queue%3Djobs%2Ckind%20in%20%28a%2Cb%29%2C%21c%2Cscaledobject.keda.sh%2Fname%3Djobs"
+THEIRS = path("queue-depth%40others%3Ajobs", SELECTED)
+READ = path(OURS, "group%3Dbeside")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    plane: ControlPlane
+    other: OtherAdapter
+    adapter: Adapter
+
+    def remark(self, check: str = "upstream") -> str:
+        status, body = self.adapter.get_plain("/readyz?verbose")
+        assert status == 200, body
+        found = re.search(rf"^warn: {check}: (.*)$", body.decode(), re.MULTILINE)
+        return found[1] if found else ""
+
+    def wait_for_remark(self, words: str) -> None:
+        def is_there() -> bool:
+            remark = self.remark()
+            return words in remark if words else not remark
+
+        wait_until(is_there, f"the remark {words!r}", WAIT_SECONDS, alive=[self.adapter.process])
+
+    def listed(self) -> list[str]:
+        """As kube-apiserver hands it on."""
+        return [resource["name"] for resource in self.plane.get(EXTERNAL_METRICS)["resources"]]
+
+    def wait_for(self, target: str, code: int, words: str = "") -> None:
+        def is_so() -> bool:
+            status, body = self.plane.raw(target)
+            return status == code and words in body.decode()
+
+        wait_until(is_so, f"{code} with {words!r}", WAIT_SECONDS, alive=[self.adapter.process])
+
+    def available(self) -> str:
+        (value,) = re.findall(r"^kafka_lag_adapter_upstream_available (\S+)", self.metrics(), re.MULTILINE)
+        return str(value)
+
+    def metrics(self) -> str:
+        return self.adapter.get_plain("/metrics")[1].decode()
+
+
+class Reader:
+    """Reads a metric through kube-apiserver all the time, from a thread of its own."""
+
+    def __init__(self, plane: ControlPlane, target: str) -> None:
+        self.answers: list[tuple[int, bytes]] = []
+        self._plane, self._target = plane, target
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def __enter__(self) -> "Reader":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._is_over.wait(0.02):
+            self.answers.append(self._plane.raw(self._target))
+
+    def wait_for_more(self, count: int = 20) -> None:
+        wanted = len(self.answers) + count
+        wait_until(lambda: len(self.answers) >= wanted, f"{count} more reads", WAIT_SECONDS)
+
+
+def status_of(answer: tuple[int, bytes]) -> tuple[int, str]:
+    return answer[0], str(json.loads(answer[1])["message"])
+
+
+def values(answer: tuple[int, bytes]) -> list[tuple[str, str]]:
+    assert answer[0] == 200, answer
+    return [(item["metricName"], item["value"]) for item in json.loads(answer[1])["items"]]
+
+
+@pytest.fixture(scope="module")
+def theirs(plane: ControlPlane, rig_home: Path) -> Iterator[OtherAdapter]:
+    """The other server, which holds the APIService."""
+    plane.apply([namespace_of(THEIR_PLACE)])
+    with other_adapter(plane, rig_home / "other-adapter", THEIR_PLACE) as other:
+        metadata = {"name": OTHER, "namespace": THEIR_PLACE}
+        service: Manifest = {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": metadata,
+            "spec": external_name(other.port),
+        }
+        held = {**read(MANIFESTS / "api-service" / "api-service-external.yaml")}
+        place = {"name": OTHER, "namespace": THEIR_PLACE, "port": other.port}
+        held["metadata"] = {"name": held["metadata"]["name"]}
+        held["spec"] = {**held["spec"], "service": place, "caBundle": other.ca_bundle}
+        plane.apply([service, held])
+        wait_until(
+            lambda: plane.raw(THEIRS)[0] == 200, "the other server's metric", WAIT_SECONDS, alive=[other.process]
+        )
+        yield other
+        plane.request("DELETE", API_SERVICE)
+
+
+def namespace_of(name: str) -> Manifest:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+@pytest.fixture(scope="module")
+def cluster(plane: ControlPlane, one_broker: Kafka, theirs: OtherAdapter, rig_home: Path) -> Iterator[Cluster]:
+    create_topic(one_broker, "beside", 1)
+    upstream = {"service": OTHER, "namespace": THEIR_PLACE, "port": theirs.port}
+    settings = {
+        "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
+        "collection": {"interval": "1s", "groups": {"include": ["beside"]}},
+        "rules": [{"group": "beside", "topics": ["beside"]}],
+        "upstream": {**upstream, "caFile": str(theirs.authority.pair.certificate)},
+    }
+    port = free_port()
+    found = [each for each in load(MANIFESTS / "base", PLACE) if each["kind"] != "Deployment"]
+    documents = [namespace_of(PLACE), *(led_to(port, each) for each in found), placed(read(BINDING), PLACE)]
+    plane.apply(documents)
+    kubeconfig = plane.kubeconfig_for_service_account(PLACE, NAME)
+    with ExitStack() as stack:
+        program, service = (sys.executable, "-c", PROGRAM), f"{PLACE}/{NAME}:{port}"
+        running = process(rig_home / "beside", settings, kubeconfig, port=port, service=service, program=program)
+        yield Cluster(plane, theirs, stack.enter_context(running))
+    plane.delete(documents)
+
+
+def led_to(port: int, document: Manifest) -> Manifest:
+    is_service = document["kind"] == "Service" and document["metadata"]["name"] == NAME
+    return {**document, "spec": external_name(port)} if is_service else document
+
+
+def hand_over(cluster: Cluster) -> None:
+    """By the command of docs/install.md, with the names of this test."""
+    page = (MANIFESTS.parent / "docs" / "install.md").read_text()
+    (command,) = re.findall(r"^CA=.*?(?=^```)", page, re.MULTILINE | re.DOTALL)
+    command = command.replace("kubectl -n kafka-lag-adapter", f"kubectl -n {PLACE}")
+    command = command.replace('"namespace":"kafka-lag-adapter"', f'"namespace":"{PLACE}"')
+    command = command.replace('"port":443', f'"port":{cluster.adapter.port}')
+    environment = {
+        "PATH": f"{command_line_tools()}:/usr/bin:/bin",
+        "KUBECONFIG": str(cluster.plane.admin_kubeconfig),
+        "HOME": str(cluster.plane.home),
+    }
+    ended = subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=False)
+    assert "patched" in ended.stdout, ended.stderr
+
+
+def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric(cluster: Cluster) -> None:
+    wait_until(cluster.adapter.is_ready, "the adapter to be ready", WAIT_SECONDS, alive=[cluster.adapter.process])
+    cluster.wait_for_remark("")
+    assert f"belongs to the Service {THEIR_PLACE}/{OTHER}" in cluster.remark("api-service")
+    with Reader(cluster.plane, THEIRS) as reader:
+        reader.wait_for_more()
+        hand_over(cluster)
+        cluster.wait_for(READ, 200)
+        reader.wait_for_more()
+
+    assert {values(answer) == [(QUEUE, "7500m")] for answer in reader.answers} == {True}
+    users = [read["user"] for read in cluster.other.seen]
+    assert users[0] == "admin"
+    assert users[-1] == f"system:serviceaccount:{PLACE}:{NAME}"
+
+
+def test_the_other_server_is_asked_for_the_same_in_the_adapters_name_alone(cluster: Cluster) -> None:
+    (item,) = json.loads(cluster.plane.raw(THEIRS)[1])["items"]
+    seen = cluster.other.seen[-1]
+
+    assert item["metricLabels"] == {"selector": "queue=jobs,kind in (a,b),!c,scaledobject.keda.sh/name=jobs"}
+    assert seen["path"] == THEIRS
+    assert seen["headers"] == ["accept", "accept-encoding", "authorization", "host", "user-agent"]
+
+
+def test_a_failure_of_the_other_server_passes_as_it_is(cluster: Cluster) -> None:
+    assert status_of(cluster.plane.raw(path("no-such-metric"))) == (404, "other: there is no no-such-metric")
+
+
+def test_an_answer_that_is_none_is_a_503_that_names_the_other_server(cluster: Cluster) -> None:
+    code, message = status_of(cluster.plane.raw(path(PAGE)))
+
+    assert code == 503
+    assert message == f"the upstream {THEIR_PLACE}/{OTHER} sent no reply of the metrics API (status 200)"
+
+
+def test_our_metrics_win_and_each_name_is_listed_once(cluster: Cluster) -> None:
+    cluster.wait_for_remark("")
+    listed = cluster.listed()
+    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    _, body = cluster.plane.request("GET", "/apis", headers={"Accept": aggregated})
+    (group,) = [each for each in json.loads(body)["items"] if each["metadata"]["name"] == "external.metrics.k8s.io"]
+
+    assert listed.count(OURS) == 1
+    assert {QUEUE, PAGE} < set(listed)
+    assert values(cluster.plane.raw(READ)) == [(OURS, "0")]
+    assert OURS not in {read["path"].partition("?")[0].rpartition("/")[2] for read in cluster.other.seen}
+    # kube-apiserver asks for this document once a minute.
+    assert group["versions"][0]["version"] == "v1beta1"
+
+
+def test_who_may_not_read_is_refused_before_the_other_server_is_asked(cluster: Cluster) -> None:
+    before = len(cluster.other.seen)
+    code, message = status_of(
+        cluster.plane.request("GET", THEIRS, headers={"Impersonate-User": "somebody", "Impersonate-Group": "people"})
+    )
+
+    assert code == 403
+    assert 'User "somebody" cannot list resource' in message
+    assert len(cluster.other.seen) == before
+
+
+def test_without_its_right_the_adapter_is_refused_by_the_other_server_and_that_is_said(cluster: Cluster) -> None:
+    binding = [placed(read(BINDING), PLACE)]
+    cluster.plane.delete(binding)
+    cluster.wait_for(THEIRS, 403, f"other: system:serviceaccount:{PLACE}:{NAME} may not list {QUEUE} in default")
+    cluster.plane.apply(binding)
+    cluster.wait_for(THEIRS, 200)
+
+
+def test_a_frozen_server_delays_none_of_our_reads(cluster: Cluster) -> None:
+    durations: list[float] = []
+    refusals: list[tuple[int, str]] = []
+
+    def read_theirs() -> None:
+        begun = time.monotonic()
+        refusals.append(status_of(cluster.plane.raw(THEIRS)))
+        durations.append(time.monotonic() - begun)
+
+    readers = [threading.Thread(target=read_theirs) for _ in range(20)]
+    cluster.other.process.send(signal.SIGSTOP)
+    try:
+        for reader in readers:
+            reader.start()
+        ours: list[float] = []
+        while any(reader.is_alive() for reader in readers):
+            begun = time.monotonic()
+            assert values(cluster.plane.raw(READ)) == [(OURS, "0")]
+            ours.append(time.monotonic() - begun)
+        for reader in readers:
+            reader.join()
+        assert set(refusals) == {(503, f"the upstream {THEIR_PLACE}/{OTHER} does not answer in time")}
+        # None of ours waited for one of theirs.
+        assert max(ours) < min(durations)
+        # Now it is asked once a second, and others are refused at once.
+        cluster.wait_for(THEIRS, 503, "does not answer in time; it is asked again every")
+        cluster.wait_for_remark("does not answer in time")
+        assert cluster.available() == "0.0"
+    finally:
+        cluster.other.process.send(signal.SIGCONT)
+    cluster.wait_for(THEIRS, 200)
+    cluster.wait_for_remark("")
+    assert cluster.available() == "1.0"
+
+
+def test_the_upstream_can_be_taken_out_of_the_settings_and_back_in_while_the_adapter_runs(cluster: Cluster) -> None:
+    whole: dict[str, Any] = yaml.safe_load(cluster.adapter.settings.read_text())
+    without = {key: value for key, value in whole.items() if key != "upstream"}
+    cluster.adapter.settings.write_text(yaml.safe_dump(without))
+    cluster.wait_for(THEIRS, 404, f"no metric '{QUEUE}' is served")
+    assert QUEUE not in cluster.listed()
+    assert cluster.available() == "NaN"
+    cluster.adapter.settings.write_text(yaml.safe_dump(whole))
+    cluster.wait_for(THEIRS, 200)
+
+
+def test_a_server_that_is_gone_takes_no_metric_of_ours_along(cluster: Cluster) -> None:
+    wait_until(lambda: QUEUE in cluster.listed(), "its metrics in the list", WAIT_SECONDS)
+    cluster.other.process.stop()
+
+    cluster.wait_for(THEIRS, 503, "refuses the connection")
+    cluster.wait_for_remark("refuses the connection")
+    assert QUEUE in cluster.listed()
+    assert values(cluster.plane.raw(READ)) == [(OURS, "0")]
+    assert (
+        f"upstream: the upstream {THEIR_PLACE}/{OTHER} refuses the connection"
+        in cluster.adapter.process.log.read_text()
+    )
+    assert 'reads_total{code="503",metric="upstream"}' in cluster.metrics()
