@@ -121,8 +121,6 @@ def _reason(error: Exception) -> str:
     match error:
         case exceptions.NameResolutionError():
             return "cannot be found: its name does not resolve"
-        case exceptions.NewConnectionError() if isinstance(error.__cause__, ConnectionRefusedError):
-            return "refuses the connection"
         case exceptions.NewConnectionError():
             return f"cannot be reached: {getattr(error.__cause__, 'strerror', None) or error}"
         case exceptions.TimeoutError() | TimeoutError():

@@ -10,6 +10,9 @@ from adapter.settings.security import Protocol
 from tests.support import samples
 from tests.support.samples import settings_problems
 
+DNS_LABEL = "must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends"
+UPSTREAM = {"service": "keda", "namespace": "keda", "caFile": "/absent/ca.crt"}
+
 
 def test_what_is_left_out_has_its_default() -> None:
     settings = samples.settings()
@@ -143,6 +146,19 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
             {"history": {"location": "/history", "retention": "23h"}},
             "history.retention: is '23h'; must be between 1d and 3650d",
         ),
+        (
+            {"upstream": {**UPSTREAM, "service": "Keda.svc"}},
+            f"upstream.service: 'Keda.svc' {DNS_LABEL}",
+        ),
+        ({"upstream": {**UPSTREAM, "port": 0}}, "upstream.port: is 0; must be at least 1"),
+        ({"upstream": {**UPSTREAM, "insecure": True}}, "upstream.insecure: is not a known key"),
+        ({"upstream": {**UPSTREAM, "cafile": "x"}}, "upstream.cafile: is not a known key; did you mean 'caFile'?"),
+        (
+            {"upstream": UPSTREAM},
+            "upstream: caFile /absent/ca.crt cannot be read: No such file or directory",
+        ),
+        ({"upstream": {**UPSTREAM, "caFile": __file__}}, f"upstream: caFile {__file__} contains no PEM certificates"),
+        ({"upstream": {"service": "a", "namespace": "b"}}, "upstream.caFile: is missing"),
         ({"history": {"location": "/"}}, "history.location: '/' must be a folder of its own, without '..'"),
         ({"history": {"location": "s3://B"}}, "history.location: 's3://B' is not a valid bucket"),
         (

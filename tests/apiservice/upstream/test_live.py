@@ -17,6 +17,7 @@ from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown,
 from apiservice.upstream import client, live
 from apiservice.upstream.circuit import FAILURES, FORGET_SECONDS, PAUSE_SECONDS
 from apiservice.upstream.live import Upstream, Upstreams
+from local.processes import wait_until
 from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.fakes import LAG, V1BETA1, FakeCallers, FakeMetrics, FixedClock, House
 from tests.support.kubernetes.other_server import HOST, NAMESPACE, SERVICE, VALUES, Answer, OtherServer
@@ -68,7 +69,9 @@ class Beside:
 
 @pytest.fixture
 def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
+    """Its list is renewed only when a test does it."""
     resolve_here(monkeypatch)
+    monkeypatch.setattr(live, "LOOK_SECONDS", 3600.0)
     authority = Authority("others-ca")
     with OtherServer(tmp_path, authority) as other:
         made = Beside(other, authority, tmp_path)
@@ -202,7 +205,7 @@ def test_a_server_that_is_not_there_is_said(beside: Beside, monkeypatch: pytest.
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     beside.settings = beside.settings_with(port=port)
-    assert beside.refusal() == "refuses the connection"
+    assert beside.refusal() == "cannot be reached: Connection refused"
 
     def unknown(*_: object) -> list[object]:
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
@@ -278,6 +281,25 @@ def test_its_list_is_merged_ours_win_and_the_last_one_is_kept(beside: Beside) ->
     beside.other.answer = Answer(body=LIST)
     beside.upstream.list_metrics()
     assert (beside.upstreams.remark(), beside.upstreams.availability()) == ("", 1)
+
+
+def test_a_thread_renews_the_list_and_logs_what_changes(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "apiservice.upstream.live")
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
+    renewing = Upstreams(lambda: beside.settings, lambda: beside.tokens[-1], beside.clock)
+    beside.other.answer = Answer(500, b"")
+    renewing.start()
+    try:
+        wait_until(lambda: "does not list its metrics: status 500" in caplog.text, "the failure in the log", 60)
+        beside.other.answer = Answer(body=LIST)
+        beside.clock.seconds += live.LIST_SECONDS
+        wait_until(lambda: renewing.names_beside(()) != (), "the list", 60)
+        wait_until(lambda: "upstream: available" in caplog.text, "its recovery in the log", 60)
+    finally:
+        renewing.stop(60)
+    assert len(caplog.records) == 2
 
 
 def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None:

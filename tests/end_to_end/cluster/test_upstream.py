@@ -324,12 +324,12 @@ def test_a_server_that_is_gone_takes_no_metric_of_ours_along(cluster: Cluster) -
     wait_until(lambda: QUEUE in cluster.listed(), "its metrics in the list", WAIT_SECONDS)
     cluster.other.process.stop()
 
-    cluster.wait_for(THEIRS, 503, "refuses the connection")
-    cluster.wait_for_remark("refuses the connection")
+    cluster.wait_for(THEIRS, 503, "cannot be reached: Connection refused")
+    cluster.wait_for_remark("cannot be reached: Connection refused")
     assert QUEUE in cluster.listed()
     assert values(cluster.plane.raw(READ)) == [(OURS, "0")]
     assert (
-        f"upstream: the upstream {THEIR_PLACE}/{OTHER} refuses the connection"
+        f"upstream: the upstream {THEIR_PLACE}/{OTHER} cannot be reached: Connection refused"
         in cluster.adapter.process.log.read_text()
     )
     assert 'reads_total{code="503",metric="upstream"}' in cluster.metrics()
