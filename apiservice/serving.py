@@ -223,7 +223,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         upstreams=upstreams,
     )
     watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
-    reloading = functools.partial(keep_reloading, tls)
+    reloading = functools.partial(keep_reloading, tls.reload_if_changed)
     collecting = (changes, metrics, history)
     end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
 

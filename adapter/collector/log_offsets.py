@@ -19,7 +19,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout, same_places
 from adapter.lag.snapshot import Cause, Causes, State
-from adapter.protocol.codes import NO_ERROR
+from adapter.protocol.codes import NO_ERROR, TOPIC_NOT_AUTHORIZED
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, LATEST
 from adapter.settings.models import Isolation
@@ -32,7 +32,6 @@ NOT_CAUGHT_UP = 78
 """A new leader does not know its followers' progress yet; this can last seconds while leadership moves."""
 MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
 """Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has changed."""
-TOPIC_NOT_AUTHORIZED = 29
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import Topic, Topology, sharing
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
-from adapter.protocol.offset_responses import THROTTLE_BYTES, after_tags
+from adapter.protocol.offset_responses import SEVERAL_BYTES, THROTTLE_BYTES, after_tags, length_at
 from adapter.protocol.reader import Reader, malformed_as_ours, values_at
 
 _BROKER_BYTES, _TOPIC_BYTES, _ROW_BYTES = 11, 26, 18
@@ -21,7 +21,6 @@ _BROKER_BYTES, _TOPIC_BYTES, _ROW_BYTES = 11, 26, 18
 _PARTITION, _LEADER, _EPOCH, _LISTS = 2, 6, 10, 14
 _LISTS_PER_ROW = 3
 _INT32_BYTES, _ID_BYTES, _IS_INTERNAL_BYTES = 4, 16, 1
-_LONG_LENGTH = 0x80
 _NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
@@ -158,16 +157,10 @@ def _row_places(reader: Reader, count: int) -> list[int]:
         for _ in range(_LISTS_PER_ROW):
             length = body[at]
             at += 1
-            if length >= _LONG_LENGTH:
-                length, at = _varint(body, at - 1)
+            if length >= SEVERAL_BYTES:
+                length, at = length_at(body, at - 1)
             if length:  # one more than the list's; 0 for null
                 at += _INT32_BYTES * (length - 1)
         at = at + 1 if body[at] == 0 else after_tags(body, at)
     reader.position = at
     return places
-
-
-def _varint(body: bytes, at: int) -> tuple[int, int]:
-    """Returns the value and the position after it."""
-    reader = Reader(body, at)
-    return reader.varint(), reader.position

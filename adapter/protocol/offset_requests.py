@@ -7,7 +7,7 @@ length + 1, 0 is null, and every structure ends with tagged fields, which are em
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from struct import Struct
-from typing import Protocol
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +32,6 @@ _ANY_LEADER_EPOCH = -1
 
 
 Partitions = Sequence[int] | NDArray[np.integer]
-
-
-class Readable(Protocol):
-    def read(self, size: int = -1, /) -> bytes: ...
 
 
 @dataclass(slots=True)
@@ -82,13 +78,13 @@ class RawResponse:
     throttle_time_ms: int
 
     @classmethod
-    def parse_header(cls, data: Readable) -> RawHeader:
+    def parse_header(cls, data: BinaryIO) -> RawHeader:
         correlation_id = _INT32.unpack(data.read(4))[0]
         data.read(1)
         return RawHeader(correlation_id)
 
     @classmethod
-    def decode(cls, data: Readable) -> "RawResponse":
+    def decode(cls, data: BinaryIO) -> "RawResponse":
         body = bytes(data.read())
         # All these responses begin with the throttle time, which the library would obey even if it were 24 days.
         throttle = _INT32.unpack_from(body)[0] if len(body) >= 4 else 0

@@ -3,7 +3,6 @@
 Python loops over groups and topics; a topic's rows are read as a block. `offset_requests` explains the encoding."""
 
 from dataclasses import dataclass, field
-from struct import Struct
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.reader import Reader, malformed_as_ours, values_at
 
-_INT16, _INT32 = Struct(">h"), Struct(">i")
 THROTTLE_BYTES = 4
 
-_NULL, _SEVERAL_BYTES = 0, 0x80
+_NULL, SEVERAL_BYTES = 0, 0x80
 """In place of a length: null, and a length of more than one byte."""
 
 
@@ -63,7 +61,7 @@ def commits_in(body: bytes, known: Shape | None = None) -> Columns:
             found.group += [number] * topics
             reader.position = found.read_topics(body, reader.position, topics, _COMMIT)
             found.group_error_at.append(reader.position)
-            reader.skip(_INT16.size)
+            reader.int16()
             reader.skip_tags()
         columns = found.columns(body, _COMMIT, known)
     columns.group_error[columns.group_error == GROUP_NOT_FOUND] = NO_ERROR
@@ -118,13 +116,13 @@ class _Found:
         tags, metadata = row.size - 1, row.metadata
         for _ in range(count):
             length, begin = body[at], at + 1
-            if not _NULL < length < _SEVERAL_BYTES:
-                length, begin = _length(body, at)
+            if not _NULL < length < SEVERAL_BYTES:
+                length, begin = length_at(body, at)
             end = begin + length - 1
             topics.append(body[begin:end].decode("utf-8", "surrogateescape"))
             length, begin = body[end], end + 1
-            if not _NULL < length < _SEVERAL_BYTES:
-                length, begin = _length(body, end)
+            if not _NULL < length < SEVERAL_BYTES:
+                length, begin = length_at(body, end)
             size = length - 1
             at = begin + size * row_size
             if body[begin + tags : at : row_size].count(0) != size or (
@@ -173,7 +171,7 @@ def _uneven_rows(body: bytes, at: int, count: int, row: _Row) -> tuple[list[tupl
     return places, reader.position
 
 
-def _length(body: bytes, at: int) -> tuple[int, int]:
+def length_at(body: bytes, at: int) -> tuple[int, int]:
     """Returns a varint-encoded length + 1 and the position after it."""
     reader = Reader(body, at)
     length = reader.varint()

@@ -2,7 +2,6 @@
 
 The watch follows changes, so that a rotated CA needs no restart."""
 
-import json
 import logging
 import random
 import threading
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from cryptography import x509
+from pydantic import TypeAdapter, ValidationError
 
 from adapter.errors import AdapterError
 
@@ -18,6 +18,7 @@ logger = logging.getLogger(__name__)
 
 Data = Mapping[str, str]
 """The `data` of the ConfigMap kube-system/extension-apiserver-authentication."""
+_TEXTS = TypeAdapter(tuple[str, ...])
 
 
 class AuthenticationInvalid(AdapterError):
@@ -169,12 +170,9 @@ def _headers(data: Data, key: str) -> tuple[bytes, ...]:
 def _texts(data: Data, key: str) -> tuple[str, ...]:
     """Returns a JSON array of strings as kube-apiserver writes it; empty if the key is missing."""
     try:
-        texts = json.loads(data.get(key) or "[]")
-    except ValueError as error:
-        raise AuthenticationInvalid(f"{key} is not JSON: {error}") from error
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise AuthenticationInvalid(f"{key} is not a JSON array of strings")
-    return tuple(texts)
+        return _TEXTS.validate_json(data.get(key) or "[]")
+    except ValidationError as error:
+        raise AuthenticationInvalid(f"{key} is not a JSON array of strings") from error
 
 
 def _summary(authentication: Authentication) -> str:

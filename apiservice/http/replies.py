@@ -13,6 +13,7 @@ _COMMON_HEADERS = {"cache-control": "no-cache, private", "x-content-type-options
 
 
 _PIECE = 64 * 1024
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 class _LongResponse(Response):
@@ -41,7 +42,7 @@ def text_reply(body: str | bytes, code: int = 200, content_type: str = "text/pla
 
 def encoded(document: Mapping[str, Any]) -> bytes:
     """Returns compact JSON in UTF-8; invalid characters, which group ids may contain, become `?`."""
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _compact.encode(document).encode("utf-8", "replace")
 
 
 def etag_of(body: bytes) -> str:

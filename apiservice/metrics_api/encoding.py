@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
-from json.encoder import encode_basestring
 
 from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import GROUP, VERSION
@@ -30,29 +29,17 @@ def utc_time(epoch_seconds: float) -> str:
 
 
 _HEAD = encoded({"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}})
-_ITEM = '{"metricName":%s,"metricLabels":{%s},"timestamp":"%%s","value":"%%s"}'
 
 
 def external_metric_values(metric: str, values: Iterable[MetricValue]) -> bytes:
     """Returns an `ExternalMetricValueList` without `window`, because offsets are read at one moment.
 
     Items are encoded one by one: a single call of the JSON module would block all other threads."""
-    templates: dict[tuple[str, ...], str] = {}
-    items: list[bytes] = []
-    for labels, value, measured_at in values:
-        keys = tuple(labels)
-        if keys not in templates:
-            templates[keys] = _template(metric, keys)
-        texts = map(encode_basestring, labels.values())
-        item = templates[keys] % (*texts, utc_time(measured_at), quantity(value))
-        items.append(item.encode("utf-8", "replace"))
+    items = [
+        encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_time(at), "value": quantity(value)})
+        for labels, value, at in values
+    ]
     return _HEAD[:-1] + b',"items":[' + b",".join(items) + b"]}"
-
-
-def _template(metric: str, keys: Sequence[str]) -> str:
-    """Returns an item's text with placeholders; nearly all items have the same labels."""
-    name, *labels = (encode_basestring(text).replace("%", "%%") for text in (metric, *keys))
-    return _ITEM % (name, ",".join(f"{label}:%s" for label in labels))
 
 
 _MOST_CHARACTERS_OF_ONE = 256

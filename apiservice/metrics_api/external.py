@@ -96,8 +96,8 @@ class ExternalMetrics:
         kept = self._kept.get(question)
         if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
             kept = await self._made(question, version, namespace)
-            if kept.version == version:
-                self._keep(question, kept)
+            if kept.version == version and len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
+                self._kept[question] = kept
         return kept.response
 
     def close(self) -> None:
@@ -121,10 +121,6 @@ class ExternalMetrics:
         name = self.spelled(question.metric) or question.metric
         response = json_reply(external_metric_values(name, reading.values), headers=headers)
         return _Kept(pretty(response) if question.is_indented else response, reading.version, reading.valid_until)
-
-    def _keep(self, question: Question, kept: _Kept) -> None:
-        if len(question.query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
-            self._kept[question] = kept
 
 
 def read_of(path: str) -> tuple[str, str] | None:

@@ -50,7 +50,7 @@ class Registration:
         self._may_register = may_register
         self._show_authority = show_authority
         self._note = "not looked at yet"
-        self._has_certificate = tls is None
+        self.has_certificate = tls is None
         self._spread: x509.Certificate | None = None
         """The newest CA, once kube-apiserver has it."""
         self._stopped = threading.Event()
@@ -59,10 +59,6 @@ class Registration:
     @property
     def is_managing(self) -> bool:
         return self._tls is not None
-
-    @property
-    def has_certificate(self) -> bool:
-        return self._has_certificate
 
     def remark(self) -> str:
         """Returns what is wrong with the APIService, or nothing."""
@@ -104,7 +100,7 @@ class Registration:
             logger.info("certificates in Secret %s/%s renewed: %s", namespace, name, _difference(current, wanted))
         place = Path(f"Secret {namespace}/{name}")
         tls.serve(wanted.serving, PairFiles(place / "tls.crt", place / "tls.key"))
-        self._has_certificate = True
+        self.has_certificate = True
         self._show_authority(wanted.authorities[0].not_valid_after_utc.timestamp())
         return wanted
 
@@ -137,7 +133,7 @@ class Registration:
                 self._take_note(str(error), logging.WARNING)
             except Exception:  # without this thread, certificates would end
                 logger.exception("the registration cannot be kept, trying again")
-            pause = ROUND_SECONDS if self._has_certificate else FIRST_SECONDS
+            pause = ROUND_SECONDS if self.has_certificate else FIRST_SECONDS
             self._stopped.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
 
 

@@ -10,10 +10,9 @@ import os
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
@@ -51,10 +50,6 @@ class _Serving:
     end: datetime.datetime
     """When the certificate expires."""
 
-    @property
-    def description(self) -> str:
-        return f"{self.files.certificate}, valid until {self.end:%Y-%m-%d %H:%M UTC}"
-
 
 class ServingTls:
     """A TLS context that uses the latest certificate and CAs for each new connection."""
@@ -71,7 +66,8 @@ class ServingTls:
 
     @property
     def served(self) -> str:
-        return self._serving.description
+        serving = self._serving
+        return f"{serving.files.certificate}, valid until {serving.end:%Y-%m-%d %H:%M UTC}"
 
     def ends_at(self) -> float:
         """Returns when the certificate expires, as Unix time."""
@@ -98,12 +94,10 @@ class ServingTls:
         """Loads the pair again. An unusable pair is logged once, and the previous one stays in use."""
         try:
             self.serve(_read(self._files), self._files)
-            self._problem = ""
+            problem = ""
         except CertificateUnusable as error:
-            self._note(str(error))
-
-    def _note(self, problem: str) -> None:
-        if problem != self._problem:
+            problem = str(error)
+        if problem and problem != self._problem:
             logger.warning("the serving certificate cannot be reloaded, the old one stays in use: %s", problem)
         self._problem = problem
 
@@ -111,15 +105,11 @@ class ServingTls:
         connection.context = self._serving.context
 
 
-class Reloading(Protocol):
-    def reload_if_changed(self) -> None: ...
-
-
-async def keep_reloading(tls: Reloading, every_seconds: float = RELOAD_SECONDS) -> None:
+async def keep_reloading(reload_if_changed: Callable[[], None], every_seconds: float = RELOAD_SECONDS) -> None:
     while True:
         await asyncio.sleep(every_seconds)
         try:
-            tls.reload_if_changed()
+            reload_if_changed()
         except Exception:  # one failure must not stop the server or later renewals
             logger.exception("the serving certificate cannot be reloaded, trying again")
 

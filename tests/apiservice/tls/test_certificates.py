@@ -263,7 +263,7 @@ def test_a_reload_that_fails_unexpectedly_is_logged_and_tried_again(caplog: pyte
 
     async def run() -> None:
         failing = Failing()
-        task = asyncio.create_task(keep_reloading(failing, every_seconds=0.001))
+        task = asyncio.create_task(keep_reloading(failing.reload_if_changed, every_seconds=0.001))
         await asyncio.wait_for(failing.tried_twice.wait(), 5)
         task.cancel()
 
