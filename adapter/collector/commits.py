@@ -138,8 +138,21 @@ class Commits:
             self.topics.pop(group, None)
             self._incomplete.discard(group)
             self.version += 1
-        groups = tuple(sorted(directory.groups | self._watching.named_groups))
+        self._update_groups()
+
+    def follow_selectors(self, topics: Mapping[str, frozenset[str]]) -> None:
+        """Reads these groups as well, and these topics of theirs."""
+        if topics != self._watching.by_selectors:
+            self._watching.follow_selectors(topics)
+            self.version += 1
+            self._update_groups()
+
+    def _update_groups(self) -> None:
+        groups = tuple(sorted(self.directory.groups | self._watching.named_groups))
         if groups != self.groups:
+            for group in set(self.groups).difference(groups):
+                self.topics.pop(group, None)
+                self._incomplete.discard(group)
             self.groups = groups
             self.version += 1
             self._watching.forget_others(groups)

@@ -26,6 +26,7 @@ class Memory(Protocol):
     def is_loaded(self) -> bool: ...
     @property
     def known(self) -> Mapping[tuple[str, str, str], LastCommit]: ...
+    def groups_of(self, cluster: str) -> frozenset[str]: ...
 
 
 class CurrentRows:
@@ -43,6 +44,8 @@ class CurrentRows:
         self.snapshot = empty_snapshot()
         self.former = empty_snapshot()
         """What the collector before this one last knew of the cluster; used in the first cycle."""
+        self.only_selected: frozenset[tuple[str, str]] = frozenset()
+        """Groups and topics that have rows only because selectors name them."""
         self._described = treatment_of(NO_LAYOUT, watching, {})
         self.treatment = self._described
         self.is_committed_only = self._isolation_column(NO_LAYOUT)
@@ -63,7 +66,7 @@ class CurrentRows:
             self._groups_read = frozenset(commits.topics).union(shares.topics)
         if self._treated_for is not topics_read:
             self._treated_for = topics_read
-            self._described = treatment_of(self.layout, self._watching, topics_read)
+            self._described = treatment_of(self.layout, self._watching, topics_read, self.only_selected)
         return self.layout
 
     def _lay_out_anew(self, commits: Commits, shares: Shares, topology: Topology) -> None:
@@ -73,11 +76,17 @@ class CurrentRows:
             )
             for group in commits.groups
         }
+        by_selectors = self._watching.by_selectors
+        only_selected = frozenset(
+            (group, topic) for group, topics in by_selectors.items() for topic in topics - wanted[group]
+        )
+        wanted |= {group: wanted[group] | topics for group, topics in by_selectors.items()}
         topics = frozenset().union(*wanted.values())
         known = ((topic, topology.topics.get(topic)) for topic in sorted(topics))
         shape = tuple((topic, found.generation, len(found.leaders)) for topic, found in known if found is not None)
-        if (wanted, shape) != self._wanted:
-            self._wanted = (wanted, shape)
+        if (wanted, shape, only_selected) != self._wanted:
+            self._wanted = (wanted, shape, only_selected)
+            self.only_selected = only_selected
             layout = layout_of(wanted, topology)
             self.snapshot = moved_to(self.snapshot, layout)
             remember_commits(self.snapshot, self.former)

@@ -3,7 +3,7 @@
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
 The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,6 +36,7 @@ from adapter.lag.states import (
 )
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView, Feed, Store
 
 TOGETHER_SECONDS = 0.2
@@ -72,6 +73,7 @@ class Cycle:
         *,
         keep: Keep | None = None,
         memory: Memory | None = None,
+        selector_topics: SelectorTopics | None = None,
         residue_after: float = RESIDUE_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -82,6 +84,7 @@ class Cycle:
         self._clock = clock
         self._keep = keep
         self._memory = memory
+        self._selector_topics = selector_topics
         self._began_at = self._to_epoch = 0.0
         """When the cycle began, in seconds since the epoch, and how far those are from the monotonic clock."""
         self._unanswered = 0
@@ -112,6 +115,8 @@ class Cycle:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
         inventory = self._inventory
+        if self._selector_topics is not None:
+            self._commits.follow_selectors(self._selector_topics.of(self._cluster, self._interval))
         inventory.refresh(has_news=is_in_trouble or self._ends.have_moved)
         commits, shares = self._read_pairs()
         inventory.refresh_for_unknown_partitions(commits)
@@ -189,6 +194,7 @@ class Cycle:
         in_doubt = self._members.in_doubt()
         rows.treat(observed, self._shares, self._members.described_at, in_doubt)
         residue = rows.residue(directory, self._clock.monotonic())
+        dormant = self._dormant(rows.layout)
         view = ClusterView(
             cluster=self._cluster,
             snapshot=rows.snapshot,
@@ -199,14 +205,31 @@ class Cycle:
             missing=self._inventory.missing_topics(),
             unseen=self._inventory.unseen_topics(),
             in_doubt=in_doubt,
-            assumed=self._watching.named_groups - directory.groups,
-            topics=self._inventory.watched_topics,
+            assumed=self._watching.named_groups - directory.groups - dormant.keys(),
+            topics=self._inventory.watched_topics.keys(),
+            partitions=self._inventory.watched_topics,
+            visible=_without(rows.layout.codes, dormant) if dormant else None,
+            dormant=dormant,
+            only_selected=rows.only_selected,
+            once_known=self._once_known,
+            remembered={} if self._memory is None else self._memory.known,
         )
         self._store.replace(view)
         if self._keep is not None:
             self._keep(self._sample(observed))
         read = int((rows.snapshot.cause == 0).sum())
         return Outcome(read, len(rows.layout), tuple(self._liveness.failures), gaps)
+
+    def _dormant(self, layout: Layout) -> dict[str, int]:
+        """Returns the groups that have rows only because selectors name them."""
+        named = self._watching.by_selectors.keys() & layout.codes.keys() - self._commits.directory.groups
+        return {group: layout.codes[group] for group in named if not self._watching.is_listed(group)}
+
+    @property
+    def _once_known(self) -> frozenset[str] | None:
+        if self._memory is None:
+            return frozenset()
+        return self._memory.groups_of(self._cluster) if self._memory.is_loaded else None
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in self._commits.groups if group not in self._commits.topics]
@@ -259,3 +282,7 @@ class Cycle:
         observed = replace(observed, causes=causes.table())
         problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
         return self._apply(observed, self._inventory.silence(unreachable=reason), problems)
+
+
+def _without(codes: Mapping[str, int], groups: Container[str]) -> dict[str, int]:
+    return {group: code for group, code in codes.items() if group not in groups}

@@ -34,6 +34,8 @@ READ_TOGETHER_SECONDS = 60.0
 
 Key = tuple[str, str, str]
 """Cluster, group, topic."""
+NO_TOPIC = ""
+"""In the entry of a group that has no commits."""
 Kept = Mapping[Key, LastCommit]
 Exchange = Callable[[Callable[[str], str]], None]
 """Replaces the kept text by the function's result; raises AdapterError if that fails, `NotKept` if it always will."""
@@ -45,7 +47,7 @@ _ENTRIES = TypeAdapter(list[tuple[str, str, str, str, int, tuple[_Offset, ...]]]
 class Seen(NamedTuple):
     last: LastCommit
     expired: tuple[int, ...]
-    """The partitions whose commit has expired."""
+    """The partitions whose commit has expired; one for a group that is gone."""
 
     def has_expired_since(self, written: LastCommit) -> bool:
         """Returns whether the commit of an expired partition is not the written one."""
@@ -64,6 +66,8 @@ class LastCommits:
         self._exchange = exchange
         self.known: Kept = {}
         """Replaced as a whole; read by the collectors' threads."""
+        self._groups: Mapping[str, frozenset[str]] = {}
+        """Cluster -> its groups in `known`."""
         self.is_loaded = exchange is None
         self._written: Kept = {}
         """What was last found or written there."""
@@ -73,6 +77,10 @@ class LastCommits:
         self._marked_at = clock.monotonic()
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="last-commits", daemon=True)
+
+    def groups_of(self, cluster: str) -> frozenset[str]:
+        """Returns the groups that Kafka knows or once knew."""
+        return self._groups.get(cluster, frozenset())
 
     def start(self) -> None:
         self._thread.start()
@@ -91,16 +99,27 @@ class LastCommits:
 
     def run_once(self) -> None:
         """Collects the last commits and keeps what is due."""
-        to_epoch = self._clock.time() - self._clock.monotonic()
-        seen = {key: one for view in self._views() for key, one in seen_in(view, to_epoch).items()}
-        self.known = _newest(_merged({key: one.last for key, one in seen.items()}, self.known))
+        now = self._clock.time()
+        seen = {
+            key: one for view in self._views() for key, one in seen_in(view, now, now - self._clock.monotonic()).items()
+        }
+        self._know(_merged({key: one.last for key, one in seen.items()}, self.known))
         if self._exchange is None:
             return
         due = {key: one.last for key, one in seen.items() if self._is_due(key, one)}
         if self._clock.monotonic() - self._marked_at >= REST_SECONDS:
             self._an_hour_ago, self._marked_at = seen, self._clock.monotonic()
+            gone = self.known.keys() - seen.keys() - self._written.keys()
+            due |= {key: self.known[key] for key in gone}
         if due or not self.is_loaded:
             self._keep(self._exchange, due)
+
+    def _know(self, known: Kept) -> None:
+        self.known = known if len(known) <= MOST_KNOWN else dict(_by_age(known.items())[:MOST_KNOWN])
+        groups: dict[str, set[str]] = {}
+        for cluster, group, _ in self.known:
+            groups.setdefault(cluster, set()).add(group)
+        self._groups = {cluster: frozenset(names) for cluster, names in groups.items()}
 
     def _is_due(self, key: Key, one: Seen) -> bool:
         before, written = self._an_hour_ago.get(key), self._written.get(key)
@@ -133,7 +152,7 @@ class LastCommits:
         except AdapterError as error:
             logger.warning("the last commits could not be kept, and will be later: %s", error)
             return
-        self.known = _newest(_merged(written, self.known))
+        self._know(_merged(written, self.known))
         self.is_loaded = True
 
     def _warn_of(self, refusal: str) -> None:
@@ -142,10 +161,11 @@ class LastCommits:
         self._refusal = refusal
 
 
-def seen_in(view: ClusterView, to_epoch: float) -> dict[Key, Seen]:
+def seen_in(view: ClusterView, now: float, to_epoch: float) -> dict[Key, Seen]:
     """Returns the last commits of a view, without those of topics that have no id.
 
-    `to_epoch` is what the seconds since the epoch are ahead of those of the monotonic clock."""
+    A group without any has one entry without topic, so that it is known to have existed. `now` is in seconds since the
+    epoch; `to_epoch` is how far they are ahead of those of the monotonic clock."""
     layout, snapshot = view.layout, view.snapshot
     found: dict[Key, Seen] = {}
     for (group, topic), rows in layout.pairs.items():
@@ -158,6 +178,12 @@ def seen_in(view: ClusterView, to_epoch: float) -> dict[Key, Seen]:
             expired = np.flatnonzero(is_known & (snapshot.committed[rows] == NO_COMMIT))
             one = LastCommit(topic_id, int(newest + to_epoch), tuple(last.tolist()))
             found[view.cluster, group, topic] = Seen(one, tuple(expired.tolist()))
+    with_commits = {group for _, group, _ in found}
+    for group in layout.groups:
+        if group not in with_commits and group not in view.assumed:
+            found[view.cluster, group, NO_TOPIC] = Seen(
+                LastCommit("", int(now), ()), (0,) if group in view.dormant else ()
+            )
     return found
 
 
@@ -188,10 +214,6 @@ def dumps(kept: Kept) -> str:
 
 def _merged(some: Kept, others: Kept) -> Kept:
     return {**others, **{key: one.merged(others.get(key)) for key, one in some.items()}}
-
-
-def _newest(known: Kept) -> Kept:
-    return known if len(known) <= MOST_KNOWN else dict(_by_age(known.items())[:MOST_KNOWN])
 
 
 def _by_age(entries: Iterable[tuple[Key, LastCommit]]) -> list[tuple[Key, LastCommit]]:

@@ -19,6 +19,7 @@ from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import Feed, Store
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
@@ -44,6 +45,7 @@ class Collector:
         clock: Clock,
         keep: Keep | None = None,
         memory: Memory | None = None,
+        selector_topics: SelectorTopics | None = None,
     ) -> None:
         self.basis = basis_of(settings, cluster)
         self.feed = Feed(cluster.name, store)
@@ -59,8 +61,9 @@ class Collector:
         keep = None if keep is None else self._keep_if_serving
         watching = Watching(settings, cluster.name)
         self._cycle = Cycle(
-            cluster.name, self._interval, watching, self._brokers, self.feed, clock, keep=keep, memory=memory
-        )
+            cluster.name, self._interval, watching, self._brokers, self.feed, clock,
+            keep=keep, memory=memory, selector_topics=selector_topics,
+        )  # fmt: skip
         self._stopping = Event()
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._logged = ""
@@ -181,12 +184,13 @@ class Collectors:
         keep: Keep | None = None,
         running: Mapping[str, Collector] = NO_COLLECTORS,
         memory: Memory | None = None,
+        selector_topics: SelectorTopics | None = None,
     ) -> None:
         self.by_name: dict[str, Collector] = {}
         for cluster in settings.clusters:
             known = running.get(cluster.name)
             if known is None or known.basis != basis_of(settings, cluster):
-                collector = Collector(settings, cluster, store, telemetry, clock, keep, memory)
+                collector = Collector(settings, cluster, store, telemetry, clock, keep, memory, selector_topics)
                 if known is not None:
                     collector.succeed(known)
                 known = collector

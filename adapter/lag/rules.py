@@ -38,7 +38,19 @@ class Watching:
             topics_of.setdefault(metric.group, set()).update(metric.topics or ())
         self.by_metrics = {group: frozenset(topics) for group, topics in topics_of.items()}
         rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
-        self.named_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+        self._listed_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+        self.named_groups = self._listed_groups
+        """Groups that are read whether Kafka lists them or not."""
+        self.by_selectors: Mapping[str, frozenset[str]] = {}
+        """Group -> the topics that selectors name for it."""
+
+    def follow_selectors(self, topics: Mapping[str, frozenset[str]]) -> None:
+        self.by_selectors = topics
+        self.named_groups = self._listed_groups | topics.keys()
+
+    def is_listed(self, group: str) -> bool:
+        """Returns whether the settings list topics for the group by its name."""
+        return group in self._listed_groups
 
     def watches_group(self, group: str) -> bool:
         return group in self.named_groups or self._settings.collection.groups.watches(group)
@@ -107,14 +119,24 @@ def still_committed(
     return {**dict.fromkeys(seen, 0), **kept}
 
 
-def treatment_of(layout: Layout, watching: Watching, members_read: Mapping[str, frozenset[str]]) -> Treatment:
-    """Returns how the rules treat each row; `members_read` maps groups to the topics that their members read."""
+def treatment_of(
+    layout: Layout,
+    watching: Watching,
+    members_read: Mapping[str, frozenset[str]],
+    only_selected: Collection[tuple[str, str]] = (),
+) -> Treatment:
+    """Returns how the rules treat each row; `members_read` maps groups to the topics that their members read.
+
+    `only_selected` has groups and topics with rows only because selectors name them: other queries leave them out."""
     treatment = Treatment(*(np.zeros(len(layout), dtype=bool) for _ in fields(Treatment)))
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
         if rule is not None:
             treatment.counts_from_start[rows] = rule.offset_reset == "earliest"
             treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
+        if (group, topic) in only_selected:
+            treatment.counts_from_start[rows] = rule is None or rule.offset_reset_by_name == "earliest"
+            treatment.is_outside[rows] = True
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
             treatment.is_abandoned[rows] = True

@@ -45,8 +45,14 @@ class Access:
         if audience is None:
             return views
         if metric is not None:
-            return [_with_only(view, {metric.group} & view.layout.codes.keys(), {metric.group}) for view in views]
+            return [_with_only(view, {metric.group} & view.codes.keys(), {metric.group}) for view in views]
         return [self._view_for(view, audience) for view in views]
+
+    def may_name(self, group: str, audience: Audience | None, metric: NamedMetric | None) -> bool:
+        """Returns whether a query, of this named metric if there is one, may name the group."""
+        if audience is None:
+            return True
+        return self._admits(self._of_group(group), audience) if metric is None else group == metric.group
 
     def _view_for(self, view: ClusterView, audience: Audience) -> ClusterView:
         """Cached while the view is the newest."""
@@ -57,7 +63,7 @@ class Access:
         found = by_audience.get(audience)
         if found is None:
             patterns = self._patterns_of(view)
-            visible = [group for group in view.layout.groups if self._admits(patterns[group], audience)]
+            visible = [group for group in view.groups if self._admits(patterns[group], audience)]
             others = {*view.unread, *view.missing, *view.unseen, *view.assumed} - patterns.keys()
             readable = {group for group in others if self._admits(self._of_group(group), audience)}
             found = by_audience[audience] = _with_only(view, visible, readable.union(visible))

@@ -2,9 +2,10 @@
 
 The HPA adds all items of a reply, so values that must not be added are one item."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Protocol
 
 from adapter.clock import Clock
@@ -22,11 +23,13 @@ from adapter.metrics.selection import (
     effort_of,
     fits,
     hint,
-    named_groups,
+    named,
     where_known,
     without_groups,
 )
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView
+from adapter.metrics.waking import Waking
 from adapter.settings.models import SERVED_NAMES, MetricKind, NamedMetric, Settings
 
 LISTED = frozenset({MetricKind.LAG, MetricKind.UNCOMMITTED_PARTITIONS})
@@ -80,7 +83,10 @@ class Served:
 
 
 class Metrics:
-    def __init__(self, settings: Settings, store: Views, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, store: Views, clock: Clock, selector_topics: SelectorTopics | None = None
+    ) -> None:
+        """Without `selector_topics`, only the settings give topics to groups that have no commit for them."""
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
         self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
         self.names = tuple(served.name for served in self._served)
@@ -91,6 +97,7 @@ class Metrics:
         self._store = store
         self._clock = clock
         self._access = Access(settings)
+        self._waking = Waking(settings, selector_topics)
         self.audience_of = self._access.audience_of
 
     @property
@@ -110,7 +117,10 @@ class Metrics:
         asked = (*served.requirements(), *requirements)
         if not asked and served.kind in LISTED:
             return self._listing(served, views, version)
-        return self._answer(served, self._selected(served, views, asked), version, warnings=())
+        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
+        may_name = partial(self._access.may_name, audience=audience, metric=served.own)
+        woken = self._waking.woken(fitting, asked, may_name, namespace)
+        return self._answer(served, self._selected(served, views, asked, woken), version, warnings=())
 
     def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
         """Estimates the cost of a read in the steps of `selection.effort_of`; never fails."""
@@ -124,10 +134,21 @@ class Metrics:
     def _may_read(self, served: Served, audience: Audience | None) -> bool:
         return served.own is None or self._access.may_read(served.own, audience)
 
-    def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
+    def _selected(
+        self,
+        served: Served,
+        views: Sequence[ClusterView],
+        asked: Sequence[Requirement],
+        woken: Mapping[str, Collection[tuple[str, str]]],
+    ) -> list[Chosen]:
         """Returns what the query covers, or raises the first of its problems: partial sums are never returned."""
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([chosen_of(view, asked, stale_too=served.lists_topics) for view in fitting])
+        chosen = where_known(
+            [
+                chosen_of(view, asked, stale_too=served.lists_topics, woken=woken.get(view.cluster, ()))
+                for view in fitting
+            ]
+        )
         for one in chosen:
             self._refuse_unheard_groups(one, asked)
         for _, _, error in self._problems(served, chosen, asked):
@@ -138,14 +159,14 @@ class Metrics:
 
     def _refuse_unheard_groups(self, chosen: Chosen, asked: Sequence[Requirement]) -> None:
         """A group that only an unavailable broker can know is neither absent nor 0."""
-        view, named = chosen.view, named_groups(asked)
-        if named is None and view.silence.in_sums is not None:
+        view, groups = chosen.view, named(asked, "group")
+        if groups is None and view.silence.in_sums is not None:
             raise ValueUnavailable(_not_all_groups(view, view.silence.in_sums))
-        if not named or view.silence == NO_SILENCE:
+        if not groups or view.silence == NO_SILENCE:
             return
         # The coordinator of a known group has confirmed that nothing here belongs to it.
         answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
-        for group in sorted(named - answered):
+        for group in sorted(groups - answered):
             why = view.silence.about(group)
             if why is not None and fits("group", group, asked):
                 raise ValueUnavailable(_not_all_groups(view, why))

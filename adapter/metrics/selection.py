@@ -1,7 +1,7 @@
 """Selects the part of a cluster's view that a query covers."""
 
 from collections import Counter
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
@@ -52,25 +52,37 @@ def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
     return all(requirement.matches(value) for requirement in asked if requirement.key == key)
 
 
-def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
-    """Selects per group and topic; per partition only if the query is about partitions."""
+def chosen_of(
+    view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool, woken: Collection[tuple[str, str]] = ()
+) -> Chosen:
+    """Selects per group and topic; per partition only if the query is about partitions.
+
+    `woken` are the groups and topics that count because this query names them."""
     labels = {"cluster", "group", "topic", "partition"}
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
         return Chosen(view, view.totals, (), ())
-    groups = _groups(view, asked)
+    groups = _groups(view, asked, {group for group, _ in woken})
     totals = view.totals
     if any(requirement.key == "partition" for requirement in asked):
         totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
-    entries = list(chain.from_iterable(totals.spans.get(view.codes[group], ()) for group in groups))
+    entries = list(chain.from_iterable(totals.spans.get(view.layout.codes[group], ()) for group in groups))
     if not stale_too:
         outside, abandoned = totals.is_outside, totals.is_abandoned
-        entries = [entry for entry in entries if not (outside[entry] or abandoned[entry])]
+        entries = [
+            entry
+            for entry in entries
+            if not (abandoned[entry] or (outside[entry] and (not woken or _pair(view, totals, entry) not in woken)))
+        ]
     if any(requirement.key == "topic" for requirement in asked):
         topics, of_entry = view.layout.topics, totals.topic
         # Many groups may read the same topics, so each name is matched once.
         topic_fits = cache(lambda code: fits("topic", topics[code], asked))
         entries = [entry for entry in entries if topic_fits(of_entry[entry])]
     return Chosen(view, totals, entries, groups)
+
+
+def _pair(view: ClusterView, totals: Totals, entry: int) -> tuple[str, str]:
+    return view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
 
 
 def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
@@ -85,14 +97,14 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
 def _entries_to_read(view: ClusterView, asked: Sequence[Requirement]) -> int:
     layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
     everything = len(layout.groups) + len(totals)
-    groups = _candidates(view, asked) if "group" in keys else None
-    if groups is None or named_groups(asked) is None:
+    groups = _candidates(view, asked, view.dormant) if "group" in keys else None
+    if groups is None or named(asked, "group") is None:
         return everything + (len(layout) // 10 if "partition" in keys else 0)
     if not groups or ("topic" in keys and _names_no_topic(view, asked)):
         return everything
     effort = len(groups)
     for group in groups:
-        effort += len(totals.spans.get(view.codes[group], ()))
+        effort += len(totals.spans.get(layout.codes[group], ()))
     spans = [layout.spans[group] for group in groups] if "partition" in keys else []
     return effort + int(sum(span.stop - span.start for span in spans)) // 10
 
@@ -115,21 +127,23 @@ def without_groups(chosen: Chosen, groups: Set[str]) -> Chosen:
     return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
 
 
-def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
+def _groups(view: ClusterView, asked: Sequence[Requirement], woken: Collection[str]) -> Sequence[str]:
     about = [requirement for requirement in asked if requirement.key == "group"]
-    candidates = _candidates(view, asked)
+    candidates = _candidates(view, asked, woken)
     return [group for group in candidates if fits("group", group, about)] if about else candidates
 
 
-def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
-    named = named_groups(asked)
-    return view.groups if named is None else sorted(group for group in named if group in view.codes)
+def _candidates(view: ClusterView, asked: Sequence[Requirement], dormant: Collection[str]) -> Sequence[str]:
+    groups = named(asked, "group")
+    if groups is None:
+        return view.groups
+    return sorted(group for group in groups if group in view.codes or (group in dormant and group in view.dormant))
 
 
-def named_groups(asked: Sequence[Requirement]) -> frozenset[str] | None:
-    """Returns the only groups that can match; None if the query names none."""
-    named = [one.only for one in asked if one.key == "group" and one.only is not None]
-    return frozenset.intersection(*named) if named else None
+def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:
+    """Returns the only values of a label that can match; None if the query names none."""
+    values = [one.only for one in asked if one.key == key and one.only is not None]
+    return frozenset.intersection(*values) if values else None
 
 
 def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Indexes:
@@ -141,6 +155,6 @@ def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]
     return fitting
 
 
-def hint(name: str, known: Sequence[str] | frozenset[str], introduction: str) -> str:
+def hint(name: str, known: Collection[str], introduction: str) -> str:
     near = get_close_matches(name, list(known)[:200], n=3) or sorted(known)[:3]
     return f"; {introduction} {', '.join(near)}{', …' if len(known) > len(near) else ''}" if near else ""

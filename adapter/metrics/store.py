@@ -1,6 +1,6 @@
 """The latest view of every cluster, replaced as a whole: readers need no lock and never wait for a broker."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Lock
@@ -32,10 +32,20 @@ class ClusterView:
     """Groups in the settings that Kafka does not know."""
     in_doubt: Mapping[str, float] = field(default_factory=dict)
     """Group that was not described as Stable for too long -> when it last was, in monotonic seconds."""
-    topics: frozenset[str] = frozenset()
+    topics: Set[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     visible: Mapping[str, int] | None = None
     """Group -> its code in the layout, of the groups that the reader may see; None: all."""
+    partitions: Mapping[str, int] = field(default_factory=dict)
+    """Every watched topic that exists -> the number of its partitions, whatever the reader may see."""
+    only_selected: frozenset[tuple[str, str]] = frozenset()
+    """Groups and topics that have rows only because selectors name them."""
+    dormant: Mapping[str, int] = field(default_factory=dict)
+    """Group that has no other rows -> its code in the layout."""
+    once_known: frozenset[str] | None = frozenset()
+    """Groups that Kafka once knew; None: not known yet."""
+    remembered: Mapping[tuple[str, str, str], object] = field(default_factory=dict)
+    """Cluster, group and topic of which a commit was seen, now or earlier."""
     totals: Totals = NO_TOTALS
 
     def __post_init__(self) -> None:
@@ -51,6 +61,11 @@ class ClusterView:
     @property
     def codes(self) -> Mapping[str, int]:
         return self.layout.codes if self.visible is None else self.visible
+
+    def knows(self, group: str) -> bool:
+        """Returns whether Kafka knows the group or once knew it."""
+        is_known = group in self.layout.codes and group not in self.assumed and group not in self.dormant
+        return is_known or group in (self.once_known or ())
 
     @property
     def layout(self) -> Layout:

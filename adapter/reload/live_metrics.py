@@ -14,6 +14,7 @@ from adapter.history.sample import Keep
 from adapter.metrics.access import Audience
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.selection import Requirement
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
@@ -50,6 +51,7 @@ class LiveMetrics:
         memory: Memory | None = None,
     ) -> None:
         self._memory = memory
+        self._selector_topics = SelectorTopics(clock.monotonic)
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep
@@ -150,8 +152,11 @@ class LiveMetrics:
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
         running = NO_COLLECTORS if before is None else before.collectors.by_name
-        collectors = Collectors(settings, store, self._telemetry, self._clock, self._keep, running, self._memory)
-        generation = _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
+        collectors = Collectors(
+            settings, store, self._telemetry, self._clock, self._keep, running, self._memory, self._selector_topics
+        )
+        metrics = Metrics(settings, store, self._clock, self._selector_topics)
+        generation = _Generation(settings, store, collectors, metrics)
         if before is not None:
             for collector in collectors.by_name.values():
                 if collector is running.get(collector.name):

@@ -104,6 +104,11 @@ class Rule(SettingsPart):
             raise ValueError("needs either group (a name) or groups (a regular expression)")
         return self
 
+    @property
+    def offset_reset_by_name(self) -> Literal["latest", "earliest"]:
+        """What holds for topics that are named together with the group, if this rule does not name them."""
+        return self.offset_reset if "offset_reset" in self.model_fields_set else "earliest"
+
     @cached_property
     def topic_names(self) -> frozenset[str]:
         return frozenset(self.topics or ())

@@ -18,6 +18,7 @@ from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.states import TOO_FAR_APART
 from adapter.metrics.query import Metrics, Reading
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import Store
 from adapter.settings.file import parse
 from adapter.settings.models import Settings
@@ -162,14 +163,17 @@ def in_process(
     store = Store([main.name])
     memory = LastCommits(lambda: store.views, clock, exchange)
     watching = Watching(settings, main.name)
-    cycle = Cycle(main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory)
+    topics = SelectorTopics(time.monotonic)
+    cycle = Cycle(
+        main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory, selector_topics=topics
+    )
     try:
         yield InProcess(
             settings,
             brokers,
             store,
             cycle,
-            Metrics(settings, store, CycleClock()),
+            Metrics(settings, store, CycleClock(), topics),
             requests,
             clock,
             last_commits=memory,

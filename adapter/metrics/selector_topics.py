@@ -1,0 +1,72 @@
+"""Topics that only label selectors name for a group, as `group=billing,topic=orders` in an HPA.
+
+They count as if a rule named them, for such selectors alone, so that a group at zero wakes up without a rule. Readers
+ask for them; the collector reads those that were asked for recently."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Lock
+
+MOST_PARTITIONS = 50_000
+MOST_OF_NAMESPACE = 10_000
+"""Partitions, so that no namespace can take the room of the others."""
+KEEP_SECONDS = 600.0
+"""After the last read; an HPA reads every 15 s."""
+KEEP_CYCLES = 3
+"""With long intervals: replies are cached between two cycles, so readers ask once per cycle."""
+
+Key = tuple[str, str, str]
+"""Cluster, group, topic."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    at: float
+    partitions: int
+    namespace: str | None
+
+
+class SelectorTopics:
+    """Bounded. Any thread may use it. `monotonic` is a clock in seconds."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._asked: dict[Key, _Asked] = {}
+        self._partitions: Counter[str | None] = Counter()
+        """By namespace of the first reader."""
+        self._lock = Lock()
+
+    def ask(self, key: Key, partitions: int, namespace: str | None) -> bool:
+        """Has the collector read this topic for the group from its next cycle on; returns False if there is no room."""
+        with self._lock:
+            known = self._asked.get(key)
+            if known is not None:
+                known.at = self._monotonic()
+                return True
+            if (
+                self._partitions.total() + partitions > MOST_PARTITIONS
+                or self._partitions[namespace] + partitions > MOST_OF_NAMESPACE
+            ):
+                return False
+            self._asked[key] = _Asked(self._monotonic(), partitions, namespace)
+            self._partitions[namespace] += partitions
+            return True
+
+    def of(self, cluster: str, interval: float) -> Mapping[str, frozenset[str]]:
+        """Returns group -> topics to read for it, without those that nobody asks for any more."""
+        with self._lock:
+            oldest = self._monotonic() - max(KEEP_SECONDS, KEEP_CYCLES * interval)
+            found: dict[str, set[str]] = {}
+            for key in [key for key in self._asked if key[0] == cluster]:
+                if self._asked[key].at < oldest:
+                    self._forget(key)
+                else:
+                    found.setdefault(key[1], set()).add(key[2])
+        return {group: frozenset(topics) for group, topics in found.items()}
+
+    def _forget(self, key: Key) -> None:
+        asked = self._asked.pop(key)
+        self._partitions[asked.namespace] -= asked.partitions
+        if not self._partitions[asked.namespace]:
+            del self._partitions[asked.namespace]
