@@ -114,7 +114,8 @@ class Collector:
         except Exception:
             logger.exception("unexpected error in the collection cycle of cluster %s", self.name)
             self.outcome = "failed"
-            self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
+            if self._is_serving:
+                self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
             return
         if self._is_serving:
             self._count(outcome, self._clock.monotonic() - started)

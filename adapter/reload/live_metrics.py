@@ -87,11 +87,9 @@ class LiveMetrics:
 
     @property
     def credentials_remark(self) -> str:
-        """Returns which clusters' files with credentials are not used, and why; empty: all are."""
-        collectors = self._current.collectors.by_name.values()
-        return "; ".join(
-            f"cluster {each.name}: {each.credentials_problem}" for each in collectors if each.credentials_problem
-        )
+        """Returns which clusters' files with credentials are not used; empty: all are. Everybody may read it."""
+        names = sorted(each.name for each in self._current.collectors.by_name.values() if each.credentials_problem)
+        return f"not used as they are; the log has the reasons: cluster {', '.join(names)}" if names else ""
 
     @property
     def is_preparing(self) -> bool:
@@ -118,6 +116,7 @@ class LiveMetrics:
             for collector in self._current.collectors.by_name.values():
                 collector.feed.lead_to(self._current.store)
             stop_all(self._next.without(self._current), STOP_SECONDS)
+            self._forget(self._next, self._current)
             self._next = None
 
     def waiting_for(self) -> list[str]:
@@ -146,7 +145,10 @@ class LiveMetrics:
         for collector in new.collectors.by_name.values():
             collector.feed.lead_to(new.store)
         stop_all(retired, STOP_SECONDS)
-        for name in old.collectors.by_name.keys() - new.collectors.by_name.keys():
+        self._forget(old, new)
+
+    def _forget(self, gone: _Generation, kept: _Generation) -> None:
+        for name in gone.collectors.by_name.keys() - kept.collectors.by_name.keys():
             self._telemetry.forget(name)
 
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:

@@ -36,6 +36,7 @@ class SettingsWatch:
         self._seen: bytes | str | None = None
         self._checked: bytes | str | None = None
         """The file's content, or why it could not be read: at the latest look, and when it was last checked."""
+        self._refused: tuple[str, ...] = ()
         self._look_at = self._retry_at = clock.monotonic()
         self._stopping = Event()
         self._thread = Thread(target=self._run, name="settings", daemon=True)
@@ -82,6 +83,7 @@ class SettingsWatch:
             self._live.discard()
             self._refuse(invalid.problems)
             return
+        self._refused = ()
         if settings == self._live.settings:
             self._live.discard()
             self._show("")
@@ -97,13 +99,16 @@ class SettingsWatch:
         return settings
 
     def _refuse(self, problems: tuple[str, ...]) -> None:
-        remark = f"refused, so the previous settings stay in force: {some_of(problems, most=10)}"
-        if remark == self.remark:
+        if problems == self._refused:
             return
+        self._refused = problems
         self._telemetry.changes.labels("refused").inc()
         for problem in problems:
             logger.error("settings refused, the previous ones stay in force: %s", problem)
-        self._show(remark)
+        # Everybody may read it, so it has places in the file and no values.
+        places = dict.fromkeys(problem.removeprefix(f"{self._path}: ").partition(": ")[0] for problem in problems)
+        shown = some_of([*places], most=10, separator=", ")
+        self._show(f"{self._path}: refused, so the previous settings stay in force; the log has the reasons: {shown}")
 
     def _take_over_if_ready(self) -> None:
         waiting_for = self._live.waiting_for()

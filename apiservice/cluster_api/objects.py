@@ -1,10 +1,12 @@
 """Reads and writes single objects as plain JSON: the client library's models of them take 80 MB."""
 
 import json
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 
 import urllib3
 
-from apiservice.cluster_api.connection import Client, Json, calling, content, json_object, send
+from apiservice.cluster_api.connection import Client, Json, content, json_object, send
 
 MANAGER = "kafka-lag-adapter"
 """The field manager: the API server records which fields this program has written."""
@@ -15,11 +17,17 @@ class ClusterObjects:
 
     def __init__(self, client: Client) -> None:
         self._client = client
+        self.answered_at = datetime.now(UTC)
+        """When the latest read was answered, by the API server's clock: it also checks our certificates."""
 
     def read(self, path: str) -> Json | None:
         """Returns the object, or None if it does not exist."""
         response = send(self._client, "GET", path)
-        return None if response.status == 404 else json_object(content(response))
+        self.answered_at = _date_of(response)
+        if response.status == 404:
+            response.drain_conn()
+            return None
+        return json_object(content(response))
 
     def replace(self, path: str, document: Json) -> bool:
         """Returns False and writes nothing if the object has changed since the document was read."""
@@ -41,9 +49,17 @@ class ClusterObjects:
         return _is_written(response)
 
 
+def _date_of(response: urllib3.BaseHTTPResponse) -> datetime:
+    """Returns this machine's time if the response has none."""
+    try:
+        return parsedate_to_datetime(response.headers["Date"]).astimezone(UTC)
+    except (KeyError, ValueError):
+        return datetime.now(UTC)
+
+
 def _is_written(response: urllib3.BaseHTTPResponse) -> bool:
     if response.status == 409:
-        calling(lambda: response.data)  # frees the connection
+        response.drain_conn()
         return False
     content(response)
     return True

@@ -2,7 +2,6 @@
 
 Every replica does the same; the API server lets one write succeed, and the others read its result."""
 
-import datetime
 import logging
 import random
 import threading
@@ -91,7 +90,8 @@ class Registration:
             raise RegistrationFailed(f"there is no Secret {namespace}/{name}; the shipped manifests contain it")
         current = managed_of(secret.get("data") or {})
         names = service_names(self._service.name, namespace)
-        now = datetime.datetime.now(datetime.UTC)
+        # Replicas whose clocks differ would renew each other's certificates.
+        now = self._objects.answered_at
         is_spread = current is not None and current.authorities[0] == self._spread
         wanted = renewed(current, authority_name(self._service.name), names, now, is_spread=is_spread)
         if wanted is not current:

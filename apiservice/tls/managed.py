@@ -97,8 +97,9 @@ def renewed(
 
 
 def _is_due(certificate: x509.Certificate, now: datetime.datetime) -> bool:
+    """A certificate that is not valid yet was made by a clock that was ahead."""
     begin, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
-    return now >= begin + RENEWED_AFTER * (end - begin)
+    return not begin <= now < begin + RENEWED_AFTER * (end - begin)
 
 
 def _is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:

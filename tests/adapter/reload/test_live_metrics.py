@@ -138,7 +138,7 @@ def test_credentials_that_are_not_used_are_a_remark_a_metric_and_one_line_in_the
 
     monkeypatch.setattr(FakeBrokers, "credentials_problem", "passwordFile /secret is empty")
     wait_until(lambda: samples_of(telemetry).get(used) == 0)
-    wait_until(lambda: "cluster main: passwordFile /secret is empty" in live.credentials_remark)
+    wait_until(lambda: live.credentials_remark == "not used as they are; the log has the reasons: cluster eu, main")
     version = live.version
     wait_until(lambda: live.version > version + 2)
 
@@ -150,6 +150,22 @@ def test_a_cluster_that_is_gone_leaves_no_series(live: LiveMetrics, telemetry: T
 
     assert not [labels for _, labels in samples_of(telemetry) if "eu" in labels]
     assert ("kafka_lag_adapter_age_seconds", frozenset({"main"})) in samples_of(telemetry)
+
+
+def test_a_cluster_that_was_only_prepared_leaves_no_series(
+    live: LiveMetrics, telemetry: Telemetry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("adapter.collector.cycle.Cycle.run_once", lambda _self: 1 / 0)
+    live.prepare(settings("main", "eu", "new"))
+    assert live._next
+    prepared = live._next.collectors.by_name["new"]
+    wait_until(lambda: prepared.outcome == "failed")
+    assert not [labels for _, labels in samples_of(telemetry) if "new" in labels]
+    telemetry.count_request("new", "Metadata")
+
+    live.discard()
+
+    assert not [labels for _, labels in samples_of(telemetry) if "new" in labels]
 
 
 def test_only_cycles_of_collectors_that_serve_are_kept(opened: list[str], telemetry: Telemetry) -> None:

@@ -98,17 +98,19 @@ def test_a_file_that_means_the_same_changes_nothing(watched: Watched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "place", "words"),
     [
-        (FIRST + "rule: []\n", "rule: is not a known key; did you mean 'rules'?"),
-        ("clusters: [", "line 1, column 12: expected the node content, but found '<stream end>'"),
-        (FIRST + "history: {location: /history}\n", "history: cannot change while the adapter runs; restart it"),
-        (None, "No such file or directory"),
+        (FIRST + "rule: []\n", "rule", "is not a known key; did you mean 'rules'?"),
+        (FIRST + "tenancy: secret\n", "tenancy", "is 'secret'; must be 'open' or 'closed'"),
+        ("clusters: [", "line 1, column 12", "expected the node content, but found '<stream end>'"),
+        (FIRST + "history: {location: /history}\n", "history", "cannot change while the adapter runs; restart it"),
+        (None, "No such file or directory", ""),
     ],
 )
 def test_a_file_that_cannot_take_effect_is_refused_as_a_whole_and_reported_once(
-    watched: Watched, caplog: pytest.LogCaptureFixture, text: str | None, problem: str
+    watched: Watched, caplog: pytest.LogCaptureFixture, text: str | None, place: str, words: str
 ) -> None:
+    """Everybody may read the remark, so it has no value of the file: only the log has."""
     watched.path.write_text(SECOND)
     watched.look()
     in_force = watched.live.settings
@@ -119,7 +121,10 @@ def test_a_file_that_cannot_take_effect_is_refused_as_a_whole_and_reported_once(
     watched.look(2 + int(2 * RETRY_SECONDS / LOOK_SECONDS))
 
     assert watched.live.settings is in_force
-    assert watched.watch.remark == f"refused, so the previous settings stay in force: {watched.path}: {problem}"
+    problem = f"{place}: {words}" if words else place
+    assert watched.watch.remark == (
+        f"{watched.path}: refused, so the previous settings stay in force; the log has the reasons: {place}"
+    )
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
         f"settings refused, the previous ones stay in force: {watched.path}: {problem}"
     ]
@@ -135,7 +140,7 @@ def test_a_file_that_is_refused_for_an_absent_secret_takes_effect_when_that_is_m
     security = f"{{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: lag, passwordFile: {secret}}}"
     watched.path.write_text(f"clusters: [{{name: main, bootstrapServers: ['kafka:9092'], security: {security}}}]\n")
     watched.look()
-    assert "cannot be read: No such file" in watched.watch.remark
+    assert "clusters[0].security" in watched.watch.remark
     secret.write_text("wonderland")
     watched.look(1, RETRY_SECONDS)
 

@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,10 +21,17 @@ class Server(ThreadingHTTPServer):
 
     code = 200
     asked: tuple[str, str, str, Any] | None = None
+    connections = 0
+    date = "Wed, 18 Nov 2026 12:00:00 GMT"
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Server
+    protocol_version = "HTTP/1.1"
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections += 1
 
     def do_GET(self) -> None:
         self._answer(None)
@@ -40,6 +48,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def date_time_string(self, _timestamp: float | None = None) -> str:
+        return self.server.date
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
         """Tests are quiet."""
@@ -70,6 +81,18 @@ def test_an_object_is_read_or_absent(objects: ClusterObjects, server: Server) ->
         objects.read("/api/v1/x")
 
 
+def test_the_time_is_the_api_servers_and_the_machines_own_where_it_sends_none(
+    objects: ClusterObjects, server: Server
+) -> None:
+    objects.read("/api/v1/x")
+    assert objects.answered_at == datetime(2026, 11, 18, 12, tzinfo=UTC)
+
+    server.date = "no date"
+    before = datetime.now(UTC)
+    objects.read("/api/v1/x")
+    assert before <= objects.answered_at <= datetime.now(UTC)
+
+
 def test_each_kind_of_write_sends_the_object_once_encoded(objects: ClusterObjects, server: Server) -> None:
     document = {"spec": {"caBundle": "eA=="}}
 
@@ -88,3 +111,11 @@ def test_a_conflict_is_no_error_and_no_success(objects: ClusterObjects, server: 
     assert not objects.replace("/x", {})
     assert not objects.merge("/x", {})
     assert not objects.apply("/x", {}, force=True)
+    assert server.connections == 1
+
+
+def test_an_absent_object_leaves_the_connection_to_the_next_request(objects: ClusterObjects, server: Server) -> None:
+    server.code = 404
+
+    assert objects.read("/x") is objects.read("/x") is None
+    assert server.connections == 1

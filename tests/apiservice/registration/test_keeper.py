@@ -5,6 +5,8 @@ import contextlib
 import datetime
 from typing import Any, cast
 
+from cryptography import x509
+
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -34,6 +36,7 @@ class Objects:
 
     def __init__(self) -> None:
         self.kept: dict[str, dict[str, Any] | None] = {}
+        self.answered_at = NOW
 
     def become(self, managed: Managed, api_service_now: dict[str, Any] | None) -> None:
         self.kept = {SECRET: {"data": managed.data()}, api_service.PATH: api_service_now}
@@ -64,16 +67,20 @@ def with_bundle(*authorities: bytes) -> dict[str, Any]:
     return {"metadata": {"managedFields": [writer], "ownerReferences": [owner]}, "spec": spec}
 
 
-def served_in_the_end(api_service_now: dict[str, Any] | None) -> Pair:
-    """After a round in which all was well, and two with a new CA in the Secret."""
-    objects, tls = Objects(), Tls()
-    kept = Registration(
+def registration(objects: Objects, tls: Tls) -> Registration:
+    return Registration(
         cast("ClusterObjects", objects),
         OURS,
         cast("ServingTls", tls),
         may_register=True,
         show_authority=lambda _: None,
     )
+
+
+def served_in_the_end(api_service_now: dict[str, Any] | None) -> Pair:
+    """After a round in which all was well, and two with a new CA in the Secret."""
+    objects, tls = Objects(), Tls()
+    kept = registration(objects, tls)
     objects.become(OLD, with_bundle(OLD.bundle))
     kept.look()
     objects.become(BOTH, api_service_now)
@@ -93,3 +100,25 @@ def test_the_old_certificate_is_served_while_somebody_else_keeps_the_new_authori
 
 def test_the_new_authority_signs_once_it_is_in_the_bundle() -> None:
     assert served_in_the_end(with_bundle(BOTH.bundle)) != BOTH.serving
+
+
+def test_a_replica_whose_clock_is_months_ahead_renews_nothing_early() -> None:
+    """The certificate is a day old by the clock of kube-apiserver, which checks it, and due by the machine's own."""
+    managed = after(None, NOW - 70 * DAY)
+    objects, tls = Objects(), Tls()
+    objects.become(managed, with_bundle(managed.bundle))
+    objects.answered_at = NOW - 69 * DAY
+
+    registration(objects, tls).look()
+
+    assert tls.served == managed.serving
+
+
+def test_a_certificate_that_is_not_valid_yet_is_renewed() -> None:
+    managed = after(after(None, NOW - 30 * DAY), NOW + 40 * DAY)
+    objects, tls = Objects(), Tls()
+    objects.become(managed, with_bundle(managed.bundle))
+
+    registration(objects, tls).look()
+
+    assert x509.load_pem_x509_certificate(tls.served.certificate).not_valid_before_utc < NOW
