@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +52,8 @@ ATTEMPTS = 3
 
 ARCHIVE_SECONDS = 300
 """Writing an archive takes seconds, or minutes with a small share of a core."""
+ABANDONED_SECONDS = 3600
+"""After this time nobody is writing an unfinished archive any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +148,20 @@ def _archive(*, writes: bool) -> Archive | None:
         return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _delete_abandoned(path.parent)
     except OSError:
         return None
     if path.exists():
         return Archive(path, is_new=False)
     return Archive(path, is_new=True) if os.access(path.parent, os.W_OK) else None
+
+
+def _delete_abandoned(folder: Path) -> None:
+    """A run that is killed while it writes an archive leaves 166 MB."""
+    for unfinished in folder.glob(".*.jsa.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - unfinished.stat().st_mtime > ABANDONED_SECONDS:
+                unfinished.unlink()
 
 
 def _java() -> Path | None:
