@@ -11,8 +11,7 @@ from yaml.reader import ReaderError
 
 from adapter.errors import SettingsInvalid, did_you_mean, some_of
 from adapter.settings.models import SERVED_NAMES, Settings
-from adapter.settings.part import SettingsPart
-from adapter.settings.types import WITHOUT_FILES, shown
+from adapter.settings.types import WITHOUT_FILES, SettingsPart, shown
 
 
 def load(path: Path, *, opens_files: bool = True) -> Settings:

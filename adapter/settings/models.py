@@ -9,10 +9,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from adapter.settings import types
-from adapter.settings.part import SettingsPart
 from adapter.settings.security import Security
 from adapter.settings.upstream import Upstream
 
@@ -32,14 +31,14 @@ SERVED_NAMES: dict[str, MetricKind] = {
 }
 
 
-class Cluster(SettingsPart):
+class Cluster(types.SettingsPart):
     name: types.ClusterName
     """The label `cluster`."""
     bootstrap_servers: Annotated[tuple[types.BootstrapServer, ...], Field(min_length=1)]
     security: Security = Security()
 
 
-class Names(SettingsPart):
+class Names(types.SettingsPart):
     """Regular expressions that must match the whole name."""
 
     include: tuple[types.Pattern, ...] = (".*",)
@@ -57,7 +56,7 @@ class Names(SettingsPart):
         )
 
 
-class Collection(SettingsPart):
+class Collection(types.SettingsPart):
     interval: Annotated[float, types.duration("1s", "1h")] = 10.0
     """Time between two cycles in seconds; below the 15 s between two reads of an HPA."""
     max_age: Annotated[float, types.duration("1s", "1d")] = 60.0
@@ -79,7 +78,7 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
-class Rule(SettingsPart):
+class Rule(types.SettingsPart):
     """How a group is treated; the first matching rule counts."""
 
     group: types.Name | None = None
@@ -114,10 +113,10 @@ class Rule(SettingsPart):
         return frozenset(self.topics or ())
 
 
-class NamedMetric(SettingsPart):
+class NamedMetric(types.SettingsPart):
     """A metric with its own name, for groups that are no valid label values, or for short HPAs."""
 
-    name: Annotated[str, AfterValidator(types.metric_name)]
+    name: types.MetricName
     value: MetricKind
     cluster: types.Name | None = None
     group: types.Name
@@ -126,7 +125,7 @@ class NamedMetric(SettingsPart):
     """Who may read the metric; None: who may read its group."""
 
 
-class History(SettingsPart):
+class History(types.SettingsPart):
     """The offset history; without a location, none is kept."""
 
     location: types.HistoryLocation | None = None
@@ -143,7 +142,7 @@ class History(SettingsPart):
         return self
 
 
-class Settings(SettingsPart):
+class Settings(types.SettingsPart):
     clusters: Annotated[tuple[Cluster, ...], Field(min_length=1)]
     collection: Collection = Collection()
     rules: tuple[Rule, ...] = ()

@@ -8,7 +8,6 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from adapter.settings import types
-from adapter.settings.part import SettingsPart
 
 LOGIN = ("username", "passwordFile")
 NEEDED = {
@@ -45,7 +44,7 @@ Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "A
 File = Annotated[Path, AfterValidator(types.file_path)]
 
 
-class Security(SettingsPart):
+class Security(types.SettingsPart):
     """Secrets are files, so that they can be mounted and rotated."""
 
     protocol: Protocol = Protocol.PLAINTEXT

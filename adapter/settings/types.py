@@ -1,4 +1,4 @@
-"""Types of single settings: durations, patterns, names and files. Each error is one sentence."""
+"""What all parts of the settings share, and the types of single settings. Each error is one sentence."""
 
 import re
 from collections import Counter
@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic.alias_generators import to_camel
 
 from adapter.location import FORMS, bucket_at
 
@@ -18,8 +19,18 @@ DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+NOT_RESERVED = re.compile(r"(?!(?:status|finalize)$).*", re.IGNORECASE)
+TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+ENDS = "with a letter or digit at both ends"
 DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
+
+
+class SettingsPart(BaseModel):
+    """Frozen and strict about keys, because a misspelt key would silently watch something else."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
+    )
 
 
 def shown(value: object) -> str:
@@ -60,35 +71,15 @@ def host_and_port(text: str) -> str:
     return text
 
 
-def topic_name(text: str) -> str:
-    if not TOPIC_NAME.fullmatch(text) or text in {".", ".."}:
-        raise ValueError(f"{text!r} is not a valid topic name")
-    return text
+def matching(pattern: re.Pattern[str], problem: str) -> AfterValidator:
+    """Requires that the pattern matches the whole text; the error is the text, then the problem."""
 
+    def matched(text: str) -> str:
+        if not pattern.fullmatch(text):
+            raise ValueError(f"{shown(text)} {problem}")
+        return text
 
-def metric_name(text: str) -> str:
-    if not METRIC_NAME.fullmatch(text):
-        raise ValueError(f"{text!r} must be letters, digits, '-', '_' and '.', with a letter or digit at both ends")
-    if text.lower() in {"status", "finalize"}:
-        raise ValueError(f"{text!r} is reserved for Kubernetes' own paths below a namespace")
-    return text
-
-
-def label_value(text: str) -> str:
-    if not LABEL_VALUE.fullmatch(text):
-        raise ValueError(
-            f"{text!r} must be a valid label value: at most 63 letters, digits, '-', '_' and '.', "
-            "with a letter or digit at both ends"
-        )
-    return text
-
-
-def dns_label(text: str) -> str:
-    if not DNS_LABEL.fullmatch(text):
-        raise ValueError(
-            f"{shown(text)} must be at most 63 lower-case letters, digits and '-', with a letter or digit at both ends"
-        )
-    return text
+    return AfterValidator(matched)
 
 
 WITHOUT_FILES = {"opens_files": False}
@@ -138,9 +129,17 @@ def without_repeats(values: tuple[Value, ...]) -> tuple[Value, ...]:
 Pattern = Annotated[str, AfterValidator(regular_expression)]
 Namespaces = Annotated[tuple[Pattern, ...], Field(min_length=1), AfterValidator(without_repeats)]
 BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
-TopicName = Annotated[str, AfterValidator(topic_name)]
+TopicName = Annotated[str, matching(TOPIC_NAME, "is not a valid topic name")]
 TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
 HistoryLocation = Annotated[str, AfterValidator(history_location)]
-ClusterName = Annotated[str, AfterValidator(label_value)]
+ClusterName = Annotated[
+    str, matching(LABEL_VALUE, f"must be a valid label value: at most 63 letters, digits, '-', '_' and '.', {ENDS}")
+]
+MetricName = Annotated[
+    str,
+    matching(METRIC_NAME, f"must be letters, digits, '-', '_' and '.', {ENDS}"),
+    matching(NOT_RESERVED, "is reserved for Kubernetes' own paths below a namespace"),
+]
+DnsLabel = Annotated[str, matching(DNS_LABEL, f"must be at most 63 lower-case letters, digits and '-', {ENDS}")]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
 """Brokers drop the connection for names of more than 32767 bytes."""

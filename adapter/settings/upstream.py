@@ -2,18 +2,17 @@
 
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from adapter.settings import types
-from adapter.settings.part import SettingsPart
 from adapter.settings.security import File
 
 
-class Upstream(SettingsPart):
+class Upstream(types.SettingsPart):
     """It gets this adapter's token, so its certificate is always verified."""
 
-    service: Annotated[str, AfterValidator(types.dns_label)]
-    namespace: Annotated[str, AfterValidator(types.dns_label)]
+    service: types.DnsLabel
+    namespace: types.DnsLabel
     port: Annotated[int, Field(ge=1, le=65535)] = 443
     ca_file: File
     """PEM: the authority that issued its certificate."""

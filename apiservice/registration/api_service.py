@@ -12,6 +12,7 @@ from typing import Any
 from cryptography import x509
 
 from adapter.errors import SettingsInvalid
+from adapter.settings.types import DNS_LABEL
 from apiservice.api_group import API_SERVICE
 from apiservice.auth.cluster_settings import certificates_of
 from apiservice.cluster_api.connection import Json
@@ -19,8 +20,9 @@ from apiservice.cluster_api.objects import MANAGER
 from apiservice.tls.issuing import PRODUCT, SERVICE_PORT, api_service
 
 PATH = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
-LABEL = "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-SERVICE = re.compile(f"(?:(?P<namespace>{LABEL})/)?(?P<name>{LABEL})(?::(?P<port>[0-9]{{1,5}}))?")
+SERVICE = re.compile(
+    f"(?:(?P<namespace>{DNS_LABEL.pattern})/)?(?P<name>{DNS_LABEL.pattern})(?::(?P<port>[0-9]{{1,5}}))?"
+)
 REGISTERED = "registered"
 SERVERS = {"keda": "KEDA", "datadog": "Datadog", "prometheus": "prometheus-adapter", "azure": "Azure"}
 """Known servers of external metrics, by a part of their Service's name or namespace."""
