@@ -1,7 +1,6 @@
 """Tracks which brokers are worth asking: one that missed its deadline is only probed until it answers."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Protocol
 
 from adapter.kafka.answers import Failure
@@ -18,19 +17,13 @@ class Sign(Protocol):
     def succeeded(self) -> bool: ...
 
 
-@dataclass(slots=True)
-class _Absence:
-    failure: Failure
-    probe: Sign
-
-
 class Liveness:
     """Which brokers are silent, and which have come back since when. Times are monotonic seconds."""
 
     def __init__(self, probe: Callable[[int], Sign], monotonic: Callable[[], float]) -> None:
         self._probe = probe
         self._monotonic = monotonic
-        self._absences: dict[int, _Absence] = {}
+        self._absences: dict[int, tuple[Failure, Sign]] = {}
         self._returning: set[int] = set()
         self._back_since: dict[int, float] = {}
         self.failures: list[Failure] = []
@@ -39,12 +32,12 @@ class Liveness:
     def begin_cycle(self) -> None:
         """Reinstates brokers that answered a probe, and probes the others again."""
         self.failures, self.answers = [], 0
-        for node, absence in list(self._absences.items()):
-            if absence.probe.succeeded():
+        for node, (failure, probe) in list(self._absences.items()):
+            if probe.succeeded():
                 del self._absences[node]
                 self._back_since[node] = self._monotonic()
-            elif absence.probe.is_done:
-                absence.probe = self._probe(node)
+            elif probe.is_done:
+                self._absences[node] = (failure, self._probe(node))
 
     def note(self, answers: Mapping[int, object]) -> None:
         """Records the outcomes of requests; a broker that missed its deadline is only probed from now on."""
@@ -52,7 +45,7 @@ class Liveness:
             if isinstance(answer, Failure):
                 self.failures.append(answer)
                 if answer.was_silence and node not in self._absences:
-                    self._absences[node] = _Absence(answer, self._probe(node))
+                    self._absences[node] = (answer, self._probe(node))
             else:
                 self.answers += 1
                 if node in self._returning:
@@ -68,8 +61,7 @@ class Liveness:
 
     def failure(self, node: int) -> Failure | None:
         """Returns why the broker is not asked; None if it is."""
-        absence = self._absences.get(node)
-        return absence.failure if absence else None
+        return self._absences[node][0] if node in self._absences else None
 
     def is_doubtful(self, node: int) -> bool:
         """Whether offsets from this broker that go backward are ignored."""

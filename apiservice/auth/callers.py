@@ -6,7 +6,6 @@ of tokens and permissions are cached. A review that fails never counts as a yes.
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
 
 from apiservice.auth.caller import (
@@ -73,9 +72,8 @@ class ClusterCallers:
         credential = self._credential(scope)
         if isinstance(credential, Caller):
             return credential
-        caller = await self._tokens.ask(
-            credential.fingerprint, lambda lane: self._review(credential, lane), is_kept=True
-        )
+        fingerprint = hashlib.sha256(credential.encode()).digest()
+        caller = await self._tokens.ask(fingerprint, lambda lane: self._review(credential, lane), is_kept=True)
         if caller is None:
             raise Unauthorized("the bearer token is invalid")
         return caller
@@ -94,11 +92,11 @@ class ClusterCallers:
     def _accesses_of(self, caller: Caller) -> "ReviewCache[_Wish, _Access]":
         return self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses
 
-    async def _review(self, token: "_Token", lane: Lane) -> Caller | None:
-        caller = await self._reviews.review_token(token.text, lane)
+    async def _review(self, token: str, lane: Lane) -> Caller | None:
+        caller = await self._reviews.review_token(token, lane)
         return None if caller is None else authenticated(caller)
 
-    def _credential(self, scope: Scope) -> "Caller | _Token":
+    def _credential(self, scope: Scope) -> Caller | str:
         """Returns the caller, or the token to review. As in kube-apiserver, the certificate takes precedence."""
         chain: Chain = scope["state"].get("peer", ())
         if chain:
@@ -123,15 +121,6 @@ class ClusterCallers:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
-    text: str
-
-    @property
-    def fingerprint(self) -> bytes:
-        return hashlib.sha256(self.text.encode()).digest()
-
-
 _Access = tuple[bool, str]
 """Whether it is allowed, and the authorizer's reason."""
 
@@ -141,9 +130,9 @@ def _accesses(clock: Callable[[], float], first_lane: Lane) -> ReviewCache[_Wish
     return ReviewCache(lambda access: access[0], seconds, clock, first_lane)
 
 
-def _bearer_token(scope: Scope) -> _Token | None:
+def _bearer_token(scope: Scope) -> str | None:
     for name, value in scope["headers"]:
         if name == b"authorization":
             scheme, _, text = value.decode("latin-1").strip().partition(" ")
-            return _Token(text.strip()) if scheme.lower() == "bearer" and text.strip() else None
+            return (text.strip() or None) if scheme.lower() == "bearer" else None
     return None

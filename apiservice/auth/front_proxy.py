@@ -16,16 +16,13 @@ class Trust:
 
     def __init__(self, authentication: Authentication) -> None:
         self.peers = Peers(authentication)
-        self._user_headers = authentication.username_headers
-        self._group_headers = authentication.group_headers
-        self._uid_headers = authentication.uid_headers
-        self._extra_prefixes = authentication.extra_prefixes
-        self._names = frozenset(self._user_headers + self._group_headers + self._uid_headers)
+        self._settings = named = authentication
+        self._names = frozenset(named.username_headers + named.group_headers + named.uid_headers)
         self._callers: LRUCache[Headers, Caller | None] = LRUCache(maxsize=512)
 
     def remote_user(self, scope: Scope) -> Caller | None:
         """Returns the user named in the proxy's headers. One connection carries requests of many users."""
-        names, prefixes = self._names, self._extra_prefixes
+        names, prefixes = self._names, self._settings.extra_prefixes
         headers = tuple([pair for pair in scope["headers"] if pair[0] in names or pair[0].startswith(prefixes)])
         try:
             return self._callers[headers]
@@ -35,19 +32,19 @@ class Trust:
 
     def _named(self, headers: Headers) -> Caller | None:
         try:
-            users = _values(headers, self._user_headers)
+            users = _values(headers, self._settings.username_headers)
             if not users:
                 return None
-            groups, uids = _values(headers, self._group_headers), _values(headers, self._uid_headers)
+            groups = _values(headers, self._settings.group_headers)
+            uid = next(iter(_values(headers, self._settings.uid_headers)), "")
             extra = self._extra(headers)
         except UnicodeDecodeError as error:
             raise Unauthorized("the proxy's identity headers are not UTF-8") from error
-        uid = uids[0] if uids else ""
         return authenticated(Caller(name=users[0], uid=uid, groups=groups, extra=extra))
 
     def _extra(self, headers: Headers) -> tuple[tuple[str, tuple[str, ...]], ...]:
         extra: dict[str, list[str]] = {}
-        for prefix in self._extra_prefixes:
+        for prefix in self._settings.extra_prefixes:
             for name, value in headers:
                 if name.startswith(prefix):
                     extra.setdefault(unquote(name[len(prefix) :].decode()).lower(), []).append(value.decode())

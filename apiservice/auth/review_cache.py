@@ -53,17 +53,13 @@ class ReviewCache(Generic[Key, Answer]):
             answer = await review(Lane.RENEWALS if key in self._seen_good else self._first_lane)
         except ClusterUnreachable as error:
             raise ReviewUnavailable(str(error)) from error
-        if is_kept:
-            self._keep(key, answer)
-        return answer
-
-    def _keep(self, key: Key, answer: Answer) -> None:
-        if self._is_good(answer):
+        if is_kept and self._is_good(answer):
             self._good[key] = answer
             self._seen_good[key] = None
-        else:
+        elif is_kept:
             self._bad[key] = answer
             self._seen_good.pop(key, None)
+        return answer
 
     def _finish(self, key: Key, done: asyncio.Task[Answer]) -> None:
         self._under_way.pop(key, None)

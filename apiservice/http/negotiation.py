@@ -9,7 +9,7 @@ from fastapi import Response
 from apiservice.auth.caller import Scope
 from apiservice.http.query_parameters import parameters_of, wants_pretty
 from apiservice.http.replies import pretty
-from apiservice.http.status import BadRequest, NotAcceptable
+from apiservice.http.status import BadRequest, MethodNotAllowed, NotAcceptable
 
 LONGEST_QUERY = 8 * 1024  # bytes, for unauthenticated callers
 LONGEST_ACCEPT = 1024
@@ -21,10 +21,18 @@ AGGREGATED = {"g": "apidiscovery.k8s.io", "v": "v2", "as": "APIGroupDiscoveryLis
 
 def for_client(response: Response, scope: Scope) -> Response:
     """Returns the JSON reply, indented for people; raises NotAcceptable if the client accepts no JSON."""
+    agent = check_read(scope)
+    return pretty(response) if is_for_people(scope["query_string"], agent) else response
+
+
+def check_read(scope: Scope) -> bytes:
+    """Returns the `User-Agent`; raises MethodNotAllowed or NotAcceptable if this is no read of JSON."""
+    if scope["method"] != "GET":
+        raise MethodNotAllowed
     accept, agent = accept_and_agent(scope)
     if not accepts_json(accept):
         raise NotAcceptable
-    return pretty(response) if is_for_people(scope["query_string"], agent) else response
+    return agent
 
 
 def unless_known(response: Response, scope: Scope) -> Response:

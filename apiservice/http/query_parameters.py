@@ -4,30 +4,27 @@ The first of repeated parameters counts, as in kube-apiserver; but a repeated `l
 ignoring one would select more than intended. Unknown parameters are ignored."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from urllib.parse import parse_qsl
 
-from apiservice.http.status import BadRequest
+from apiservice.api_group import GROUP
+from apiservice.http.status import BadRequest, MethodNotAllowed
 
 MOST_PARAMETERS = 100
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"false", "0"})
 
 
-@dataclass(frozen=True, slots=True)
-class ListOptions:
-    label_selector: str
-    is_watch: bool
-
-
-def list_options(query: bytes) -> ListOptions:
+def label_selector(query: bytes) -> str:
+    """Returns the label selector of a read; raises BadRequest or MethodNotAllowed."""
     parameters = parameters_of(query)
     if any(parameters.get("fieldSelector", ())):
         raise BadRequest("fieldSelector is not supported: metrics are selected by their labels")
     selectors = parameters.get("labelSelector", [""])
     if len(selectors) > 1:
         raise BadRequest("labelSelector is given more than once: join the requirements with ',' instead")
-    return ListOptions(selectors[0], _is_true(parameters.get("watch", [None])[0]))
+    if _is_true(parameters.get("watch", [None])[0]):
+        raise MethodNotAllowed(f'watch is not supported on resources of kind "*.{GROUP}"')
+    return selectors[0]
 
 
 def is_watch(query: bytes) -> bool:

@@ -32,14 +32,9 @@ class MethodNotAllowed(AdapterError):
         super().__init__(message)
 
 
-class WatchNotAllowed(MethodNotAllowed):
-    def __init__(self, group: str) -> None:
-        super().__init__(f'watch is not supported on resources of kind "*.{group}"')
-
-
 class NotAcceptable(AdapterError):
-    def __init__(self, served: str = "application/json") -> None:
-        super().__init__(f"only the following media types are accepted: {served}")
+    def __init__(self) -> None:
+        super().__init__("only the following media types are accepted: application/json")
 
 
 class UpstreamUnavailable(AdapterError):

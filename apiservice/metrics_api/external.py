@@ -15,10 +15,9 @@ from adapter.metrics.query import Reading
 from adapter.metrics.selection import Requirement
 from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
-from apiservice.http.negotiation import accept_and_agent, accepts_json, is_for_people
-from apiservice.http.query_parameters import list_options
+from apiservice.http.negotiation import check_read, is_for_people
+from apiservice.http.query_parameters import label_selector
 from apiservice.http.replies import json_reply, pretty
-from apiservice.http.status import MethodNotAllowed, NotAcceptable, WatchNotAllowed
 from apiservice.http.worker import SharedWork
 from apiservice.metrics_api.encoding import external_metric_values, warning_header
 from apiservice.metrics_api.label_selector import LabelRequirement, parse
@@ -84,12 +83,7 @@ class ExternalMetrics:
         return self._spelled.get(metric.lower())
 
     async def answer(self, namespace: str, metric: str, scope: Scope) -> Response:
-        if scope["method"] != "GET":
-            raise MethodNotAllowed
-        accept, agent = accept_and_agent(scope)
-        if not accepts_json(accept):
-            raise NotAcceptable
-        query: bytes = scope["query_string"]
+        agent, query = check_read(scope), scope["query_string"]
         # Before the audience, so that a reply made by settings that change in between is not kept.
         version = self._metrics.version
         question = Question(metric, query, is_for_people(query, agent), self._metrics.audience_of(namespace))
@@ -132,10 +126,7 @@ def read_of(path: str) -> tuple[str, str] | None:
 
 
 def _asked(query: bytes) -> tuple[LabelRequirement, ...]:
-    options = list_options(query)
-    if options.is_watch:
-        raise WatchNotAllowed(GROUP)
-    selector = options.label_selector
+    selector = label_selector(query)
     return _parse_and_keep(selector) if len(selector) <= _LONGEST_SELECTOR_KEPT else parse(selector)
 
 

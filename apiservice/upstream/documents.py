@@ -10,10 +10,10 @@ from fastapi import Response
 from adapter.settings.types import DNS_LABEL
 from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
-from apiservice.http.negotiation import accept_and_agent, accepts_json
-from apiservice.http.query_parameters import list_options
+from apiservice.http.negotiation import check_read
+from apiservice.http.query_parameters import label_selector
 from apiservice.http.replies import json_reply
-from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown, WatchNotAllowed
+from apiservice.http.status import PathUnknown
 from apiservice.upstream.client import Reply
 
 METRICS = f"/apis/{GROUP}/{VERSION}"
@@ -24,16 +24,11 @@ _PATHS = {".", "..", "status", "finalize"}
 
 def path_of(namespace: str, metric: str, scope: Scope) -> str:
     """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise."""
-    if scope["method"] != "GET":
-        raise MethodNotAllowed
-    if not accepts_json(accept_and_agent(scope)[0]):
-        raise NotAcceptable
+    check_read(scope)
     if not DNS_LABEL.fullmatch(namespace) or metric in _PATHS:
         raise PathUnknown
-    options = list_options(scope["query_string"])
-    if options.is_watch:
-        raise WatchNotAllowed(GROUP)
-    query = f"?labelSelector={quote(options.label_selector, safe='')}" if options.label_selector else ""
+    selector = label_selector(scope["query_string"])
+    query = f"?labelSelector={quote(selector, safe='')}" if selector else ""
     return f"{METRICS}/namespaces/{namespace}/{quote(metric, safe='')}{query}"
 
 
