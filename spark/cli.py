@@ -89,8 +89,7 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
-        files = reached(history)
-        report(request, files, session, say, ending.check)
+        report(request, reached(history), session, say, ending.check)
 
 
 def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:

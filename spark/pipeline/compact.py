@@ -17,7 +17,7 @@ from spark.pipeline.batches import DEFAULT_LIMITS, Batch, Limits, batch_from
 from spark.pipeline.days import summarised
 from spark.pipeline.hour_task import MadeHour
 from spark.pipeline.lineage import Record, write_record
-from spark.pipeline.plan import Found, Hour, found_in, refuse_missing
+from spark.pipeline.plan import Found, Hour, found_in
 from spark.pipeline.runs import Run, Say
 from spark.pipeline.stage import stage_batch
 from spark.pipeline.staging import staging_of
@@ -46,7 +46,6 @@ def compact(
     """Raises Unusable where there is no history to compact, OSError where a file cannot be read or written, or another
     run is at work. `session` is called where there is anything to do, and not before; `stop` after an error, so that no
     task stages anything where all that was staged is being deleted."""
-    refuse_missing(files)
     with files.reserved() as refuse_if_lost, staging_of(files, now) as staging:
         try:
             run = Run(files, staging, session, say, check, refuse_if_lost, limits)

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from adapter.history.contract import Column
 from spark.engine.tasks import attempt
@@ -15,7 +14,7 @@ from spark.rules.totals import counts
 from spark.storage.protocol import Files
 from spark.tables import contract, layout
 from spark.tables.columns import Rows, Values, begins_of, joined, numbered, rows_of, table_of
-from spark.tables.parquet_tables import opened, read_table, unreadable, write_table
+from spark.tables.parquet_tables import read_table, read_topics, unreadable, write_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
 LAGS_AT_ONCE = 2_000_000
@@ -86,17 +85,7 @@ def _percentiles(task: DayTask, hours: Rows) -> dict[str, Values]:
 
 
 def _lags(task: DayTask, hour: str, part: Part) -> Rows:
-    """Of the totals; only row groups that may have one of the topics are read."""
+    """Of the totals."""
     path = layout.hour_table(hour, layout.TOTALS)
-    with unreadable(path), opened(task.files, path, LAGS) as file:
-        groups = [n for n in range(file.num_row_groups) if _may_have(file.metadata.row_group(n), part)]
-        return part.of(rows_of(file.read_row_groups(groups, [column.name for column in LAGS]), LAGS))
-
-
-def _may_have(rows: pq.RowGroupMetaData, part: Part) -> bool:
-    """By the least and the greatest of each name, which Parquet leaves out where names are long."""
-    columns = {rows.column(place).path_in_schema: rows.column(place).statistics for place in range(rows.num_columns)}
-    cluster, group, topic = (columns[name] for name in contract.NAMES)
-    if any(each is None or not each.has_min_max for each in (cluster, group, topic)):
-        return True
-    return part.may_be_in((cluster.min, group.min, topic.min), (cluster.max, group.max, topic.max))
+    with unreadable(path):
+        return part.of(rows_of(read_topics(task.files, path, LAGS, part.may_be_in), LAGS))

@@ -66,14 +66,8 @@ class Found:
     skipped: tuple[Skipped, ...]
 
 
-def refuse_missing(files: Files) -> None:
-    if not files.exists():
-        raise Unusable(f"{files.shown()} does not exist")
-
-
 def found_in(files: Files, until: datetime, now: datetime) -> Found:
     """Raises Unusable where there is no history."""
-    refuse_missing(files)
     samples = _by_hour(files.listed(layout.SAMPLES, 2))
     known = samples.keys() | _by_hour(files.listed(layout.HOURS, 2)).keys()
     if not known:

@@ -3,24 +3,22 @@
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from spark.figures.agreement import Agreement
-from spark.figures.model import NUMBERS, Above, Capacity, Group, Lag, Pace, Periods, Share, Shares, Still, Times, Topic
+from spark.figures.model import NUMBERS, Above, Capacity, Group, Lag, Pace, Periods, Share, Shares, Still, Topic
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.group_file import Agreements
 from spark.report.samples_task import Expected
-from spark.rules.lag_statistics import TOPIC_STATISTICS
-from spark.rules.topic_samples import Names
 from spark.tables.columns import begins_of
 from spark.tables.contract import NAMES
+from spark.tables.topic_parts import Names
 
 GROUP = NAMES[:2]
 LAG = ("samples", "p50", "p95", "p99", "max", "first", "last", "since", "until")
-NO_SAMPLES = dict.fromkeys(TOPIC_STATISTICS)
 NO_PERIODS = periods(NO_TIMES)
 
 Row = Mapping[str, Any]
@@ -33,13 +31,13 @@ class Found:
     topics: pa.Table
     """Of `range_figures.topics_of`."""
     statistics: pa.Table
-    """One row per group, as `lag_statistics.STATISTICS` says; none where no sample is left."""
+    """One row per group, as `lag_statistics.STATISTICS` says."""
     progress: pa.Table
     """One row per topic, as `partition_progress.PROGRESS` says."""
     groups: pa.Table
     """Of `range_figures.hours_of_groups`."""
     shares: pa.Table
-    """Of `range_figures.shares_of`."""
+    """Of `range_figures.shares_of`: topics for which anything was produced."""
 
 
 def groups_of(
@@ -48,27 +46,35 @@ def groups_of(
     """`hours`, `days`: of each topic."""
     statistics = {_key(row, GROUP): row for row in found.statistics.to_pylist()}
     samples = {(*pair, topic["topic"]): topic for pair, row in statistics.items() for topic in row["topics"]}
-    spread = {_key(row, GROUP): row["is_spread"] for row in found.progress.to_pylist()}
     progress = {_key(row, NAMES): row for row in found.progress.to_pylist()}
     shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
     hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
-    rows = [row | samples.get(_key(row, NAMES), NO_SAMPLES) for row in _in_order(found.topics, NAMES).to_pylist()]
-    topics = {
-        key: replace(
-            _topic(row, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreements.of(*key[:2])),
-            **_progress_of(progress.get(key)),
+    topics_of_groups = itertools.groupby(_in_order(found.topics, NAMES).to_pylist(), key=lambda row: _key(row, GROUP))
+    groups = []
+    for pair, of in topics_of_groups:
+        rows, agreement, columns = list(of), agreements.of(*pair), hours_of_groups[pair]
+        topics = []
+        for row in rows:
+            key = _key(row, NAMES)
+            known = row | samples[key] | progress[key]
+            topics.append(_topic(known, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreement))
+        own = _periods_of(columns, "hour")
+        groups.append(
+            Group(
+                cluster=rows[0]["cluster"],
+                name=rows[0]["group"],
+                interval_seconds=min(row["interval_seconds"] for row in rows),
+                topics=tuple(topics),
+                hours=own,
+                capacity=_capacity_of(statistics[pair]),
+                pace=Pace(*(sum(samples[_key(row, NAMES)][name] for row in rows) for name in ("lagging", "moving"))),
+                jumped=columns["jumped"],
+                silent=silent[(silent > own.start[0]) & (silent < own.start[-1])],
+                is_spread=progress[_key(rows[0], NAMES)]["is_spread"],
+                agreement=agreement,
+            )
         )
-        for row in rows
-        for key in [_key(row, NAMES)]
-    }
-    return tuple(
-        replace(
-            _group(list(of), topics, hours_of_groups[pair], statistics.get(pair), silent),
-            agreement=agreements.of(*pair),
-            is_spread=spread.get(pair),
-        )
-        for pair, of in itertools.groupby(rows, key=lambda row: _key(row, GROUP))
-    )
+    return tuple(groups)
 
 
 def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
@@ -105,52 +111,34 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, agree
         threshold=threshold_of(row, agreement),
         is_given=agreement.threshold_of(row["topic"]) is not None,
         seconds=row["seconds_above"] if is_known else math.nan,
-        known_seconds=row["known_seconds"] if is_known else 0.0,
+        known_seconds=row["known_seconds"],
         episodes=row["episodes"] if is_known else None,
         longest_seconds=row["longest_seconds"] if is_known else math.nan,
         longest_from=row["longest_from"],
     )
-    lag = Lag(*(row[name] for name in LAG)) if is_known else None
-    return Topic(name=row["topic"], hours=hours, days=days, lag=lag, above=above, shares=shares)
-
-
-def _group(
-    rows: Sequence[Row],
-    topics: Mapping[Names, Topic],
-    columns: Mapping[str, Any],
-    statistics: Row | None,
-    silent: Times,
-) -> Group:
-    """`rows`: of its topics; `columns`: its hours; `silent`: hours without a row of any group."""
-    hours = _periods_of(columns, "hour")
-    return Group(
-        cluster=rows[0]["cluster"],
-        name=rows[0]["group"],
-        interval_seconds=min(row["interval_seconds"] for row in rows),
-        topics=tuple(topics[_key(row, NAMES)] for row in rows),
+    return Topic(
+        name=row["topic"],
         hours=hours,
-        capacity=_capacity_of(statistics),
-        pace=Pace(*(sum(row[name] or 0 for row in rows) for name in ("lagging", "moving"))),
-        jumped=columns["jumped"],
-        silent=silent[(silent > hours.start[0]) & (silent < hours.start[-1])],
+        days=days,
+        lag=Lag(*(row[name] for name in LAG)) if is_known else None,
+        above=above,
+        shares=shares,
+        still=_still(row["still"]),
+        uncommitted=row["uncommitted"],
+        uncommitted_lag=row["uncommitted_lag"],
     )
 
 
-def _progress_of(row: Row | None) -> dict[str, Any]:
-    """The fields of `Topic` that it has."""
+def _still(row: Row | None) -> Still | None:
     if row is None:
-        return {}
-    still = row["still"] and {name: tuple(it) if isinstance(it, list) else it for name, it in row["still"].items()}
-    return {
-        "still": Still(**still) if still else None,
-        "uncommitted": row["uncommitted"],
-        "uncommitted_lag": row["uncommitted_lag"],
-    }
+        return None
+    values: dict[str, Any] = {name: tuple(it) if isinstance(it, list) else it for name, it in row.items()}
+    return Still(**values)
 
 
-def _capacity_of(statistics: Row | None) -> Capacity | None:
-    seen = statistics and statistics["capacity"]
-    return Capacity(**seen) if seen and seen["windows"] else None
+def _capacity_of(statistics: Row) -> Capacity | None:
+    seen = statistics["capacity"]
+    return Capacity(**seen) if seen["windows"] else None
 
 
 def _shares_by_topic(shares: pa.Table) -> dict[Names, Shares]:

@@ -42,7 +42,8 @@ def report(
     request: Request, files: Files, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
 ) -> Report:
     """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
-    refuse_without_tables(request, files)
+    if not files.listed(layout.HOURLY, 1):
+        raise Unusable(f"{files.shown()} holds no tables: run `compact` first, once an hour of samples is finished")
     output = output_at(request.output)
     output.prepare()
     findings = gathered(request, Tables(session(), files), say, check)
@@ -96,13 +97,6 @@ def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
         return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
     except OverflowError as error:
         raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error
-
-
-def refuse_without_tables(request: Request, files: Files) -> None:
-    if not files.exists():
-        raise Unusable(f"{request.location} does not exist")
-    if not files.listed(layout.HOURLY, 1):
-        raise Unusable(f"{request.location} holds no tables: run `compact` first, once an hour of samples is finished")
 
 
 def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:

@@ -16,6 +16,7 @@ from spark.figures.model import Group, Periods
 from spark.report import assembly, range_figures
 from spark.report.assembly import Found, expected_of, jumps_of, periods_by_key
 from spark.report.group_file import Agreements
+from spark.report.samples_task import LAGS, PARTITIONS
 from spark.report.tables import Tables
 from spark.report.wanted import EPOCH, MICROSECOND, Wanted
 
@@ -39,9 +40,9 @@ def groups_of(
     check()
     say(f"reading the samples of {formatting.plural(len(topics), 'topic')}")
     starts, expected = _starts(hours_of_topics.values()), expected_of(topics, agreements)
-    statistics = tables.statistics(starts, expected)
+    statistics = tables.folded(LAGS, starts, expected)
     check()
-    progress = tables.progress(starts, expected)
+    progress = tables.folded(PARTITIONS, starts, expected)
     check()
     found = Found(
         topics=topics,

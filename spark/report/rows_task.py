@@ -1,7 +1,8 @@
 """Rows of small tables as Spark tasks: each reads some files of a table, and returns the wanted rows and columns."""
 
+import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -51,9 +52,15 @@ def rows_in(task: Reading) -> pa.Table:
 
 def _columns_in(task: Reading, path: str) -> pa.Table:
     """Without `pyarrow.dataset`, which imports pandas."""
+    with or_refused(task.files, path), pq.ParquetFile(task.files.source(path)) as file:
+        there = set(file.schema_arrow.names)
+        return file.read([column.name for column in task.columns if column.name in there])
+
+
+@contextlib.contextmanager
+def or_refused(files: Files, path: str) -> Iterator[None]:
+    """Raises Unusable where the file cannot be read."""
     try:
-        with pq.ParquetFile(task.files.source(path)) as file:
-            there = set(file.schema_arrow.names)
-            return file.read([column.name for column in task.columns if column.name in there])
+        yield
     except pa.ArrowException as error:
-        raise Unusable(f"{task.files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error
+        raise Unusable(f"{files.shown(path)} cannot be read: {str(error).splitlines()[0]}") from error

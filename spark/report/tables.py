@@ -13,10 +13,8 @@ from adapter.history.contract import Column
 from spark.engine.tasks import run
 from spark.figures.model import NUMBERS
 from spark.report.rows_task import Reading, rows_in
-from spark.report.samples_task import Expected, progress_in, slices_of, statistics_in
+from spark.report.samples_task import Expected, Fold, folded, slices_of
 from spark.report.wanted import DAY, HOUR, Wanted
-from spark.rules.lag_statistics import STATISTICS
-from spark.rules.partition_progress import PROGRESS
 from spark.storage.protocol import File, Files
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
@@ -31,8 +29,11 @@ class Tables:
 
     def hours_and_days(self, wanted: Wanted) -> tuple[pa.Table, pa.Table]:
         """The hourly and the daily table."""
-        hourly = self._reading(self._hourly(wanted), HOURLY, ("hour", *NUMBERS), "hour", HOUR, wanted)
-        daily = self._reading(self._daily(wanted), DAILY, ("day", *NUMBERS), "day", DAY, wanted)
+        of_hours = [path for day, path in self._days().items() if wanted.may_have(day)]
+        there = self.files.listed(layout.DAILY, 0)
+        of_days = [file.path for file in there if wanted.may_have(file.name.removesuffix(".parquet"))]
+        hourly = self._reading(of_hours, HOURLY, ("hour", *NUMBERS), "hour", HOUR, wanted)
+        daily = self._reading(of_days, DAILY, ("day", *NUMBERS), "day", DAY, wanted)
         first = hourly.tasks()
         found = run(self.session, rows_in, [*first, *daily.tasks()])
         return hourly.together(found[: len(first)]), daily.together(found[len(first) :])
@@ -42,17 +43,11 @@ class Tables:
         reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", HOUR, Wanted())
         return reading.together(run(self.session, rows_in, reading.tasks()))
 
-    def statistics(self, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
-        """STATISTICS of the topics' groups over these hours."""
+    def folded(self, fold: Fold, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
+        """The fold's result of the topics over these hours."""
         at_once = self.session.sparkContext.defaultParallelism
-        tasks = slices_of(self.files, self._of_hours(layout.TOTALS, hours), topics, at_once)
-        return pa.concat_tables([empty_table(STATISTICS), *run(self.session, statistics_in, tasks)])
-
-    def progress(self, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
-        """PROGRESS of the topics over these hours."""
-        at_once = self.session.sparkContext.defaultParallelism
-        tasks = slices_of(self.files, self._of_hours(layout.PARTITIONS, hours), topics, at_once)
-        return pa.concat_tables([empty_table(PROGRESS), *run(self.session, progress_in, tasks)])
+        tasks = slices_of(self.files, fold, self._of_hours(fold.table, hours), topics, at_once)
+        return pa.concat_tables([empty_table(fold.schema), *run(self.session, folded, tasks)])
 
     def frame(self, rows: pa.Table) -> DataFrame:
         return self.session.createDataFrame(rows)
@@ -74,16 +69,9 @@ class Tables:
         columns = tuple(column for column in contract if column.name in NAMES or column.name in names)
         return Reading(self.files, tuple(paths), columns, start, length, wanted)
 
-    def _hourly(self, wanted: Wanted) -> list[str]:
-        return [path for day, path in self._days().items() if wanted.may_have(day)]
-
     def _days(self) -> dict[str, str]:
         """`2026-11-20` -> its file of the hourly table."""
         return {file.folder.rpartition("=")[2]: file.path for file in self.files.listed(layout.HOURLY, 1)}
-
-    def _daily(self, wanted: Wanted) -> list[str]:
-        there = self.files.listed(layout.DAILY, 0)
-        return [file.path for file in there if wanted.may_have(file.name.removesuffix(".parquet"))]
 
     def _of_hours(self, table: str, hours: Iterable[datetime]) -> list[str]:
         """In order of time; of some hours nothing may be left."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from spark.tables.columns import Flags, Ints, Rows, Values, begins_of
 from spark.tables.contract import HOUR_MICROS, NAMES, TOTALS
-from spark.tables.topic_parts import topics_in
+from spark.tables.topic_parts import Names, topics_in
 
 EVENTS = ("resets", "rewinds", "skips", "recreations")
 """A sample with one of these says nothing about a rate."""
@@ -18,9 +18,6 @@ _READ = {
 }
 COLUMNS = tuple(column for column in TOTALS if column.name in _READ)
 """The columns of `totals` that are read."""
-
-Names = tuple[str, ...]
-"""Cluster, group and topic, or cluster and group."""
 
 
 @dataclass(frozen=True)

@@ -57,10 +57,6 @@ class BucketFiles:
             raise Unusable(f"{self._bucket} is an object, not a prefix")
         return found is not fs.FileType.NotFound
 
-    def exists(self, path: str = "") -> bool:
-        with self._translated():
-            return self._store.get_file_info(self._at(path)).type is not fs.FileType.NotFound
-
     def listed(self, table: str, depth: int) -> list[File]:
         there = [(file, file.path.removeprefix(f"{table}/")) for file in self._below(table)]
         found = [file for file, path in there if path.count("/") == depth and not is_below_hidden(path)]

@@ -38,9 +38,6 @@ class LocalFiles:
             raise Unusable(f"{self.root} cannot be read: {error.strerror}") from error
         return True
 
-    def exists(self, path: str = "") -> bool:
-        return (self.root / path).exists()
-
     def listed(self, table: str, depth: int) -> list[File]:
         return list(self._below(self.root / table, table, depth))
 

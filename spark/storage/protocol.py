@@ -46,7 +46,6 @@ class Files(Protocol):
         """Looks at the location once, without further attempts, and returns whether it is there. Raises Unusable where
         it is not a folder or cannot be read, Unreachable where its store does not answer."""
 
-    def exists(self, path: str = "") -> bool: ...
     def listed(self, table: str, depth: int) -> list[File]:
         """The files `depth` folders below the table, in order; none where there is no table."""
 

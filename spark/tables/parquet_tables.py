@@ -10,6 +10,8 @@ from adapter.history.contract import Column, Type
 from spark.errors import TableUnreadable, is_of_system
 from spark.storage.protocol import Files
 from spark.tables.columns import Rows, none_of, rows_of, table_of
+from spark.tables.contract import NAMES
+from spark.tables.topic_parts import Names
 
 # Numbers that seldom repeat. pyarrow takes differences in blocks of 256 values, from the least of them on: the way
 # down from one series to the next one widens a whole block of offsets, and zstd alone makes less of these.
@@ -25,6 +27,23 @@ def read_table(files: Files, path: str, contract: Sequence[Column]) -> Rows:
     """A column that the file does not have is unknown in its rows. Raises TableUnreadable."""
     with unreadable(path), opened(files, path, contract) as file:
         return rows_of(file.read([column.name for column in contract]), contract)
+
+
+def read_topics(
+    files: Files, path: str, contract: Sequence[Column], may_have: Callable[[Names, Names], bool]
+) -> pa.Table:
+    """The row groups that may have a wanted topic: `may_have` is asked with names that bound a group's topics. Parquet
+    has no bounds where names are long."""
+    with opened(files, path, contract) as file:
+        metadata = file.metadata
+        places = [metadata.schema.names.index(name) for name in NAMES]
+        groups = []
+        for number in range(metadata.num_row_groups):
+            names = [metadata.row_group(number).column(place).statistics for place in places]
+            is_bounded = all(each is not None and each.has_min_max for each in names)
+            if not is_bounded or may_have(tuple(it.min for it in names), tuple(it.max for it in names)):
+                groups.append(number)
+        return file.read_row_groups(groups, [column.name for column in contract])
 
 
 @contextlib.contextmanager

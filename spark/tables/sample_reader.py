@@ -21,7 +21,7 @@ from spark.tables.layout import HOUR, hour_of, start_of
 from spark.tables.parquet_tables import opened
 from spark.tables.sample_files import DAMAGED, Sound, micros_of
 from spark.tables.sample_validation import fault_of
-from spark.tables.topic_parts import WHOLE, Part, Topic, parts_of, topics_in
+from spark.tables.topic_parts import WHOLE, Names, Part, parts_of, topics_in
 
 PART_ROWS = 250_000
 """A part has hardly more, unless a single topic has."""
@@ -45,20 +45,20 @@ class Samples:
 class _Contents:
     """Of a file: the first and the last topic of each group of rows, and the rows of each topic."""
 
-    groups: list[tuple[Topic, Topic] | None]
-    rows: Counter[Topic]
+    groups: list[tuple[Names, Names] | None]
+    rows: Counter[Names]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Sorted:
     """A file's rows in the order of their topics, and where each topic begins."""
 
-    topics: list[Topic]
+    topics: list[Names]
     begins: list[int]
     rows: Rows
 
     @property
-    def counts(self) -> Counter[Topic]:
+    def counts(self) -> Counter[Names]:
         return Counter(dict(zip(self.topics, np.diff(self.begins).tolist(), strict=True)))
 
     def of(self, part: Part) -> Rows:
@@ -126,8 +126,8 @@ class HourReader:
         return [of for of in found if not isinstance(of, _Faulty)]
 
     def _contents_of(self, sound: Sound) -> _Contents:
-        counts: Counter[Topic] = Counter()
-        groups: list[tuple[Topic, Topic] | None] = []
+        counts: Counter[Names] = Counter()
+        groups: list[tuple[Names, Names] | None] = []
         with opened(self.files, sound.file.path, NAME_COLUMNS) as file:
             for number in range(file.num_row_groups):
                 rows = _checked(file.read_row_group(number, list(NAMES)), NAME_COLUMNS)

@@ -9,18 +9,18 @@ import numpy as np
 from spark.tables.columns import Flags, Ints, Rows, numbered, one_of_each
 from spark.tables.contract import NAMES
 
-Topic = tuple[str, str, str]
-"""Cluster, group, topic."""
+Names = tuple[str, ...]
+"""Cluster, group and topic, or cluster and group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """The topics after one and up to another, in their order; None: without an end."""
 
-    after: Topic | None = None
-    until: Topic | None = None
+    after: Names | None = None
+    until: Names | None = None
 
-    def has(self, topic: Topic) -> bool:
+    def has(self, topic: Names) -> bool:
         return (self.after is None or self.after < topic) and (self.until is None or topic <= self.until)
 
     def of(self, rows: Rows) -> Rows:
@@ -31,12 +31,12 @@ class Part:
         has: Flags = np.array([self.has(topic) for topic in topics], np.bool_)
         return rows if has.all() else rows.taken(has[place])
 
-    def places(self, topics: Sequence[Topic]) -> tuple[int, int]:
+    def places(self, topics: Sequence[Names]) -> tuple[int, int]:
         """Where these topics begin and end among others, which are in order."""
         first = 0 if self.after is None else bisect_right(topics, self.after)
         return first, len(topics) if self.until is None else bisect_right(topics, self.until)
 
-    def may_be_in(self, first: Topic, last: Topic) -> bool:
+    def may_be_in(self, first: Names, last: Names) -> bool:
         """Whether any of these topics lies between two."""
         return (self.after is None or self.after < last) and (self.until is None or first <= self.until)
 
@@ -44,7 +44,7 @@ class Part:
 WHOLE = Part()
 
 
-def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
+def topics_in(rows: Rows) -> tuple[list[Names], Ints]:
     """The topics that occur, in order, and for each row the place of its topic among them."""
     place = numbered(*(rows[name] for name in NAMES))
     row = one_of_each(place)
@@ -55,7 +55,7 @@ def topics_in(rows: Rows) -> tuple[list[Topic], Ints]:
     ], place
 
 
-def parts_of(rows: Mapping[Topic, int], limit: int, within: Part = WHOLE) -> Iterator[Part]:
+def parts_of(rows: Mapping[Names, int], limit: int, within: Part = WHOLE) -> Iterator[Part]:
     """As few as have no more rows than the limit, or one topic. `rows`: of each topic of `within`."""
     after, before, taken = within.after, None, 0
     for topic in sorted(rows):

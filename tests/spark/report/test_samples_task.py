@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark.errors import Unusable
-from spark.report.samples_task import SLICE_ROWS, WORTHWHILE_ROWS, Expected, Slice, slices_of, statistics_in
+from spark.report.samples_task import LAGS, SLICE_ROWS, WORTHWHILE_ROWS, Expected, Slice, folded, slices_of
 from spark.storage.local import LocalFiles
 from tests.spark.rules.test_lag_statistics import SCHEMA, START, sample
 
@@ -28,19 +28,19 @@ def groups_of(slices: list[Slice]) -> list[list[str]]:
 
 def test_a_small_range_is_one_slice_also_without_a_sample() -> None:
     for of in (topics(10, 20, 30), topics(0), []):
-        slices = slices_of(FILES, ["hour"], of, at_once=8)
+        slices = slices_of(FILES, LAGS, ["hour"], of, at_once=8)
 
         assert [each.keys for each in slices] == ([tuple(topic.key for topic in of)] if of else [])
 
 
 def test_every_core_gets_about_as_many_rows_of_whole_groups() -> None:
-    slices = slices_of(FILES, [], topics(*[WORTHWHILE_ROWS] * 5), at_once=2)
+    slices = slices_of(FILES, LAGS, [], topics(*[WORTHWHILE_ROWS] * 5), at_once=2)
 
     assert groups_of(slices) == [["g0", "g1"], ["g2", "g3", "g4"]]
 
 
 def test_slices_are_bounded_however_few_run_at_once_unless_one_group_is_larger() -> None:
-    slices = slices_of(FILES, [], topics(*[SLICE_ROWS // 2] * 6, 3 * SLICE_ROWS), at_once=1)
+    slices = slices_of(FILES, LAGS, [], topics(*[SLICE_ROWS // 2] * 6, 3 * SLICE_ROWS), at_once=1)
 
     assert groups_of(slices) == [["g0", "g1"], ["g2", "g3"], ["g4", "g5"], ["g6"]]
 
@@ -64,7 +64,7 @@ def test_a_task_reads_no_row_group_of_others(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", noted)
     keys = (("main", "b", "t"), ("main", "bb", "t"))
-    found = statistics_in(Slice(LocalFiles(tmp_path), paths, keys, (1, 1)))
+    found = folded(Slice(LocalFiles(tmp_path), LAGS, paths, keys, (1, 1)))
 
     assert read == [[1], [1]]
     assert [[row["samples"] for row in topics] for topics in found["topics"].to_pylist()] == [[2], [0]]
@@ -74,4 +74,4 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "torn.parquet").write_bytes(b"PAR1")
 
     with pytest.raises(Unusable, match=r"torn\.parquet cannot be read: "):
-        statistics_in(Slice(LocalFiles(tmp_path), ("torn.parquet",), (("main", "b", "t"),), (1,)))
+        folded(Slice(LocalFiles(tmp_path), LAGS, ("torn.parquet",), (("main", "b", "t"),), (1,)))

@@ -27,7 +27,7 @@ def files(store: FakeStore) -> BucketFiles:
 
 def trouble(files: Files, error: type[Exception]) -> str:
     with pytest.raises(error) as raised:
-        files.exists()
+        files.read("there/already")
     return str(raised.value)
 
 
@@ -53,7 +53,7 @@ def test_what_one_process_stages_another_one_sees(store: FakeStore, files: Bucke
 
 
 def test_a_location_that_goes_to_an_executor_carries_no_credentials(files: BucketFiles) -> None:
-    files.exists()
+    files.read("there/already")
 
     assert b"wonderland" not in pickle.dumps(files)
     assert b"alice" not in pickle.dumps(files)
@@ -63,7 +63,7 @@ def test_an_object_that_is_not_finished_is_not_there(files: BucketFiles) -> None
     with pytest.raises(ZeroDivisionError), files.created(".run/part-0.parquet") as target:
         target.write(bytes(1 // 0))
 
-    assert not files.exists(".run/part-0.parquet")
+    assert files.listed(".run", 0) == []
 
 
 def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_first(

@@ -70,7 +70,7 @@ def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_p
     assert [files.read(f"table/place/{name}") for name in "bc"] == ["new", None]
 
     files.publish(".run/nothing", "table/place")
-    assert not files.exists("table/place")
+    assert files.listed("table", 1) == []
 
 
 def test_a_folder_is_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_a_folder_is_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:
     files.delete("new")
     files.delete("nothing")
 
-    assert not files.exists("new")
+    assert files.listed("new", 1) == []
 
 
 def test_a_file_takes_the_place_of_another(made: Made, tmp_path: Path) -> None:
