@@ -25,7 +25,7 @@ def findings_of(group: Group, load: Load, zone: ZoneInfo) -> tuple[Finding, ...]
     """One for each incident: the consequences of a cause are left out."""
     rules: tuple[Rule, ...] = (partial(group_findings.stuck, zone=zone), *RULES)
     found = [finding for rule in rules if (finding := rule(group, load)) is not None]
-    explained = frozenset().union(*(finding.explains for finding in found))
+    explained = explained_by([Verdict(finding.code) for finding in found if finding.is_cause])
     return tuple(sorted((it for it in found if it.code not in explained), key=lambda finding: -finding.severity))
 
 
@@ -37,7 +37,7 @@ def nothing_known(group: Group, _: Load) -> Finding | None:
         Severity.URGENT,
         "Lag not known",
         "The lag was not known in a single sample of this range.",
-        explains=explained_by([Verdict.NO_LAG]),
+        is_cause=True,
     )
 
 

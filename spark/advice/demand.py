@@ -8,9 +8,8 @@ import numpy as np
 from adapter.verdicts.assignment import most_members
 from spark.figures.model import Capacity, Floats, Group, Periods
 from spark.figures.periods import between
+from spark.tables.contract import COVERED_SECONDS
 
-COVERED_ENOUGH = 0.5
-"""An hour with less of its time covered says too little about its rate."""
 HEADROOM = 1.5
 """Over the busiest hour: for peaks within it, and to work off what waited."""
 USED_AT_MOST = 0.8
@@ -100,7 +99,7 @@ def production_of(hours: Periods) -> Floats:
 
 
 def well_covered(hours: Periods) -> Periods:
-    return between(hours, (hours.covered_seconds >= COVERED_ENOUGH * 3600) & ~np.isnan(hours.produced))
+    return between(hours, (hours.covered_seconds >= COVERED_SECONDS) & ~np.isnan(hours.produced))
 
 
 def members_needed(rate: float, per_member: float, partitions: int) -> int:

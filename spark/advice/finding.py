@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from adapter.verdicts.causes import Verdict
-
 
 class Severity(IntEnum):
     """In the order in which a person should look."""
@@ -30,8 +28,8 @@ class Finding:
     """What a person does about this one, where it is not what TO_DO says of all with its code."""
     is_over: bool = False
     """Whether it had ended before the last hour."""
-    explains: frozenset[Verdict] = frozenset()
-    """Its consequences at the end of the range, which are no findings of their own."""
+    is_cause: bool = False
+    """Whether it explains what follows from it at the end of the range, which is then no finding of its own."""
 
     @property
     def to_do(self) -> str:

@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from adapter.verdicts.causes import Verdict, explained_by
+from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
-from spark.figures.model import Flags, Group, Periods, Still, Times, Topic
+from spark.figures.model import Group, Periods, Still, Times, Topic, as_column, overlap
 from spark.figures.periods import between, last_hours, time_of
 
 Rule = Callable[[Group, Load], Finding | None]
@@ -33,7 +33,8 @@ def _at_work(group: Group) -> Periods:
 
 def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
     found = [topic for topic in group.topics if topic.still is not None and _has_reader(group, topic.still)]
-    now = [topic for topic in found if topic.still is not None and _is_current(group, topic.still)]
+    newest = time_of(_at_work(group).start[-1])
+    now = [topic for topic in found if topic.still is not None and topic.still.until > newest]
     stills = [(topic.name, topic.partitions, topic.still) for topic in now or found if topic.still is not None]
     if not stills:
         return _stuck_as_a_whole(group, zone)
@@ -81,7 +82,7 @@ def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding
         f"Stuck: {words} "
         + ("It ended before the last hour. " if is_over else "")
         + "The cause may also be work that takes longer than max.poll.interval.ms.",
-        explains=explained_by([Verdict.STUCK]) if is_recent else frozenset(),
+        is_cause=is_recent,
         is_over=is_over,
     )
 
@@ -113,19 +114,9 @@ def _has_reader(group: Group, still: Still) -> bool:
     the group read anything."""
     hours = _at_work(group)
     if group.agreement.pauses:  # the hour in which a pause begins still had its readers
-        hours = between(hours, hours.start >= np.datetime64(still.since.replace(tzinfo=None), "us"))
-    last = last_hours(between(hours, _within(hours, still)), 1)
+        hours = between(hours, hours.start >= as_column(still.since))
+    last = last_hours(between(hours, overlap(hours.start, still.since, still.until)), 1)
     return bool(np.where(np.isnan(last.members_max), last.consumed > 0, last.members_max > 0).any())
-
-
-def _within(hours: Periods, still: Still) -> Flags:
-    since, until = (np.datetime64(at.replace(tzinfo=None), "us") for at in (still.since, still.until))
-    within: Flags = (hours.start > since - np.timedelta64(1, "h")) & (hours.start < until)
-    return within
-
-
-def _is_current(group: Group, still: Still) -> bool:
-    return still.until > time_of(_at_work(group).start[-1])
 
 
 def _is_recent(group: Group, until: datetime) -> bool:
@@ -149,7 +140,7 @@ def lag_without_members(group: Group, _: Load) -> Finding | None:
         + ("" if alone[-1] else " That ended before the last hour."),
         "Start its consumers, or let an HPA on their lag do it." if had_members else "",
         is_over=not alone[-1],
-        explains=explained_by([Verdict.LAG_WITHOUT_MEMBERS]) if _is_recent(group, until) else frozenset(),
+        is_cause=_is_recent(group, until),
     )
 
 
@@ -173,7 +164,7 @@ def uncommitted(group: Group, _: Load) -> Finding | None:
         f"{formatting.plural(messages, 'message')} in partitions without a commit",
         f"Without a commit: {which}; {counts}",
         "" if messages else "Nothing, if the group is new; else look for why it does not commit.",
-        explains=explained_by([Verdict.UNCOMMITTED]) if has_none else frozenset(),
+        is_cause=has_none,
     )
 
 
@@ -194,7 +185,7 @@ def falling_behind(group: Group, load: Load) -> Finding | None:
         f"{_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
         "above its threshold.",
         _relief(group, load),
-        explains=explained_by([Verdict.FALLING_BEHIND]),
+        is_cause=True,
     )
 
 
@@ -261,8 +252,11 @@ def _above_threshold_at_work(group: Group) -> Finding | None:
 def _explained_hours(group: Group, topic: Topic) -> Times:
     """Hours in which messages waited without a member, or partitions of the topic stood still."""
     hours = group.hours
-    waited = hours.start[((hours.members_max == 0) | (hours.consumed == 0)) & (hours.lag_p50 > 0)]
-    return np.union1d(waited, hours.start[_within(hours, topic.still)] if topic.still else waited)
+    is_waiting = ((hours.members_max == 0) | (hours.consumed == 0)) & (hours.lag_p50 > 0)
+    if topic.still is not None:
+        is_waiting |= overlap(hours.start, topic.still.since, topic.still.until)
+    explained: Times = hours.start[is_waiting]
+    return explained
 
 
 def _has_threshold(topic: Topic) -> bool:
@@ -296,7 +290,7 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
             if beyond
             else "more replicas do not help it."
         ),
-        explains=explained_by([Verdict.HOT_PARTITION]) if beyond else frozenset(),
+        is_cause=beyond,
     )
 
 
@@ -364,11 +358,10 @@ def recreations(group: Group, _: Load) -> Finding | None:
     made = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
     if not made:
         return None
-    named = ", ".join(topic.name for topic in made[:MOST_NAMES]) + (" and others" if len(made) > MOST_NAMES else "")
     return Finding(
         "recreations",
         _severity_of(group.hours, "recreations"),
         f"{formatting.plural(len(made), 'topic')} deleted and made again",
-        f"Deleted and made again: {named}. What was not read of the old one is lost, and commits made for it mean "
-        "nothing to the new one. Differences across the step are not counted.",
+        f"Deleted and made again: {_named([topic.name for topic in made])}. What was not read of the old one is lost, "
+        "and commits made for it mean nothing to the new one. Differences across the step are not counted.",
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from spark.advice.demand import well_covered
 from spark.figures.model import Floats, Periods, Times
-from spark.figures.periods import between
+from spark.figures.periods import between, median
 
 Hours = NDArray[np.int64]
 """Of the day, 0 to 23."""
@@ -83,7 +83,7 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
     return Week(
         rates=np.divide(total, seen, out=np.full((7, 24), np.nan), where=seen > 0),
         hours_seen=seen,
-        typical=_typical(rates, np.asarray(of_day, np.int64)),
+        typical=np.array([median(rates[np.equal(of_day, hour)]) for hour in range(24)]),
         explained=_explained(rates, np.asarray(of_day, np.int64)),
         days_seen=_days_in(local),
     )
@@ -110,16 +110,6 @@ def _days_in(local: Sequence[datetime]) -> int:
         len({time.date() for time in local}),
         math.ceil((local[-1].astimezone(UTC) - local[0].astimezone(UTC) + HOUR) / DAY),
     )
-
-
-def _typical(rates: Floats, of_day: Hours) -> Floats:
-    ordered = rates[np.lexsort((rates, of_day))]
-    seen = np.bincount(of_day, minlength=24)
-    begins = np.cumsum(seen) - seen
-    low, high = begins + (seen - 1) // 2, begins + seen // 2
-    typical: Floats = np.full(24, np.nan)
-    typical[seen > 0] = (ordered[low[seen > 0]] + ordered[high[seen > 0]]) / 2
-    return typical
 
 
 def _explained(rates: Floats, of_day: Hours) -> float:

@@ -188,11 +188,7 @@ class Topic:
     def hours_left(self) -> Times:
         """Those of `hours_known` whose samples are left."""
         known = self.hours_known
-        if self.lag is None:
-            return known[:0]
-        since, until = (np.datetime64(time.replace(tzinfo=None), "us") for time in (self.lag.since, self.lag.until))
-        left: Times = known[(known > since - np.timedelta64(1, "h")) & (known < until)]
-        return left
+        return known[:0] if self.lag is None else known[overlap(known, self.lag.since, self.lag.until)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +324,17 @@ class Findings:
         """Whether what the data shows at its end is over, as far as anybody knows."""
         age = self.age_seconds
         return not self.is_past and age is not None and age > STALE_SECONDS
+
+
+def as_column(time: datetime) -> np.datetime64:
+    """As `Periods.start` has it."""
+    return np.datetime64(time.replace(tzinfo=None), "us")
+
+
+def overlap(hours: Times, since: datetime, until: datetime) -> Flags:
+    """Which of these hours have a part between two times."""
+    found: Flags = (hours > as_column(since) - np.timedelta64(1, "h")) & (hours < as_column(until))
+    return found
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:

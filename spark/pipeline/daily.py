@@ -7,7 +7,7 @@ from pyspark.sql.types import DecimalType, DoubleType
 from spark.tables import contract
 
 TOPIC_AND_DAY = (*contract.NAMES, "day")
-ADDED = ("samples", "cycles", "expected_samples", "gaps", "resets", "rewinds", "skips", "recreations", "stale_samples")
+ADDED = ("samples", "cycles", "expected_samples", "gaps", *contract.EVENTS, "stale_samples")
 SECONDS = ("seconds_lagging", "lagging_covered_seconds")
 LARGEST = (
     "lag_p50",

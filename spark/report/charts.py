@@ -11,22 +11,7 @@ import numpy as np
 from spark.advice.weekly_pattern import DAYS, Week, local_times
 from spark.figures import formatting
 from spark.figures.model import Above, Floats, Periods, Share, Shares
-from spark.report.svg_parts import (
-    LEFT,
-    RIGHT,
-    WIDTH,
-    Frame,
-    axis_word,
-    band,
-    escaped,
-    figure,
-    grid,
-    limit_line,
-    line,
-    nice_top,
-    nothing,
-    tooltips,
-)
+from spark.report import svg_parts as svg
 
 MOST_POINTS = 170
 MOST_BARS = 40
@@ -72,20 +57,20 @@ def axis_of(hours: Periods, zone: ZoneInfo) -> Axis:
 
 def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     if not len(hours) or np.isnan(hours.lag_max).all():
-        return nothing("Lag", "The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
+        return svg.nothing("Lag", "The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     shown, said = float(np.nanmax(largest)), partial(formatting.with_wait, hours)
-    top, step = nice_top(max(shown, min(above.threshold, 2 * shown), 1))
+    top, step = svg.nice_top(max(shown, min(above.threshold, 2 * shown), 1))
     frame = _lag_frame(top, above.threshold, p50)
     return _lines(
         axis,
         frame,
         step,
-        band(frame, axis.across, p50, p95, axis.breaks)
-        + line(frame, axis.across, largest, "faint", axis.breaks)
-        + line(frame, axis.across, p95, "lag", axis.breaks)
-        + (limit_line(frame, above.threshold) if above.threshold <= top else ""),
+        svg.band(frame, axis.across, p50, p95, axis.breaks)
+        + svg.line(frame, axis.across, largest, "faint", axis.breaks)
+        + svg.line(frame, axis.across, p95, "lag", axis.breaks)
+        + (svg.limit_line(frame, above.threshold) if above.threshold <= top else ""),
         [
             f"lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages"
             for a, b, c in zip(p50, p95, largest, strict=True)
@@ -101,7 +86,7 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
 
 def _lines(
     axis: Axis,
-    frame: Frame,
+    frame: svg.Frame,
     step: float,
     drawn: str,
     texts: Sequence[str],
@@ -111,36 +96,37 @@ def _lines(
 ) -> str:
     """A chart over time; `texts`: of each point, for its tooltip."""
     body = (
-        grid(frame, step, "count", axis.labels)
+        svg.grid(frame, step, "count", axis.labels)
         + drawn
-        + tooltips(
+        + svg.tooltips(
             frame, axis.across, axis.width, [f"{at}: {text}" for at, text in zip(axis.times, texts, strict=True)]
         )
     )
-    return figure(*caption, body, legend)
+    return svg.figure(*caption, body, legend)
 
 
-def _lag_frame(top: float, threshold: int, p50: Floats) -> Frame:
+def _lag_frame(top: float, threshold: int, p50: Floats) -> svg.Frame:
     """Logarithmic where the largest lag would press the threshold or the usual lag against the axis."""
     usual = float(np.nanmedian(p50)) if not np.isnan(p50).all() else 0.0
     small = [value for value in (usual, float(threshold)) if value > 0]
     least = max(1.0, min(small, default=top) / 3)
-    return Frame(top, least=least if top > 20 * least else 0.0)
+    return svg.Frame(top, least=least if top > 20 * least else 0.0)
 
 
 def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
     production, consumption = hours.production_rate, hours.consumption_rate
     if not len(hours) or (np.isnan(production).all() and np.isnan(consumption).all()):
-        return nothing("Production and consumption", "No rate is known in this range." if len(hours) else NO_HOURS)
+        return svg.nothing("Production and consumption", "No rate is known in this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     made, used = axis.thin(production, "mean"), axis.thin(consumption, "mean")
     shown = float(np.nanmax(np.concatenate([made, used])))
-    top, step = nice_top(shown)
+    top, step = svg.nice_top(shown)
     return _lines(
         axis,
-        (frame := Frame(top)),
+        (frame := svg.Frame(top)),
         step,
-        line(frame, axis.across, made, "made", axis.breaks) + line(frame, axis.across, used, "used", axis.breaks),
+        svg.line(frame, axis.across, made, "made", axis.breaks)
+        + svg.line(frame, axis.across, used, "used", axis.breaks),
         [f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(made, used, strict=True)],
         caption=("Production and consumption", "messages/s, mean of the hour", f"at most {formatting.rate(shown)}"),
         legend=(("made", "produced"), ("used", "consumed")),
@@ -149,16 +135,16 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
 
 def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
     if not len(hours) or np.isnan(hours.members_max).all():
-        return nothing("Members", "Members were not counted in this range." if len(hours) else NO_HOURS)
+        return svg.nothing("Members", "Members were not counted in this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     members = axis.thin(hours.members_max)
     most = float(np.nanmax(members))
-    top, step = nice_top(max(most, partitions, 1))
+    top, step = svg.nice_top(max(most, partitions, 1))
     return _lines(
         axis,
-        (frame := Frame(top if step >= 1 else max(top, 1.0))),
+        (frame := svg.Frame(top if step >= 1 else max(top, 1.0))),
         max(step, 1.0),
-        limit_line(frame, partitions) + line(frame, axis.across, members, "used", axis.breaks),
+        svg.limit_line(frame, partitions) + svg.line(frame, axis.across, members, "used", axis.breaks),
         ["members unknown" if np.isnan(n) else formatting.plural(int(n), "member") for n in members],
         caption=("Members", "most in the hour", f"at most {formatting.count(most)} of {partitions} that could read"),
         legend=(("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
@@ -168,7 +154,7 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
 def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, zone: ZoneInfo) -> str:
     """Weekday by hour of the day: the stronger the color, the more. `said` puts a value in words, `name` is CSS."""
     if np.isnan(week.rates).all():
-        return nothing(title, NO_HOURS)
+        return svg.nothing(title, NO_HOURS)
     most = float(np.nanmax(week.rates))
     left, cell, row, height = 40, 18, 20, 176
     parts = [
@@ -187,9 +173,9 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
             seen = formatting.plural(int(week.hours_seen[day, hour]), "hour")
             text = f"{weekday} {hour:02}:00: {said(value)} over {seen}"
             shade = f'class="{name}" {at} fill-opacity="{0.06 + 0.94 * depth:.2f}"'
-            parts.append(f"<rect {shade}><title>{escaped(text)}</title></rect>")
+            parts.append(f"<rect {shade}><title>{svg.escaped(text)}</title></rect>")
     worst = ", ".join(f"{when} {said(value)}" for when, value in week.busiest(1)) or "none"
-    return figure(
+    return svg.figure(
         title,
         f"{'lag p95' if 'lags' in name else 'production'}, mean by weekday and hour, {zone.key}",
         f"most: {worst}",
@@ -202,12 +188,12 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
 def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
     """What each partition got in the busiest hour, beside its fair share."""
     if shares is None or not shares.of or not sum(share.produced for share in shares.of):
-        return nothing("Partitions", "Nothing was produced, so there is no share to compare.")
+        return svg.nothing("Partitions", "Nothing was produced, so there is no share to compare.")
     whole = sum(share.produced for share in shares.of)
     fair = 1 / len(shares.of)
     shown = shares.of if len(shares.of) <= MOST_BARS else sorted(shares.of, key=lambda it: -it.produced)[:MOST_BARS]
-    top, step = nice_top(max(max(share.produced for share in shown) / whole, fair))
-    frame = Frame(top)
+    top, step = svg.nice_top(max(max(share.produced for share in shown) / whole, fair))
+    frame = svg.Frame(top)
     parts, wide = [], 1 / len(shown)
     for index, share in enumerate(shown):
         part = share.produced / whole
@@ -219,20 +205,20 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         )
         x, y = frame.x(index * wide + wide * 0.1), frame.y(part)
         parts.append(
-            f'<rect class="bar {name}" x="{x:.1f}" y="{y:.1f}" width="{0.8 * wide * (WIDTH - LEFT - RIGHT):.1f}" '
-            f'height="{max(frame.y(0) - y, 0.5):.1f}"><title>{escaped(text)}</title></rect>'
+            f'<rect class="bar {name}" x="{x:.1f}" y="{y:.1f}" width="{0.8 * wide * svg.ACROSS:.1f}" '
+            f'height="{max(frame.y(0) - y, 0.5):.1f}"><title>{svg.escaped(text)}</title></rect>'
         )
     every = max(1, len(shown) // 12)
     labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
-    body = grid(frame, step, "share", labels) + "".join(parts) + limit_line(frame, fair)
+    body = svg.grid(frame, step, "share", labels) + "".join(parts) + svg.limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
-    return figure(
+    return svg.figure(
         "Partitions",
         f"share of what was produced, {formatting.moment(shares.hour, zone)}{more}",
         f"the largest gets {formatting.share(largest)}, a fair share is {formatting.share(fair)}",
         body,
-        (("limit", f"fair share {axis_word(fair, 'share')}"),),
+        (("limit", f"fair share {svg.axis_word(fair, 'share')}"),),
     )
 
 

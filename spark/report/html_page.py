@@ -16,18 +16,8 @@ from spark.advice.finding import Severity
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
 from spark.figures.model import Topic
+from spark.report import html_tables as tables
 from spark.report.charts import lag_chart, members_chart, rates_chart, shares_chart, week_chart
-from spark.report.html_tables import (
-    MOST_SECTIONS,
-    advice_table,
-    anchor_of,
-    attention_table,
-    class_of,
-    coverage_table,
-    days_table,
-    presets_table,
-    weeks_table,
-)
 from spark.report.svg_parts import escaped
 
 UNITS = (
@@ -37,17 +27,17 @@ UNITS = (
 
 
 def page_of(report: Report) -> str:
-    drawn = report.standings[:MOST_SECTIONS]
+    drawn = report.standings[: tables.MOST_SECTIONS]
     findings = report.findings
     title = "Consumer lag report"
     body = [
         f"<h1>{title}</h1>",
         f'<p class="soft">{escaped(range_in_words(report))}</p>',
         f'<p class="lead">{escaped(at_a_glance(report))}</p>',
-        f'{attention_table(report)}<p class="soft">{UNITS}</p>' if report.standings else "",
+        f'{tables.attention_table(report)}<p class="soft">{UNITS}</p>' if report.standings else "",
         *(_section(standing, report.zone) for standing in drawn),
         _more(len(report.standings) - len(drawn)),
-        coverage_table(report),
+        tables.coverage_table(report),
         (
             f'<p class="soft">Made {escaped(formatting.moment(findings.made_at, report.zone))} from '
             f"<code>{escaped(findings.location)}</code> by "
@@ -106,21 +96,22 @@ def _listed(names: list[str]) -> str:
 def _section(standing: Standing, zone: ZoneInfo) -> str:
     group, advice = standing.group, standing.advice
     findings = "".join(
-        f'<li><span class="badge {class_of(finding.severity)}">{finding.severity.word}</span>'
+        f'<li><span class="badge {tables.class_of(finding.severity)}">{finding.severity.word}</span>'
         f"<span>{escaped(f'{finding.words} {finding.to_do}'.rstrip())}</span></li>"
         for finding in advice.findings
     )
     parts = [
         (
-            f'<section id="{anchor_of(standing)}"><div class="head"><h2>{escaped(formatting.name(group.name))}</h2>'
-            f'<span class="badge {class_of(standing.severity)}">{standing.severity.word}</span>'
+            f'<section id="{tables.anchor_of(standing)}"><div class="head">'
+            f"<h2>{escaped(formatting.name(group.name))}</h2>"
+            f'<span class="badge {tables.class_of(standing.severity)}">{standing.severity.word}</span>'
             f'<span class="soft">cluster {escaped(group.cluster)}'
             f"{f', owner {escaped(owner)}' if (owner := group.agreement.owner) else ''}</span></div>"
         ),
         f'<ul class="findings">{findings}</ul>' if findings else "",
         *(_topic(topic, standing, zone) for topic in group.topics),
-        advice_table(standing),
-        presets_table(standing),
+        tables.advice_table(standing),
+        tables.presets_table(standing),
         "</section>",
     ]
     return "\n".join(filter(None, parts))
@@ -137,8 +128,8 @@ def _topic(topic: Topic, standing: Standing, zone: ZoneInfo) -> str:
         members_chart(topic.hours, standing.group.partitions, zone),
     )
     drawn = f'<div class="charts">{"".join(charts)}</div>'
-    days = days_table(topic, standing.group, zone)
-    weeks = weeks_table(topic)
+    days = tables.days_table(topic, standing.group, zone)
+    weeks = tables.weeks_table(topic)
     return f"<h3>Topic {escaped(topic.name)}</h3>{_figures(topic, standing, zone)}{drawn}{weeks}{days}"
 
 

@@ -7,15 +7,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DoubleType
 
 from spark.figures.model import NUMBERS
-from spark.tables.contract import NAMES
+from spark.tables.contract import COVERED_SECONDS, EVENTS, NAMES
 
 GROUP = ("cluster", "group")
 KNOWN_ENOUGH = 0.5
 """Of an hour's expected samples: where fewer are known, the next hour may contain what this one consumed."""
-COVERED_SECONDS = 1800.0
-"""An hour with less covered time says too little about its rate."""
-_EVENTS = ("resets", "rewinds", "skips", "gaps", "recreations")
-ADDED = ("produced", "consumed", *_EVENTS, "partitions", "samples", "expected_samples")
+ADDED = ("produced", "consumed", *EVENTS, "gaps", "partitions", "samples", "expected_samples")
 LARGEST = tuple(name for name in NUMBERS if name not in ADDED)
 
 

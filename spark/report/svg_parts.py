@@ -16,6 +16,7 @@ from spark.figures.model import Floats
 
 WIDTH, HEIGHT = 480, 190
 LEFT, RIGHT, TOP, BOTTOM = 52, 8, 8, 24
+ACROSS = WIDTH - LEFT - RIGHT
 UNSHOWN = re.compile(r"[^\t\n\x20-\x7e\x80-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """What XML cannot hold, and the delete character."""
 
@@ -30,7 +31,7 @@ class Frame:
     """Above 0: the scale is logarithmic from here on, and even below."""
 
     def x(self, across: float) -> float:
-        return LEFT + across * (WIDTH - LEFT - RIGHT)
+        return LEFT + across * ACROSS
 
     def y(self, value: float) -> float:
         return self.height - BOTTOM - min(self._share(value), 1.0) * (self.height - TOP - BOTTOM)
@@ -135,7 +136,7 @@ def band(frame: Frame, across: Floats, low: Floats, high: Floats, breaks: Floats
 
 def tooltips(frame: Frame, across: Floats, width: float, texts: Sequence[str]) -> str:
     """Invisible columns of `width` (of 1) around each point, with its numbers."""
-    size = max(width * (WIDTH - LEFT - RIGHT), 1.0)
+    size = max(width * ACROSS, 1.0)
     place = f'y="{TOP}" width="{size:.1f}" height="{frame.height - TOP - BOTTOM}"'
     columns = [
         f'<rect x="{frame.x(x) - size / 2:.1f}" {place}><title>{escaped(text)}</title></rect>'

@@ -6,8 +6,9 @@ gaps over which no commit moved: the lag did not fall in them.
 
 import numpy as np
 
-from spark.rules.topic_samples import EVENTS, Samples, Topics, carry, previous
+from spark.rules.topic_samples import Samples, Topics, carry, previous
 from spark.tables.columns import UNKNOWN, Ints, Values, begins_of
+from spark.tables.contract import EVENTS
 
 END_OF_EPISODE = 5
 """After so many intervals without a known lag nobody can say that an episode went on."""

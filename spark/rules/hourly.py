@@ -6,11 +6,9 @@ from spark.rules.percentiles import percentiles_of
 from spark.rules.steepest import steepest_of
 from spark.rules.totals import counts, greatest, least, sums
 from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of
-from spark.tables.contract import HOUR_MICROS, NAMES, SUMMARY
+from spark.tables.contract import EVENTS, HOUR_MICROS, NAMES, SUMMARY
 
 HOUR_SECONDS = 3600
-SHARES = (0.5, 0.95, 0.99)
-ADDED = ("resets", "rewinds", "skips", "recreations")
 
 
 def summary_of(totals: Rows, partitions: Rows) -> Rows:
@@ -22,7 +20,7 @@ def summary_of(totals: Rows, partitions: Rows) -> Rows:
         **_of_lags(totals, begins),
         **_of_members(totals, begins),
         **_of_changes(partitions),
-        **{name: sums(totals[name], begins)[0] for name in ADDED},
+        **{name: sums(totals[name], begins)[0] for name in EVENTS},
         "production_rate_max": steepest_of(totals, begins),
         "gaps": counts(totals["is_after_gap"], begins),
         "partitions": greatest(totals["partitions"], begins),
@@ -34,8 +32,7 @@ def summary_of(totals: Rows, partitions: Rows) -> Rows:
 
 def lag_percentiles_of(lags: Values, sizes: Ints) -> dict[str, Values]:
     """By their columns. `lags`: of one topic after another, sorted in place; `sizes`: of the topics."""
-    found = percentiles_of(lags, sizes, SHARES)
-    return {f"lag_p{share * 100:.0f}": values for share, values in zip(SHARES, found, strict=True)}
+    return {f"lag_{name}": values for name, values in percentiles_of(lags, sizes, 50, 95, 99).items()}
 
 
 def _of_lags(totals: Rows, begins: Ints) -> dict[str, Values]:

@@ -9,8 +9,6 @@ from spark.rules.percentiles import percentiles_of
 from spark.rules.topic_samples import Samples, Topics
 from spark.tables.columns import UNKNOWN, Ints, Values, begins_of
 
-SHARES = (0.5, 0.95, 0.99)
-
 
 class LagFigures:
     """One value for each topic in every column; UNKNOWN or NaN for a topic without a known lag."""
@@ -37,10 +35,9 @@ class LagFigures:
 
     def columns(self) -> dict[str, Values]:
         lags = [self._lags_of(place) for place in range(len(self._topics))]
-        percentiles = percentiles_of(np.concatenate([*lags, np.empty(0, np.int64)]), self._samples, SHARES)
         return {
             "samples": self._samples,
-            **{f"p{share * 100:.0f}": values for share, values in zip(SHARES, percentiles, strict=True)},
+            **percentiles_of(np.concatenate([*lags, np.empty(0, np.int64)]), self._samples, 50, 95, 99),
             "max": np.array([of.max(initial=UNKNOWN) for of in lags], np.int64),
             "first": self._first,
             "last": self._last,

@@ -11,10 +11,8 @@ from adapter.verdicts.assignment import is_spread
 from adapter.verdicts.progress import has_moved, stands_still
 from spark.rules.topic_samples import Topics, places_of
 from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values
-from spark.tables.contract import HOUR_MICROS, NAMES, PARTITIONS
+from spark.tables.contract import COVERED_SECONDS, HOUR_MICROS, NAMES, PARTITIONS
 
-COVERED_SECONDS = 1800.0
-"""An hour with less covered time says too little."""
 MOST_NAMED = 10
 _PARTITION_BITS = 31
 _READ = {

@@ -52,12 +52,10 @@ class Saturation:
         order = np.argsort(group, kind="stable")
         number = len(self._topics.groups)
         windows = np.bincount(group.astype(np.int64), minlength=number)
-        p50, p95 = percentiles_of(rates[order], windows, (0.5, 0.95))
         return {
             "windows": windows,
             "seconds": np.bincount(group.astype(np.int64), seconds, minlength=number),
-            "p50": p50,
-            "p95": p95,
+            **percentiles_of(rates[order], windows, 50, 95),
         }
 
 

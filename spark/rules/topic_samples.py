@@ -7,11 +7,9 @@ from functools import cached_property
 import numpy as np
 
 from spark.tables.columns import Flags, Ints, Rows, Values, begins_of
-from spark.tables.contract import HOUR_MICROS, NAMES, TOTALS
+from spark.tables.contract import EVENTS, HOUR_MICROS, NAMES, TOTALS
 from spark.tables.topic_parts import Names, topics_in
 
-EVENTS = ("resets", "rewinds", "skips", "recreations")
-"""A sample with one of these says nothing about a rate."""
 _READ = {
     *(*NAMES, "sampled_at", "interval_seconds", "lag", "partitions", "members", "seconds", "consumed"),
     *("waiting", "waiting_consumed", "is_after_gap", *EVENTS),

@@ -5,10 +5,9 @@ import numpy as np
 from adapter.verdicts.waiting import lag_without_commit
 from spark.rules.backlog import has_backlog
 from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
-from spark.tables.contract import GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
+from spark.tables.contract import EVENTS, GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
 
 LARGEST = np.iinfo(np.int64).max
-EVENTS = {"resets": "is_reset", "rewinds": "is_rewind", "skips": "is_skip", "recreations": "is_recreation"}
 
 
 def totals_of(deltas: Rows) -> Rows:
@@ -45,7 +44,7 @@ def totals_of(deltas: Rows) -> Rows:
         "consumed": sums(deltas["consumed"][order], begins)[0],
         "waiting": counts(is_waiting, begins),
         "waiting_consumed": sums(np.where(is_waiting, deltas["consumed"][order], 0), begins)[0],
-        **{name: counts(deltas[event][order], begins) for name, event in EVENTS.items()},
+        **{name: counts(deltas[f"is_{name.removesuffix('s')}"][order], begins) for name in EVENTS},
         "is_after_gap": least(seconds, begins) > interval.astype(np.float64) * GAP,
     }
     return Rows(columns, deltas.texts).only(column.name for column in TOTALS)

@@ -71,6 +71,12 @@ HOUR_MICROS = 3_600_000_000
 GAP = 1.5
 """Intervals without a sample that make a gap."""
 
+COVERED_SECONDS = 1800.0
+"""An hour with less covered time says too little about its rate."""
+
+EVENTS = ("resets", "rewinds", "skips", "recreations")
+"""Columns of TOTALS. A sample with one of these says nothing about a rate."""
+
 REMEMBERED = timedelta(days=31)
 """A series of which nothing was known for longer starts anew."""
 
