@@ -16,7 +16,7 @@ from spark.advice.finding import Finding, Severity
 from spark.advice.group_findings import Rule
 from spark.figures import formatting
 from spark.figures.model import ENOUGH_WINDOWS, Group, Times
-from spark.rules.backlog import IN_FLIGHT_SECONDS
+from spark.rules.totals import IN_FLIGHT_SECONDS
 
 DAY = 86400.0
 

@@ -18,9 +18,8 @@ from spark.pipeline.days import summarised
 from spark.pipeline.hour_task import MadeHour
 from spark.pipeline.lineage import Record, write_record
 from spark.pipeline.plan import Found, Hour, found_in
-from spark.pipeline.runs import Run, Say
+from spark.pipeline.runs import Run, Say, staging_of
 from spark.pipeline.stage import stage_batch
-from spark.pipeline.staging import staging_of
 from spark.storage.protocol import Files
 from spark.tables import layout
 from spark.tables.sample_files import Skipped

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from adapter.history.contract import SAMPLES
 from spark.engine.tasks import attempt
+from spark.pipeline.lineage import Digest
 from spark.rules.deltas import Hour, carried_of, deltas_of, hour_of, last_known_of
-from spark.rules.digest import Digest
 from spark.rules.hourly import summary_of
 from spark.rules.totals import partitions_of, totals_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed

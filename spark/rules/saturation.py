@@ -21,7 +21,7 @@ COVERED = 0.75
 class Saturation:
     """Of each group, the windows in which members were busy all the time.
 
-    In every sample of the window, each topic of the group has a partition with a backlog (`spark.rules.backlog`); there
+    In every sample of the window, each topic of the group has a partition with a backlog (`spark.rules.totals`); there
     is no gap, no reset, no rewind, and no change of members. Nor does it begin with a sample whose `consumed` goes back
     to a time in which the lag was not known. A window lies within one hour.
     """

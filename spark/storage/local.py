@@ -1,6 +1,10 @@
-"""A location on this machine."""
+"""A location on this machine: folders swapped by one system call where Linux can, so that no reader ever finds either
+name missing, and locked by the kernel while a run works there."""
 
 import contextlib
+import ctypes
+import errno
+import fcntl
 import os
 import shutil
 import tempfile
@@ -9,14 +13,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark.errors import Unusable
-from spark.storage.exchange import exchanged
-from spark.storage.lock import locked
+from spark.errors import Occupied, Unusable
 from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden
 
 REPLACED = ".replaced-"
 REPLACED_SECONDS = 60
 """Until a folder that was replaced is deleted, by the next publication after that."""
+CALL = "renameat2"
+"""Only Linux has it."""
+AT_FDCWD = -100
+RENAME_EXCHANGE = 2
+NOT_SUPPORTED = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP}
+"""What kernels and file systems answer that cannot exchange: NFS, SMB and most of FUSE among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +117,15 @@ class LocalFiles:
 
     @contextlib.contextmanager
     def reserved(self) -> Iterator[Callable[[], None]]:
+        """The kernel keeps the lock, and forgets it with the process. On a file system without locks nothing keeps two
+        runs apart."""
         refuse_unwritable(self.root)
-        with locked(self.root) as check:
-            yield check
+        descriptor = os.open(self.root, os.O_RDONLY)
+        try:
+            _lock(descriptor, self.root)
+            yield lambda: None
+        finally:
+            os.close(descriptor)
 
     def shown(self, path: str = "") -> str:
         return str(self.root / path)
@@ -145,3 +159,26 @@ def _replace_each(new: Path, old: Path) -> None:
             each.unlink()
     for name in names:
         (new / name).replace(old / name)
+
+
+def exchanged(one: Path, other: Path) -> bool:
+    """Returns False where this system or file system cannot do it; then nothing has changed. Raises OSError."""
+    system = ctypes.CDLL(None, use_errno=True)
+    call = getattr(system, CALL, None)
+    if call is None:
+        return False
+    if not call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE):
+        return True
+    number = ctypes.get_errno()
+    if number in NOT_SUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), str(one), None, str(other))
+
+
+def _lock(descriptor: int, folder: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise Occupied(f"another run compacts {folder}") from error
+    except OSError:
+        return

@@ -19,8 +19,7 @@ from spark.tables.columns import Ints, Rows, joined, none_of, rows_of
 from spark.tables.contract import NAMES
 from spark.tables.layout import HOUR, hour_of, start_of
 from spark.tables.parquet_tables import opened
-from spark.tables.sample_files import DAMAGED, Sound, micros_of
-from spark.tables.sample_validation import fault_of
+from spark.tables.sample_files import DAMAGED, Sound, fault_of, micros_of
 from spark.tables.topic_parts import WHOLE, Names, Part, parts_of, topics_in
 
 PART_ROWS = 250_000

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from spark.storage import exchange, local
+from spark.storage import local
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
 from spark.storage.protocol import Files
@@ -85,19 +85,19 @@ def test_two_folders_are_exchanged_at_once(folder: Path) -> None:
     (folder / "other").mkdir()
     (folder / "one" / "file").touch()
 
-    assert exchange.exchanged(folder / "one", folder / "other")
+    assert local.exchanged(folder / "one", folder / "other")
     assert [each.name for each in (folder / "other").iterdir()] == ["file"]
 
 
 def test_an_exchange_that_fails_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="gone"):
-        exchange.exchanged(tmp_path / "gone", tmp_path / "other")
+        local.exchanged(tmp_path / "gone", tmp_path / "other")
 
 
 def test_a_system_without_exchange_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "CALL", "no_such_call")
+    monkeypatch.setattr(local, "CALL", "no_such_call")
 
-    assert not exchange.exchanged(tmp_path / "one", tmp_path / "other")
+    assert not local.exchanged(tmp_path / "one", tmp_path / "other")
 
 
 def test_what_was_replaced_is_kept_for_a_reader_that_is_about_to_list_it(

@@ -7,9 +7,8 @@ import pytest
 from adapter.history.contract import SAMPLES
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import File
-from spark.tables.sample_files import Skipped, Sound, examined, writer_of
+from spark.tables.sample_files import Skipped, Sound, examined, fault_of, writer_of
 from spark.tables.sample_reader import PART_ROWS, HourReader
-from spark.tables.sample_validation import fault_of
 from tests.support.history.written_history import SCHEMA, START, sample, write_file
 
 FOLDER = "samples/date=2026-11-20/hour=06"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spark.rules.backlog import has_backlog
+from spark.rules.totals import has_backlog
 from spark.tables.columns import Rows, Values
 
 SAMPLES = 6

@@ -1,6 +1,6 @@
 import numpy as np
 
-from spark.rules.steepest import steepest_of
+from spark.rules.hourly import steepest_of
 from spark.tables.columns import Rows
 
 MINUTE = 60_000_000
