@@ -20,7 +20,7 @@ from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.metrics.selector_topics import SelectorTopics
-from adapter.metrics.store import Feed, Store
+from adapter.metrics.store import Store
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 
@@ -48,7 +48,7 @@ class Collector:
         selector_topics: SelectorTopics | None = None,
     ) -> None:
         self.basis = basis_of(settings, cluster)
-        self.feed = Feed(cluster.name, store)
+        self.feed = store.feeds[cluster.name]
         self.outcome = ""
         """Of the latest cycle; empty before the first one has ended."""
         self.name = cluster.name
@@ -196,6 +196,7 @@ class Collectors:
                     collector.succeed(known)
                 known = collector
             self.by_name[cluster.name] = known
+            store.feeds[cluster.name] = known.feed
 
     def start(self) -> None:
         for collector in self.by_name.values():

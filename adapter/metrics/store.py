@@ -1,9 +1,8 @@
-"""The latest view of every cluster, replaced as a whole: readers need no lock and never wait for a broker."""
+"""The latest view of every cluster, replaced as a whole: readers never wait for a broker."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import count
-from threading import Lock
 
 import numpy as np
 
@@ -79,42 +78,39 @@ def silent_view(cluster: str, silence: str) -> ClusterView:
     return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), nothing_heard(silence))
 
 
-class Store:
-    """One writer per cluster (its collector), any number of readers.
+class Feed:
+    """The newest view of one cluster. Its collector alone replaces it; readers need no lock."""
 
-    Stores that share `versions` never have the same."""
+    def __init__(self, cluster: str, versions: Iterator[int]) -> None:
+        self.view = silent_view(cluster, "its brokers have not been asked yet")
+        self.version = 0
+        self._versions = versions
+
+    def replace(self, view: ClusterView) -> None:
+        """The version follows the view, so that no reply from an older view has the new version."""
+        self.view = view
+        self.version = next(self._versions)
+
+
+class Store:
+    """The feeds of all clusters. Stores that share `versions` never have the same version."""
 
     def __init__(self, clusters: Iterable[str], versions: Iterator[int] | None = None) -> None:
         self._versions = count() if versions is None else versions
-        self.version = next(self._versions)
-        self._lock = Lock()
-        self.views: tuple[ClusterView, ...] = tuple(
-            silent_view(cluster, "its brokers have not been asked yet") for cluster in clusters
-        )
+        self.feeds = {cluster: Feed(cluster, self._versions) for cluster in clusters}
+        self.renew()
+
+    def renew(self) -> None:
+        """Makes replies outdated although no view is new: they were made by other settings."""
+        self._renewed = next(self._versions)
+
+    @property
+    def version(self) -> int:
+        return max(self._renewed, *(feed.version for feed in self.feeds.values()))
+
+    @property
+    def views(self) -> tuple[ClusterView, ...]:
+        return tuple(feed.view for feed in self.feeds.values())
 
     def replace(self, view: ClusterView) -> None:
-        """Replaces a cluster's view. The lock protects against the other clusters' writers; readers need none."""
-        with self._lock:
-            self.views = tuple(view if known.cluster == view.cluster else known for known in self.views)
-            self.version = next(self._versions)
-
-
-class Feed:
-    """Passes a cluster's views to the stores that serve them: to two while changed settings are taken over."""
-
-    def __init__(self, cluster: str, store: Store) -> None:
-        self.view = next(view for view in store.views if view.cluster == cluster)
-        self._stores: tuple[Store, ...] = (store,)
-        self._lock = Lock()
-
-    def replace(self, view: ClusterView) -> None:
-        with self._lock:
-            self.view = view
-            for store in self._stores:
-                store.replace(view)
-
-    def lead_to(self, *stores: Store) -> None:
-        with self._lock:
-            self._stores = stores
-            for store in stores:
-                store.replace(self.view)
+        self.feeds[view.cluster].replace(view)

@@ -113,8 +113,6 @@ class LiveMetrics:
     def discard(self) -> None:
         """Forgets what `prepare` began."""
         if self._next is not None:
-            for collector in self._current.collectors.by_name.values():
-                collector.feed.lead_to(self._current.store)
             stop_all(self._next.without(self._current), STOP_SECONDS)
             self._forget(self._next, self._current)
             self._next = None
@@ -142,8 +140,7 @@ class LiveMetrics:
         for collector in new.without(old):
             collector.serve()
         self._current, self._next = new, None
-        for collector in new.collectors.by_name.values():
-            collector.feed.lead_to(new.store)
+        new.store.renew()
         stop_all(retired, STOP_SECONDS)
         self._forget(old, new)
 
@@ -158,12 +155,7 @@ class LiveMetrics:
             settings, store, self._telemetry, self._clock, self._keep, running, self._memory, self._selector_topics
         )
         metrics = Metrics(settings, store, self._clock, self._selector_topics)
-        generation = _Generation(settings, store, collectors, metrics)
-        if before is not None:
-            for collector in collectors.by_name.values():
-                if collector is running.get(collector.name):
-                    collector.feed.lead_to(before.store, store)
-        return generation
+        return _Generation(settings, store, collectors, metrics)
 
 
 def _may_replace(new: Collector, old: Collector | None, *, is_late: bool) -> bool:
