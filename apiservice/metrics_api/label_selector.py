@@ -4,6 +4,7 @@ Grammar: https://kubernetes.io/docs/concepts/overview/working-with-objects/label
 A value list may hold empty values anywhere, as in `x in (,a,,)`."""
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -70,7 +71,8 @@ _LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN}
 
 def parse(text: str) -> tuple[LabelRequirement, ...]:
     """Returns the requirements sorted by key, or raises SelectorInvalid with the wording of Kubernetes' own parser."""
-    return tuple(sorted(_Parser(text).requirements(), key=lambda requirement: requirement.key))
+    tokens = [_END, *reversed(_TOKEN.findall(text))]
+    return tuple(sorted(_requirements(tokens), key=lambda requirement: requirement.key))
 
 
 _END = ""
@@ -84,95 +86,64 @@ def _is_identifier(token: str) -> bool:
     return token != _END and token not in _SYMBOLS
 
 
-class _Parser:
-    """A single pass over the tokens: linear in the text's length."""
+def _requirements(tokens: list[str]) -> Iterator[LabelRequirement]:
+    """Takes the tokens from the end of the list: they are in reverse, so that each is taken at once."""
+    expected = "!, identifier, or 'end of string'"
+    separator = "," if tokens[-1] != _END else _END
+    while separator != _END:
+        if tokens[-1] != Operator.ABSENT and not _is_identifier(tokens[-1]):
+            raise SelectorInvalid(f"found '{tokens[-1]}', expected: {expected}")
+        yield _requirement(tokens)
+        separator, expected = tokens.pop(), "identifier after ','"
+        if separator not in (_END, ","):
+            raise SelectorInvalid(f"found '{separator}', expected: ',' or 'end of string'")
 
-    def __init__(self, text: str) -> None:
-        self._tokens: list[str] = [*_TOKEN.findall(text), _END]
-        self._position = 0
 
-    def _peek(self) -> str:
-        return self._tokens[self._position]
+def _requirement(tokens: list[str]) -> LabelRequirement:
+    is_absent = tokens[-1] == Operator.ABSENT
+    if is_absent:
+        tokens.pop()
+    key = _identifier(tokens)
+    problems = problems_of_key(key)
+    if problems:
+        raise _unreadable(invalid("<nil>", key, problems))
+    if is_absent or tokens[-1] in (_END, ","):
+        return LabelRequirement(key, Operator.ABSENT if is_absent else Operator.EXISTS)
+    token = tokens.pop()
+    operator = _BINARY.get(token)
+    if operator is None:
+        raise _unreadable(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
+    if operator in (Operator.IN, Operator.NOT_IN):
+        values = _value_list(tokens)
+    else:
+        values = [""] if tokens[-1] in (_END, ",") else [_identifier(tokens)]
+    _check_values(key, operator, values)
+    return LabelRequirement(key, operator, frozenset(values))
 
-    def _take(self) -> str:
-        token = self._tokens[self._position]
-        if token != _END:
-            self._position += 1
-        return token
 
-    def requirements(self) -> list[LabelRequirement]:
-        found: list[LabelRequirement] = []
-        if self._peek() == _END:
-            return found
-        if not self._at_requirement():
-            raise SelectorInvalid(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
-        while True:
-            found.append(self._requirement())
-            separator = self._take()
-            if separator == _END:
-                return found
-            if separator != ",":
-                raise SelectorInvalid(f"found '{separator}', expected: ',' or 'end of string'")
-            if not self._at_requirement():
-                raise SelectorInvalid(f"found '{self._peek()}', expected: identifier after ','")
+def _identifier(tokens: list[str]) -> str:
+    token = tokens.pop()
+    if not _is_identifier(token):
+        raise _unreadable(f"found '{token}', expected: identifier")
+    return token
 
-    def _at_requirement(self) -> bool:
-        return self._peek() == Operator.ABSENT or _is_identifier(self._peek())
 
-    def _requirement(self) -> LabelRequirement:
-        absent = self._peek() == Operator.ABSENT
-        if absent:
-            self._take()
-        key = self._key()
-        if absent:
-            return LabelRequirement(key, Operator.ABSENT)
-        if self._peek() in (_END, ","):
-            return LabelRequirement(key, Operator.EXISTS)
-        operator = self._operator()
-        values = self._value_list() if operator in (Operator.IN, Operator.NOT_IN) else self._value()
-        _check_values(key, operator, values)
-        return LabelRequirement(key, operator, frozenset(values))
-
-    def _key(self) -> str:
-        key = self._take()
-        if not _is_identifier(key):
-            raise _unreadable(f"found '{key}', expected: identifier")
-        problems = problems_of_key(key)
-        if problems:
-            raise _unreadable(invalid("<nil>", key, problems))
-        return key
-
-    def _operator(self) -> Operator:
-        token = self._take()
-        operator = _BINARY.get(token)
-        if operator is None:
-            raise _unreadable(f"found '{token}', expected: in, notin, =, ==, !=, gt, lt")
-        return operator
-
-    def _value(self) -> list[str]:
-        if self._peek() in (_END, ","):
-            return [""]
-        value = self._take()
-        if not _is_identifier(value):
-            raise _unreadable(f"found '{value}', expected: identifier")
-        return [value]
-
-    def _value_list(self) -> list[str]:
-        opening = self._take()
-        if opening != "(":
-            raise _unreadable(f"found '{opening}' expected: '('")
-        if self._peek() not in (",", ")") and not _is_identifier(self._peek()):
-            raise _unreadable(f"found '{self._peek()}', expected: ',', ')' or identifier")
-        values: list[str] = []
-        while True:
-            is_named = _is_identifier(self._peek())
-            values.append(self._take() if is_named else "")
-            separator = self._take()
-            if separator == ")":
-                return values
-            if separator != ",":
-                expected = "',' or ')'" if is_named else "',', or identifier"
-                raise _unreadable(f"found '{separator}', expected: {expected}")
+def _value_list(tokens: list[str]) -> list[str]:
+    opening = tokens.pop()
+    if opening != "(":
+        raise _unreadable(f"found '{opening}' expected: '('")
+    if tokens[-1] not in (",", ")") and not _is_identifier(tokens[-1]):
+        raise _unreadable(f"found '{tokens[-1]}', expected: ',', ')' or identifier")
+    values: list[str] = []
+    while True:
+        is_named = _is_identifier(tokens[-1])
+        values.append(tokens.pop() if is_named else "")
+        separator = tokens.pop()
+        if separator == ")":
+            return values
+        if separator != ",":
+            expected = "',' or ')'" if is_named else "',', or identifier"
+            raise _unreadable(f"found '{separator}', expected: {expected}")
 
 
 def _unreadable(problem: str) -> SelectorInvalid:
