@@ -131,7 +131,7 @@ def _held(holder: Mapping[str, Any], service: Service) -> str:
     who = "kube-apiserver itself" if not holder else f"{known} (Service {place})" if known else f"the Service {place}"
     return (
         f"{API_SERVICE} belongs to {who}: HPAs read external metrics there, not here, and this adapter leaves it as it "
-        f"is. Either keep both, or move HPAs to this adapter by pointing the APIService to "
+        f"is. To move HPAs to this adapter, one at a time with `upstream` in the settings, point the APIService to "
         f"{service.namespace}/{service.name} (docs/install.md, Taking over)"
     )
 

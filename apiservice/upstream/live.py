@@ -21,7 +21,7 @@ from apiservice.upstream.documents import METRICS, merged, names_in, path_of, re
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS = 1.0
 LIST_SECONDS = 30.0
 """kube-apiserver asks for the list every 60 s."""
 

@@ -1,18 +1,22 @@
 import asyncio
+import datetime
 import queue
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from kubernetes.config import incluster_config
 
 from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch, ClusterUnreachable
 from apiservice.cluster_api.authentication_config import AuthenticationConfig
-from apiservice.cluster_api.connection import ClusterUnknown, connect
+from apiservice.cluster_api.connection import ClusterUnknown, authorization_of, connect
 from apiservice.cluster_api.reviews import ClusterReviews
+from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
 NAMES = {"requestheader-allowed-names": '["first"]'}
@@ -165,6 +169,38 @@ def test_outside_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyP
 
     with pytest.raises(ClusterUnknown, match="--kubeconfig"):
         connect(None)
+
+
+def test_the_token_of_a_pod_is_read_again_as_it_rotates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, authority = tmp_path / "token", tmp_path / "ca.crt"
+    token.write_text("first\n")
+    authority.write_text(Authority("kubernetes").pem)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "1")
+    client = connect(None)
+    assert authorization_of(client) == "bearer first"
+
+    token.write_text("second\n")
+    later = datetime.datetime.now() + datetime.timedelta(minutes=2)  # noqa: DTZ005 - as the library counts
+    clock = SimpleNamespace(now=lambda: later)
+    monkeypatch.setattr(incluster_config, "datetime", SimpleNamespace(datetime=clock, timedelta=datetime.timedelta))
+    assert authorization_of(client) == "bearer second"
+
+    token.unlink()
+    later += datetime.timedelta(minutes=2)
+    with pytest.raises(ClusterUnknown, match=r"the token of this adapter cannot be read: .*No such file"):
+        authorization_of(client)
+
+
+def test_a_kubeconfig_without_a_token_has_none_to_show(fake: FakeCluster, tmp_path: Path) -> None:
+    assert authorization_of(connect(fake.kubeconfig(tmp_path))) == "Bearer adapter"
+    without = tmp_path / "without.yaml"
+    without.write_text(kubeconfig_text(fake.port).replace('"token"', '"nothing"'))
+
+    with pytest.raises(ClusterUnknown, match="this adapter has no token"):
+        authorization_of(connect(without))
 
 
 def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:

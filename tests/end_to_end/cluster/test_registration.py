@@ -272,7 +272,7 @@ def test_an_api_service_of_others_is_left_alone_until_it_is_handed_over(cluster:
     cluster.patch({"spec": {"service": KEDA, "caBundle": theirs}}, "helm")
     cluster.wait_for_remark("belongs to KEDA (Service keda/keda-operator-metrics-apiserver)")
 
-    assert "pointing the APIService to lagging/kafka-lag-adapter (docs/install.md, Taking over)" in cluster.remark(
+    assert "point the APIService to lagging/kafka-lag-adapter (docs/install.md, Taking over)" in cluster.remark(
         cluster.first
     )
     # Uninstalling this adapter no longer deletes it.

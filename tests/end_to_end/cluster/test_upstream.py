@@ -33,9 +33,10 @@ from local.processes import free_port, wait_until
 
 PLACE, THEIR_PLACE = "beside", "others"
 WAIT_SECONDS = 60.0
-ANSWER_SECONDS = 4.0
+ANSWER_SECONDS = 3.0
 PROGRAM = f"""
 import socket
+from adapter.reload import settings_watch
 from apiservice.registration import keeper
 from apiservice.upstream import circuit, client, live
 
@@ -43,6 +44,7 @@ found = socket.getaddrinfo  # there is no DNS for Services here
 socket.getaddrinfo = lambda host, *rest, **more: found(
     "127.0.0.1" if str(host).endswith(".svc") else host, *rest, **more
 )
+settings_watch.LOOK_SECONDS = 0.3
 keeper.ROUND_SECONDS, live.LIST_SECONDS, circuit.PAUSE_SECONDS = 0.3, 0.5, 1.0
 client.ANSWER_SECONDS = client.CONNECT_SECONDS = live.ANSWER_SECONDS = {ANSWER_SECONDS}
 from apiservice.__main__ import main
@@ -164,21 +166,25 @@ def namespace_of(name: str) -> Manifest:
 @pytest.fixture(scope="module")
 def cluster(plane: ControlPlane, one_broker: Kafka, theirs: OtherAdapter, rig_home: Path) -> Iterator[Cluster]:
     create_topic(one_broker, "beside", 1)
-    upstream = {"service": OTHER, "namespace": THEIR_PLACE, "port": theirs.port}
+    home = rig_home / "beside"
+    home.mkdir()
+    upstream = {"service": OTHER, "namespace": THEIR_PLACE, "port": theirs.port, "caFile": str(home / "ca.crt")}
     settings = {
         "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
         "collection": {"interval": "1s", "groups": {"include": ["beside"]}},
         "rules": [{"group": "beside", "topics": ["beside"]}],
-        "upstream": {**upstream, "caFile": str(theirs.authority.pair.certificate)},
+        "upstream": upstream,
     }
     port = free_port()
     found = [each for each in load(MANIFESTS / "base", PLACE) if each["kind"] != "Deployment"]
     documents = [namespace_of(PLACE), *(led_to(port, each) for each in found), placed(read(BINDING), PLACE)]
     plane.apply(documents)
+    commands(plane, "kubectl get apiservice .* base64 --decode", 0, home)
+    assert set(plane.get(f"/api/v1/namespaces/{PLACE}/secrets/{NAME}-upstream")["data"].values()) == {theirs.ca_bundle}
     kubeconfig = plane.kubeconfig_for_service_account(PLACE, NAME)
     with ExitStack() as stack:
         program, service = (sys.executable, "-c", PROGRAM), f"{PLACE}/{NAME}:{port}"
-        running = process(rig_home / "beside", settings, kubeconfig, port=port, service=service, program=program)
+        running = process(home, settings, kubeconfig, port=port, service=service, program=program)
         yield Cluster(plane, theirs, stack.enter_context(running))
     plane.delete(documents)
 
@@ -188,20 +194,19 @@ def led_to(port: int, document: Manifest) -> Manifest:
     return {**document, "spec": external_name(port)} if is_service else document
 
 
-def hand_over(cluster: Cluster) -> None:
-    """By the command of docs/install.md, with the names of this test."""
+def commands(plane: ControlPlane, begin: str, port: int, folder: Path) -> None:
+    """Runs the block of docs/install.md that begins so, with the names of this test."""
     page = (MANIFESTS.parent / "docs" / "install.md").read_text()
-    (command,) = re.findall(r"^CA=.*?(?=^```)", page, re.MULTILINE | re.DOTALL)
-    command = command.replace("kubectl -n kafka-lag-adapter", f"kubectl -n {PLACE}")
-    command = command.replace('"namespace":"kafka-lag-adapter"', f'"namespace":"{PLACE}"')
-    command = command.replace('"port":443', f'"port":{cluster.adapter.port}')
+    (block,) = re.findall(rf"^ *{begin}.*?(?=^ *```)", page, re.MULTILINE | re.DOTALL)
+    block = re.sub(r"kubectl (-n|--namespace) kafka-lag-adapter", rf"kubectl \1 {PLACE}", block)
+    block = block.replace('"namespace":"kafka-lag-adapter"', f'"namespace":"{PLACE}"')
+    block = block.replace('"port":443', f'"port":{port}')
     environment = {
         "PATH": f"{command_line_tools()}:/usr/bin:/bin",
-        "KUBECONFIG": str(cluster.plane.admin_kubeconfig),
-        "HOME": str(cluster.plane.home),
+        "KUBECONFIG": str(plane.admin_kubeconfig),
+        "HOME": str(plane.home),
     }
-    ended = subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=False)
-    assert "patched" in ended.stdout, ended.stderr
+    subprocess.run(["bash", "-o", "pipefail", "-ec", block], env=environment, cwd=folder, check=True)
 
 
 def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric(cluster: Cluster) -> None:
@@ -210,7 +215,7 @@ def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric
     assert f"belongs to the Service {THEIR_PLACE}/{OTHER}" in cluster.remark("api-service")
     with Reader(cluster.plane, THEIRS) as reader:
         reader.wait_for_more()
-        hand_over(cluster)
+        commands(cluster.plane, "CA=", cluster.adapter.port, cluster.plane.home)
         cluster.wait_for(READ, 200)
         reader.wait_for_more()
 
@@ -218,6 +223,61 @@ def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric
     users = [read["user"] for read in cluster.other.seen]
     assert users[0] == "admin"
     assert users[-1] == f"system:serviceaccount:{PLACE}:{NAME}"
+
+
+def consumer(name: str) -> Manifest:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "worker", "image": "none"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": PLACE},
+        "spec": {"selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def autoscaler(name: str, metric: str, **labels: str) -> Manifest:
+    wanted = {"name": metric, "selector": {"matchLabels": labels}}
+    external = {"metric": wanted, "target": {"type": "AverageValue", "averageValue": "2"}}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": name, "namespace": PLACE},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "maxReplicas": 9,
+            "metrics": [{"type": "External", "external": external}],
+        },
+    }
+
+
+def state(cluster: Cluster, name: str) -> tuple[str, int, tuple[str, str]]:
+    """Which metric the HPA has read, the replicas that follow, and whether and since when it can scale."""
+    path = f"/apis/autoscaling/v2/namespaces/{PLACE}/horizontalpodautoscalers/{name}"
+    status = cluster.plane.get(path).get("status", {})
+    read = [each["external"]["metric"]["name"] for each in status.get("currentMetrics") or [] if "external" in each]
+    active = [each for each in status.get("conditions") or [] if each["type"] == "ScalingActive"]
+    since = next(((each["status"], each["lastTransitionTime"]) for each in active), ("", ""))
+    return "".join(read), status.get("desiredReplicas", 0), since
+
+
+def test_hpas_on_the_other_servers_metric_scale_and_move_one_at_a_time(cluster: Cluster) -> None:
+    for name in ("first", "second"):
+        cluster.plane.apply([consumer(name), autoscaler(name, QUEUE, queue="jobs")])
+    wait_until(
+        lambda: [state(cluster, name)[:2] for name in ("first", "second")] == [(QUEUE, 4)] * 2,
+        "both HPAs to scale by the other server's metric",
+        WAIT_SECONDS,
+    )
+    before = state(cluster, "second")
+
+    cluster.plane.apply([autoscaler("first", OURS, group="beside")])
+    wait_until(lambda: state(cluster, "first")[:2] == (OURS, 1), "one HPA to scale by ours", WAIT_SECONDS)
+
+    assert state(cluster, "first")[2][0] == "True"
+    assert state(cluster, "second") == before
+    assert before[2][0] == "True"
+    cluster.plane.delete([*map(consumer, ("first", "second")), *(autoscaler(n, OURS) for n in ("first", "second"))])
 
 
 def test_the_other_server_is_asked_for_the_same_in_the_adapters_name_alone(cluster: Cluster) -> None:
