@@ -1,4 +1,5 @@
-"""Discovery documents, identical on all replicas. They change only with the named metrics in the settings."""
+"""Discovery documents, identical on all replicas. They change only with the named metrics in the settings, and with the
+list of an upstream."""
 
 import platform
 from collections.abc import Callable, Mapping

@@ -2,7 +2,6 @@
 
 They block, and belong in threads of their own."""
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,7 +39,6 @@ class UpstreamClient:
         self.name = f"the upstream {settings.namespace}/{settings.service}"
         self._settings = settings
         self._authorization = authorization
-        self._lock = threading.Lock()
         self._authority: SecretFile | None = None
         self._pool: urllib3.HTTPSConnectionPool | None = None
 
@@ -49,7 +47,8 @@ class UpstreamClient:
         try:
             authority = read_file("caFile", self._settings.ca_file)
             if authority != self._authority:
-                self._replace(self._pool_trusting(authority), authority)
+                # Requests in progress keep the old pool, which closes its connections when it is no longer used.
+                self._pool, self._authority = self._pool_trusting(authority), authority
         except AdapterError as error:
             raise self.unavailable(f"cannot be verified: {error}") from error
 
@@ -71,15 +70,6 @@ class UpstreamClient:
 
     def unavailable(self, reason: str) -> UpstreamUnavailable:
         return UpstreamUnavailable(f"{self.name} {reason}")
-
-    def close(self) -> None:
-        self._replace(None, None)
-
-    def _replace(self, pool: urllib3.HTTPSConnectionPool | None, authority: SecretFile | None) -> None:
-        with self._lock:
-            old, self._pool, self._authority = self._pool, pool, authority
-        if old is not None:
-            old.close()
 
     def _pool_trusting(self, authority: SecretFile) -> urllib3.HTTPSConnectionPool:
         return urllib3.HTTPSConnectionPool(
@@ -106,11 +96,10 @@ class UpstreamClient:
 
 
 def _body(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    """Returns the body, or a little more than MOST_BYTES of it."""
     body = b""
-    while piece := response.read1(PIECE, decode_content=False):
+    while len(body) <= MOST_BYTES and (piece := response.read1(PIECE, decode_content=False)):
         body += piece
-        if len(body) > MOST_BYTES:
-            raise exceptions.HTTPError(f"sent more than {MOST_BYTES // 1024} KiB")
         if time.monotonic() > deadline:
             raise exceptions.TimeoutError
     return body

@@ -14,7 +14,7 @@ from apiservice.http.negotiation import check_read
 from apiservice.http.query_parameters import label_selector
 from apiservice.http.replies import json_reply
 from apiservice.http.status import PathUnknown
-from apiservice.upstream.client import Reply
+from apiservice.upstream.client import MOST_BYTES, Reply
 
 METRICS = f"/apis/{GROUP}/{VERSION}"
 _LONGEST_NAME = 253
@@ -34,10 +34,12 @@ def path_of(namespace: str, metric: str, scope: Scope) -> str:
 
 def response_of(reply: Reply) -> Response | str:
     """Returns the reply for our client, or why there is none, as the end of a sentence about the upstream."""
-    document = _object_in(reply.body)
+    if len(reply.body) > MOST_BYTES:
+        return f"sent more than {MOST_BYTES // 1024} KiB"
     if reply.code == 401:
         # The caller's own credentials are valid, so it must not hear this.
         return "does not accept the token of this adapter's ServiceAccount"
+    document = _object_in(reply.body)
     if 200 <= reply.code < 300:
         items = document.get("items")
         is_valid = document.get("kind") == "ExternalMetricValueList" and isinstance(items, list)

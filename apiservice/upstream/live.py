@@ -97,6 +97,8 @@ class Upstreams:
         self._lock = threading.Lock()
         self._settings: settings.Upstream | None = None
         self._current: Upstream | None = None
+        self._listed: Upstream | None = None
+        self._due, self._noted = 0.0, ""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="upstream-list", daemon=True)
 
@@ -106,7 +108,7 @@ class Upstreams:
         if wanted is not self._settings:
             with self._lock:
                 if wanted != self._settings:
-                    self._replace(wanted)
+                    self._current = None if wanted is None else self._new(wanted)
                 self._settings = wanted
         return self._current
 
@@ -130,25 +132,23 @@ class Upstreams:
         self._stopped.set()
         self._thread.join(timeout_seconds)
         self._threads.shutdown(wait=False, cancel_futures=True)
-        with self._lock:
-            self._replace(None)
 
-    def _replace(self, wanted: settings.Upstream | None) -> None:
-        if self._current is not None:
-            self._current.client.close()
-        self._current = (
-            None if wanted is None else Upstream(wanted, self._authorization, self._threads, self._monotonic)
-        )
+    def _new(self, wanted: settings.Upstream) -> Upstream:
+        return Upstream(wanted, self._authorization, self._threads, self._monotonic)
 
     def _run(self) -> None:
-        listed: Upstream | None = None
-        due, noted = 0.0, ""
         while not self._stopped.wait(LOOK_SECONDS):
-            upstream = self.current
-            if upstream is not None and (upstream is not listed or self._monotonic() >= due):
-                upstream.list_metrics()
-                listed, due = upstream, self._monotonic() + LIST_SECONDS
-            remark = self.remark()
-            if remark != noted:
-                logger.log(logging.WARNING if remark else logging.INFO, "upstream: %s", remark or "available")
-                noted = remark
+            try:
+                self._look()
+            except Exception:  # without this thread, the list would become old
+                logger.exception("the upstream's metrics cannot be listed, trying again")
+
+    def _look(self) -> None:
+        upstream = self.current
+        if upstream is not None and (upstream is not self._listed or self._monotonic() >= self._due):
+            self._listed, self._due = upstream, self._monotonic() + LIST_SECONDS
+            upstream.list_metrics()
+        remark = self.remark()
+        if remark != self._noted:
+            logger.log(logging.WARNING if remark else logging.INFO, "upstream: %s", remark or "available")
+            self._noted = remark

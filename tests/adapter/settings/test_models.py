@@ -6,6 +6,7 @@ import pytest
 
 from adapter.location import FORMS
 from adapter.settings import types
+from adapter.settings.file import parse
 from adapter.settings.security import Protocol
 from tests.support import samples
 from tests.support.samples import settings_problems
@@ -268,3 +269,11 @@ def test_a_server_that_is_not_host_and_port_is_refused(server: str) -> None:
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValueError, match="frozen"):
         samples.settings().rules = ()
+
+
+def test_an_upstream_needs_no_file_where_files_are_not_opened() -> None:
+    clusters = [{"name": "main", "bootstrapServers": ["kafka:9092"]}]
+    found = parse({"clusters": clusters, "upstream": UPSTREAM}, opens_files=False).upstream
+
+    assert found is not None
+    assert (found.host, found.port) == ("keda.keda.svc", 443)
