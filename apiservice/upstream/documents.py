@@ -37,13 +37,13 @@ def response_of(reply: Reply) -> Response | str:
     if len(reply.body) > MOST_BYTES:
         return f"sent more than {MOST_BYTES // 1024} KiB"
     if reply.code == 401:
-        # The caller's own credentials are valid, so it must not hear this.
+        # It would blame the credentials of the caller, which are valid.
         return "does not accept the token of this adapter's ServiceAccount"
     document = _object_in(reply.body)
     if 200 <= reply.code < 300:
-        items = document.get("items")
+        items = document.get("items") or []  # Go writes null for none
         is_valid = document.get("kind") == "ExternalMetricValueList" and isinstance(items, list)
-        is_valid = is_valid and all(isinstance(item, dict) and "value" in item for item in items or ())
+        is_valid = is_valid and all(isinstance(item, dict) and "value" in item for item in items)
     else:
         is_valid = document.get("kind") == "Status" and reply.code >= 400
     return json_reply(reply.body, reply.code) if is_valid else f"sent no reply of the metrics API (status {reply.code})"
@@ -53,9 +53,8 @@ def names_in(reply: Reply) -> tuple[str, ...] | str:
     """Returns the metrics of an APIResourceList, sorted, or what is wrong as in `response_of`."""
     document = _object_in(reply.body)
     if reply.code != 200:
-        return f"does not list its metrics: status {reply.code}: {str(document.get('message') or '')[:200]}".rstrip(
-            ": "
-        )
+        message = str(document.get("message") or "no reason")
+        return f"does not list its metrics: status {reply.code}, {message[:200]}"
     resources = document.get("resources")
     if document.get("kind") != "APIResourceList" or not isinstance(resources, list):
         return "does not list its metrics: it sent no APIResourceList"

@@ -97,6 +97,12 @@ def test_the_reply_passes_as_it_is_without_its_headers(beside: Beside) -> None:
     assert "retry-after" not in response.headers
 
 
+def test_an_empty_list_passes_as_well(beside: Beside) -> None:
+    beside.other.answer = Answer(body=b'{"kind":"ExternalMetricValueList","items":null}')
+
+    assert beside.read() == beside.other.answer.body
+
+
 def test_only_namespace_metric_and_selector_are_passed_on(beside: Beside) -> None:
     selector = "queue=a%20b,c%20in%20(d,e),!f%2Fg%2B"
     beside.read("Queue@team:x", f"labelSelector={selector}&limit=1&pretty=true&timeoutSeconds=9")
@@ -167,7 +173,6 @@ LARGE = b'{"kind":"ExternalMetricValueList","items":[' + b" " * client.MOST_BYTE
         (Answer(body=b"<html>"), "sent no reply of the metrics API (status 200)"),
         (Answer(body=b"[" * 100_000), "sent no reply of the metrics API (status 200)"),
         (Answer(body=b'{"kind":"Status"}'), "sent no reply of the metrics API (status 200)"),
-        (Answer(body=b'{"kind":"ExternalMetricValueList"}'), "sent no reply of the metrics API (status 200)"),
         (Answer(body=b'{"kind":"ExternalMetricValueList","items":[1]}'), "sent no reply of the metrics API"),
         (Answer(500, b"broken"), "sent no reply of the metrics API (status 500)"),
         (Answer(503, VALUES), "sent no reply of the metrics API (status 503)"),
@@ -176,7 +181,7 @@ LARGE = b'{"kind":"ExternalMetricValueList","items":[' + b" " * client.MOST_BYTE
         (Answer(401, b'{"kind":"Status","code":401}'), "does not accept the token of this adapter's ServiceAccount"),
     ],
 )
-def test_a_reply_that_is_none_is_refused_with_the_reason(beside: Beside, answer: Answer, words: str) -> None:
+def test_a_reply_of_another_kind_is_refused_with_the_reason(beside: Beside, answer: Answer, words: str) -> None:
     beside.other.answer = answer
 
     assert beside.refusal().startswith(words)
@@ -201,7 +206,7 @@ def test_a_server_that_cannot_be_verified_gets_no_token(beside: Beside, tmp_path
         assert impostor.asked == []
 
 
-def test_a_server_that_is_not_there_is_said(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_cannot_be_reached_is_reported_as_that(beside: Beside, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
     beside.settings = beside.settings_with(port=port)
@@ -292,7 +297,9 @@ def test_a_thread_renews_the_list_and_logs_what_changes(
     beside.other.answer = Answer(500, b"")
     renewing.start()
     try:
-        wait_until(lambda: "does not list its metrics: status 500" in caplog.text, "the failure in the log", 60)
+        wait_until(
+            lambda: "does not list its metrics: status 500, no reason" in caplog.text, "the failure in the log", 60
+        )
         beside.other.answer = Answer(body=LIST)
         beside.clock.seconds += live.LIST_SECONDS
         wait_until(lambda: renewing.names_beside(()) != (), "the list", 60)

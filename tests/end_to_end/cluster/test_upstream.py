@@ -82,7 +82,7 @@ class Cluster:
         wait_until(is_there, f"the remark {words!r}", WAIT_SECONDS, alive=[self.adapter.process])
 
     def listed(self) -> list[str]:
-        """As kube-apiserver hands it on."""
+        """As kube-apiserver returns it."""
         return [resource["name"] for resource in self.plane.get(EXTERNAL_METRICS)["resources"]]
 
     def wait_for(self, target: str, code: int, words: str = "") -> None:
@@ -177,9 +177,9 @@ def cluster(plane: ControlPlane, one_broker: Kafka, theirs: OtherAdapter, rig_ho
     }
     port = free_port()
     found = [each for each in load(MANIFESTS / "base", PLACE) if each["kind"] != "Deployment"]
+    commands(plane, "kubectl create namespace", 0, home)
     documents = [namespace_of(PLACE), *(led_to(port, each) for each in found), placed(read(BINDING), PLACE)]
     plane.apply(documents)
-    commands(plane, "kubectl get apiservice .* base64 --decode", 0, home)
     assert set(plane.get(f"/api/v1/namespaces/{PLACE}/secrets/{NAME}-upstream")["data"].values()) == {theirs.ca_bundle}
     kubeconfig = plane.kubeconfig_for_service_account(PLACE, NAME)
     with ExitStack() as stack:
@@ -199,6 +199,7 @@ def commands(plane: ControlPlane, begin: str, port: int, folder: Path) -> None:
     page = (MANIFESTS.parent / "docs" / "install.md").read_text()
     (block,) = re.findall(rf"^ *{begin}.*?(?=^ *```)", page, re.MULTILINE | re.DOTALL)
     block = re.sub(r"kubectl (-n|--namespace) kafka-lag-adapter", rf"kubectl \1 {PLACE}", block)
+    block = block.replace("create namespace kafka-lag-adapter", f"create namespace {PLACE}")
     block = block.replace('"namespace":"kafka-lag-adapter"', f'"namespace":"{PLACE}"')
     block = block.replace('"port":443', f'"port":{port}')
     environment = {
@@ -293,7 +294,7 @@ def test_a_failure_of_the_other_server_passes_as_it_is(cluster: Cluster) -> None
     assert status_of(cluster.plane.raw(path("no-such-metric"))) == (404, "other: there is no no-such-metric")
 
 
-def test_an_answer_that_is_none_is_a_503_that_names_the_other_server(cluster: Cluster) -> None:
+def test_a_reply_of_another_kind_is_a_503_that_names_the_other_server(cluster: Cluster) -> None:
     code, message = status_of(cluster.plane.raw(path(PAGE)))
 
     assert code == 503
@@ -326,7 +327,7 @@ def test_who_may_not_read_is_refused_before_the_other_server_is_asked(cluster: C
     assert len(cluster.other.seen) == before
 
 
-def test_without_its_right_the_adapter_is_refused_by_the_other_server_and_that_is_said(cluster: Cluster) -> None:
+def test_without_its_right_the_adapter_gets_a_403_that_names_its_service_account(cluster: Cluster) -> None:
     binding = [placed(read(BINDING), PLACE)]
     cluster.plane.delete(binding)
     cluster.wait_for(THEIRS, 403, f"other: system:serviceaccount:{PLACE}:{NAME} may not list {QUEUE} in default")
