@@ -130,6 +130,9 @@ class HistoryTelemetry:
             "kafka_lag_adapter_history_flush_age_seconds",
             "Seconds since everything that was due had been written; before the first time, since the start.",
         )
+        self.is_writer = gauge(
+            "kafka_lag_adapter_history_writer", "1 if this replica writes the history; 0 if another one does, or none."
+        )
         self.buffered = gauge("kafka_lag_adapter_history_buffered_rows", "Rows of the history not written yet.")
 
     def count_file(self, rows: int, size: int) -> None:

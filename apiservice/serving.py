@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, SettingsInvalid
+from adapter.history.turns import process_name
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
@@ -32,6 +33,7 @@ from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
 from apiservice.cluster_api.authentication_config import AuthenticationConfig
 from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.kept_text import KeptText
+from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.http.health import Readiness
@@ -51,6 +53,7 @@ Made = TypeVar("Made")
 
 COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
+LEASE_RELEASE_SECONDS = 1.0  # after that
 GC_THRESHOLD = 50_000
 SWITCH_SECONDS = 0.0005
 NO_HISTORY = (
@@ -85,6 +88,7 @@ class Prepared:
     settings: Settings
     client: Client
     tls: ServingTls
+    service: Service | None
     registration: Registration | None
     secure_socket: socket.socket
     plain_socket: socket.socket
@@ -115,8 +119,9 @@ def _prepare(flags: Flags, telemetry: Telemetry, stack: contextlib.ExitStack) ->
     plain = attempts.make(lambda: stack.enter_context(_plain_socket(flags)))
     if settings is None or client is None or tls is None or secure is None or plain is None or places is None:
         raise SettingsInvalid(tuple(attempts.problems))
-    registration = next((_registration(flags, client, tls, each, telemetry) for each in places), None)
-    return Prepared(settings, client, tls, registration, secure, plain)
+    service = next(iter(places), None)
+    registration = None if service is None else _registration(flags, client, tls, service, telemetry)
+    return Prepared(settings, client, tls, service, registration, secure, plain)
 
 
 def _plain_socket(flags: Flags) -> socket.socket:
@@ -195,7 +200,8 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     settings, tls, registration, config = prepared.settings, prepared.tls, prepared.registration, flags.config
     exchange = _exchange(flags.last_commits_config_map, prepared.client)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
-    history = _history(settings, telemetry)
+    lease = _lease(prepared)
+    history = _history(settings, telemetry, lease)
     last_commits = LastCommits(lambda: metrics.views, time, exchange)
     metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append, last_commits)
     changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
@@ -212,7 +218,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     if registration is not None:
         checks["serving-certificate"] = lambda: registration.has_certificate
         remarks["api-service"] = registration.remark
-    readiness = Readiness(checks, remarks)
+    readiness = Readiness(checks, remarks, {} if lease is None else {"history": lease.state})
     api = create_app(
         metrics,
         callers,
@@ -224,7 +230,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     )
     watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
     reloading = functools.partial(keep_reloading, tls.reload_if_changed)
-    collecting = (changes, metrics, history)
+    collecting = (changes, metrics, history, lease)
     end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
 
     def on_started() -> None:
@@ -236,16 +242,9 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         readiness.shut_down()
 
-    watch.start()
-    upstreams.start()
-    if registration is not None:
-        registration.start()
-    if history is not None:
-        history.start()
-    last_commits.start()
-    metrics.start()
-    if changes is not None:
-        changes.start()
+    for part in (watch, upstreams, registration, lease, history, last_commits, metrics, changes):
+        if part is not None:
+            part.start()
     serve(
         (
             Listener(prepared.secure_socket, api, tls.context),
@@ -281,24 +280,35 @@ def _exchange(config_map: str | None, client: Client) -> Exchange | None:
     return KeptText(client, namespace or _own_namespace() or "default", name).exchange
 
 
-def _history(settings: Settings, telemetry: Telemetry) -> "History | None":
+def _lease(prepared: Prepared) -> Lease | None:
+    """Returns who writes the history, if there may be several replicas; each process is another holder."""
+    if prepared.service is None or prepared.settings.history.location is None:
+        return None
+    return Lease(ClusterObjects(prepared.client), prepared.service.namespace, prepared.service.lease, process_name())
+
+
+def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "History | None":
     """pyarrow is loaded only here, because it is needed only with a history."""
     if settings.history.location is None:
         return None
     from adapter.history.files import files_at  # noqa: PLC0415 - see above
-    from adapter.history.writer import History, writer_name  # noqa: PLC0415 - see above
+    from adapter.history.writer import History  # noqa: PLC0415 - see above
 
-    files = files_at(settings.history.location)
-    return History(settings.history, files, HistoryTelemetry(telemetry.registry), time, writer_name())
+    files, writer = files_at(settings.history.location), process_name() if lease is None else lease.identity
+    return History(settings.history, files, HistoryTelemetry(telemetry.registry), time, writer, lease)
 
 
-def _stop_collecting(changes: SettingsWatch | None, metrics: LiveMetrics, history: "History | None") -> None:
-    """The history closes last, so that it includes the final cycle."""
+def _stop_collecting(
+    changes: SettingsWatch | None, metrics: LiveMetrics, history: "History | None", lease: Lease | None
+) -> None:
+    """The history includes the final cycle, and another replica continues it afterwards."""
     if changes is not None:
         changes.stop(COLLECTOR_STOP_SECONDS)
     metrics.stop(COLLECTOR_STOP_SECONDS)
     if history is not None:
         history.close(HISTORY_CLOSE_SECONDS)
+    if lease is not None:
+        lease.release(LEASE_RELEASE_SECONDS)
 
 
 def _favour_readers() -> None:

@@ -1,6 +1,7 @@
 """A TCP forwarder to a local server, which can hold traffic back or delay the answers."""
 
 import contextlib
+import itertools
 import socket
 import threading
 import time
@@ -14,7 +15,7 @@ class Forwarder:
     def __init__(self, listener: socket.socket, target: int) -> None:
         self.port: int = listener.getsockname()[1]
         self._listener = listener
-        self._target = target
+        self._targets = itertools.cycle([target])
         self.delay = 0.0
         """Seconds by which answers are delayed, each by the same time."""
         self._is_flowing = threading.Event()
@@ -29,9 +30,9 @@ class Forwarder:
         """Whether a client has sent something since the last `hold` that has not been forwarded."""
         return self._held.is_set()
 
-    def lead_to(self, target: int) -> None:
-        """Forwards later connections to that port."""
-        self._target = target
+    def lead_to(self, *targets: int) -> None:
+        """Forwards later connections to these ports in turn, as kube-proxy does for a Service."""
+        self._targets = itertools.cycle(targets)
 
     def hold(self) -> None:
         """Accepts connections and bytes, but forwards nothing."""
@@ -78,7 +79,7 @@ class Forwarder:
             except OSError:
                 return  # closed
             try:
-                server = socket.create_connection(("127.0.0.1", self._target))
+                server = socket.create_connection(("127.0.0.1", next(self._targets)))
             except OSError:
                 client.close()  # nothing listens there yet
                 continue

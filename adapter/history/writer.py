@@ -3,11 +3,8 @@
 Imported only if a history is kept, because it imports pyarrow."""
 
 import logging
-import re
-import secrets
-import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -24,6 +21,7 @@ from adapter.history.parquet import encoded
 from adapter.history.retention import Retention
 from adapter.history.rows import Rows, by_hour, rows_of
 from adapter.history.sample import Sample
+from adapter.history.turns import Alone, Marks, Turns, is_covered
 from adapter.settings.models import History as HistorySettings
 from adapter.telemetry import HistoryTelemetry
 
@@ -36,6 +34,8 @@ EARLY_BYTES = SAMPLE_BYTES // 2
 """When samples use this much memory, they are written before the flush interval is over."""
 RETRY_SECONDS = 30.0
 TIDY_SECONDS = 3600.0
+STANDBY_SECONDS = 2.0
+"""How often a replica that does not write looks whether it should, and drops what another has written."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -48,6 +48,7 @@ class NewFile:
     """`YYYY-MM-DD` of its samples."""
     content: pa.Buffer
     rows: int
+    until: Marks
 
     @property
     def size(self) -> int:
@@ -58,13 +59,21 @@ class History:
     """Any thread may call `append`. Everything else runs in the history's own thread, which `close` ends."""
 
     def __init__(
-        self, settings: HistorySettings, files: Files, telemetry: HistoryTelemetry, clock: Clock, writer: str
+        self,
+        settings: HistorySettings,
+        files: Files,
+        telemetry: HistoryTelemetry,
+        clock: Clock,
+        writer: str,
+        turns: Turns | None = None,
     ) -> None:
         self._settings = settings
         self._files = files
         self._telemetry = telemetry
         self._clock = clock
         self._names = FileNames(writer)
+        self._turns = turns or Alone()
+        self._is_standing_by = False
         self._samples: Buffer[Sample] = Buffer(SAMPLE_BYTES)
         self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
         self._under_way = 0
@@ -75,19 +84,22 @@ class History:
         self._is_location_tried = False
         self._days_written: set[str] = set()
         """Days that are not noted in the retention ledger yet."""
-        self._retention = Retention(files, settings.retention, clock.monotonic)
+        self._retention = self._retention_from_now()
         self._logged: dict[str, str] = {}
         self._wake, self._ending = Event(), Event()
         self._thread = Thread(target=self._run, name="history", daemon=True)
         telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
         telemetry.buffered.set_function(lambda: self.buffered_rows)
+        telemetry.is_writer.set_function(self._turns.is_ours)
 
     def start(self) -> None:
         self._thread.start()
 
     def append(self, sample: Sample) -> None:
-        """Keeps the sample until it is written; drops the oldest rows if the buffer is full."""
-        self._count_dropped(self._samples.add(sample))
+        """Keeps the sample until it is written, here or by another; drops the oldest rows if the buffer is full."""
+        dropped = self._samples.add(sample)
+        if self._turns.is_ours():
+            self._count_dropped(dropped)
         if self._samples.size > EARLY_BYTES:
             self._wake.set()
 
@@ -97,6 +109,9 @@ class History:
         self._wake.set()
         self._thread.join(timeout_seconds)
         lost = self.buffered_rows
+        if lost and self._is_standing_by:
+            logger.info("history: %d rows are left to the replica that writes it", lost)
+            return True
         if lost:
             logger.error("history: %d rows could not be written before the end", lost)
         return not lost
@@ -123,11 +138,18 @@ class History:
                 self._telemetry.failures.labels("unexpected").inc()
 
     def _pause(self) -> float:
+        if self._is_standing_by:
+            return STANDBY_SECONDS
         due = [self._flush_at, self._tidy_at, *([self._retry_at] if self._unwritten.rows else [])]
         return max(min(due) - self._clock.monotonic(), 0.0)
 
     def _round(self, *, is_last: bool = False) -> None:
         now = self._clock.monotonic()
+        if not self._turns.is_ours():
+            self._stand_by(now)
+            return
+        if self._is_standing_by:
+            self._take_over(now)
         if now >= self._tidy_at and not is_last:
             self._tidy_at = now + TIDY_SECONDS
             # Before writing, as it may free the space that is needed.
@@ -153,23 +175,47 @@ class History:
         self._telemetry.failures.labels(error.cause).inc()
         self._log_change("written", f"cannot be written, and waits in memory: {error}")
 
+    def _stand_by(self, now: float) -> None:
+        self._is_standing_by = True
+        self._written_at = now  # nothing is due
+        self._logged["written"] = ""
+        self._drop_covered()
+
+    def _take_over(self, now: float) -> None:
+        """Writes at once what no other has written."""
+        self._is_standing_by = False
+        self._drop_covered()
+        self._flush_at = self._retry_at = now
+        self._retention = self._retention_from_now()
+
+    def _drop_covered(self) -> None:
+        written = self._turns.written
+        samples, files = self._samples.take(), self._unwritten.take()
+        self._samples.put_back(each for each in samples if not is_covered(_until((each,)), written))
+        self._unwritten.put_back(each for each in files if not is_covered(each.until, written))
+
+    def _retention_from_now(self) -> Retention:
+        """Others have counted the time before."""
+        return Retention(self._files, self._settings.retention, self._clock.monotonic)
+
     def _encode(self) -> None:
         taken = self._samples.take()
         self._under_way = sum(sample.rows for sample in taken)
         try:
             for run, samples in self._clock_runs.separated(taken).items():
-                for rows in filter(None, map(rows_of, by_hour(samples).values())):
-                    file = self._new_file(rows, run)
-                    self._under_way -= file.rows
-                    self._count_dropped(self._unwritten.add(file))
+                for of_hour in by_hour(samples).values():
+                    if rows := rows_of(of_hour):
+                        file = self._new_file(rows, run, _until(of_hour))
+                        self._under_way -= file.rows
+                        self._count_dropped(self._unwritten.add(file))
         finally:
             # After an unexpected error there are rows left.
             self._count_dropped(self._under_way)
             self._under_way = 0
 
-    def _new_file(self, rows: Rows, run: int) -> NewFile:
+    def _new_file(self, rows: Rows, run: int, until: Marks) -> NewFile:
         day = f"{EPOCH + timedelta(microseconds=rows.first_sample):%Y-%m-%d}"
-        return NewFile(self._names.path_for(rows.first_sample, run), day, encoded(rows), len(rows))
+        return NewFile(self._names.path_for(rows.first_sample, run), day, encoded(rows), len(rows), until)
 
     def _write(self) -> None:
         unwritten = deque(self._unwritten.take())
@@ -177,7 +223,7 @@ class History:
         # Set before the attempt, so that any error delays the next one.
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
-            while unwritten:
+            while unwritten and self._turns.is_ours():
                 self._write_one(unwritten[0])
                 self._under_way -= unwritten.popleft().rows
                 text = f"written to {self._settings.location} as {self._names.writer}"
@@ -193,6 +239,7 @@ class History:
 
     def _write_one(self, file: NewFile) -> None:
         self._files.write(file.path, file.content)
+        self._turns.note_written(file.until)
         self._days_written.add(file.day)
         self._telemetry.count_file(file.rows, file.size)
 
@@ -246,6 +293,10 @@ class History:
                 logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
 
 
+def _until(samples: Iterable[Sample]) -> Marks:
+    return {sample.cluster: sample.sampled_at for sample in samples}
+
+
 class FileNames:
     """No two writers of a location use the same name, and no file mixes samples of two clock runs."""
 
@@ -267,9 +318,3 @@ class FileNames:
 def stamp_text(microseconds: int) -> str:
     """Sortable, and valid in every file system: `20261121T193737.123456Z`."""
     return f"{EPOCH + timedelta(microseconds=microseconds):%Y%m%dT%H%M%S.%fZ}"
-
-
-def writer_name() -> str:
-    """Returns the name of the pod or machine and a random part, so that the next process has another name."""
-    host = re.sub(r"[^A-Za-z0-9-]", "-", socket.gethostname()).strip("-")[:63]
-    return f"{host or 'adapter'}-{secrets.token_hex(4)}"

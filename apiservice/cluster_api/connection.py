@@ -51,8 +51,8 @@ def connect(kubeconfig: Path | None) -> Client:
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
     configuration.retries = False
     configuration.keep_alive = True
-    # The watch, the registration and the last commits.
-    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 3
+    # The watch, the registration, the last commits and the Lease.
+    configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 4
     client = ApiClient(configuration)
     client.user_agent = "kafka-lag-adapter"
     return client

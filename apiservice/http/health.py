@@ -19,15 +19,18 @@ PATHS = ("/healthz", "/livez", "/readyz")
 class Readiness:
     """Named checks, which only read memory, and whether the process is shutting down.
 
-    `remarks` are shown with `?verbose` unless they are empty; they do not affect readiness."""
+    With `?verbose`, `remarks` are shown as warnings unless they are empty, and `facts` always. Neither affects
+    readiness."""
 
     def __init__(
         self,
         checks: Mapping[str, Callable[[], bool]],
         remarks: Mapping[str, Callable[[], str]] = MappingProxyType({}),
+        facts: Mapping[str, Callable[[], str]] = MappingProxyType({}),
     ) -> None:
         self._checks = dict(checks)
         self._remarks = dict(remarks)
+        self._facts = dict(facts)
         self._is_shutting_down = False
 
     def shut_down(self) -> None:
@@ -39,7 +42,8 @@ class Readiness:
         return {"ping": True, **checked, "shutdown": not self._is_shutting_down}
 
     def remarks(self) -> list[str]:
-        return [f"warn: {name}: {text}" for name, remark in self._remarks.items() if (text := remark())]
+        warnings = [f"warn: {name}: {text}" for name, remark in self._remarks.items() if (text := remark())]
+        return [*(f"info: {name}: {fact()}" for name, fact in self._facts.items()), *warnings]
 
 
 def is_health_path(path: str) -> bool:

@@ -45,6 +45,11 @@ class Service:
     def secret(self) -> str:
         return f"{self.name}-serving"
 
+    @property
+    def lease(self) -> str:
+        """Of the replica that writes the history."""
+        return f"{self.name}-history"
+
 
 def service_of(text: str | None, namespace: str | None) -> tuple[Service, ...]:
     """Returns the Service that `[NAMESPACE/]NAME[:PORT]` names; nothing if the flag is absent outside a pod.

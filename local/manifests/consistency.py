@@ -21,6 +21,7 @@ OVERLAY = "another-namespace/kustomization.yaml"
 API_SERVICE = "api-service/api-service-external.yaml"
 REGISTRATION = "base/cluster-role-registration.yaml"
 SERVING = "base/role-serving.yaml"
+HISTORY = "history/role-history.yaml"
 UNLISTED = {EXAMPLE: "it belongs to the user's consumer"}
 """Files that no kustomization lists, and why."""
 IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
@@ -111,7 +112,11 @@ def roles_read_the_group(shipped: Shipped) -> Iterator[str]:
 
 def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
     """The names are those that the code derives from the Service's."""
-    wanted = {REGISTRATION: [API_SERVICE_NAME, f"{NAME}-registration"], SERVING: [f"{NAME}-serving"]}
+    wanted = {
+        REGISTRATION: [API_SERVICE_NAME, f"{NAME}-registration"],
+        SERVING: [f"{NAME}-serving"],
+        HISTORY: [f"{NAME}-history"],
+    }
     for name, expected in wanted.items():
         role = shipped.objects.get(name, {})
         if [each for rule in role.get("rules") or [] for each in rule.get("resourceNames") or []] != expected:
@@ -120,6 +125,8 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
         yield f"{REGISTRATION}: must be named {NAME}-registration, as in the code"
     if f"{NAME}-serving" not in shipped.names("Secret"):
         yield f"{SERVING}: there is no Secret {NAME}-serving"
+    if shipped.names("Lease") != {f"{NAME}-history"}:
+        yield f"{HISTORY}: there must be one Lease, {NAME}-history"
     if shipped.flags.get("service") != NAME:
         yield f"{DEPLOYMENT}: --service must be {NAME}, the Service's name"
 

@@ -10,7 +10,8 @@ import pytest
 from adapter.history import writer as module
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.rows import Rows
-from adapter.history.writer import FileNames, History, stamp_text, writer_name
+from adapter.history.turns import Turns, process_name
+from adapter.history.writer import FileNames, History, stamp_text
 from adapter.lag.layout import NO_LAYOUT
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.processes import wait_until
@@ -26,12 +27,14 @@ ONE_PARTITION = samples.layout([("billing", "orders", 0)])
 class Rig:
     """A history whose rounds a test runs itself, or whose thread it starts."""
 
-    def __init__(self, files: FakeFiles | None = None, **settings: str) -> None:
+    def __init__(
+        self, files: FakeFiles | None = None, turns: Turns | None = None, writer: str = "pod-1", **settings: str
+    ) -> None:
         self.files = files or FakeFiles()
         self.clock = SteppedClock()
         self.telemetry = Telemetry()
         given = samples.settings(history={"location": "/history", **settings}).history
-        self.history = History(given, self.files, HistoryTelemetry(self.telemetry.registry), self.clock, "pod-1")
+        self.history = History(given, self.files, HistoryTelemetry(self.telemetry.registry), self.clock, writer, turns)
 
     def round_after(self, seconds: float) -> None:
         self.clock.seconds += seconds
@@ -344,7 +347,7 @@ def test_a_clock_that_was_set_back_repeats_no_name() -> None:
 
 def test_two_processes_of_one_machine_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: ".pod_1.example/..")
-    one, other = writer_name(), writer_name()
+    one, other = process_name(), process_name()
 
     assert one != other
     assert one.rpartition("-")[0] == "pod-1-example"

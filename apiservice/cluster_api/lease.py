@@ -1,0 +1,164 @@
+"""The Lease that decides which replica writes the history: the leader election of client-go, in a thread.
+
+Another's Lease has expired if it did not change for its duration by our own monotonic clock, so the times in it are for
+people only. A holder stops counting as one before that, whether or not it can reach the API server.
+
+The client library has an election as well, but by wall clocks, without an end, and with models that take 80 MB."""
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from pydantic import TypeAdapter, ValidationError
+
+from adapter.history.turns import Marks
+from apiservice.auth.cluster_settings import ClusterUnreachable
+from apiservice.cluster_api.connection import Json
+from apiservice.cluster_api.objects import ClusterObjects
+
+logger = logging.getLogger(__name__)
+
+# As in kube-controller-manager and kube-scheduler.
+DURATION_SECONDS = 15.0
+DEADLINE_SECONDS = 10.0
+RETRY_SECONDS = 2.0
+WRITTEN = "kafka-lag-adapter/written"
+"""The annotation with how far the history is written."""
+
+_MISSING = {403, 404}
+"""There is no Lease or no right to it, so every replica writes, and readers of the history choose one."""
+_MARKS = TypeAdapter(dict[str, float])
+
+
+class Lease:
+    """As `Turns`: whether the history is ours to write, and how far it is written."""
+
+    def __init__(
+        self,
+        objects: ClusterObjects,
+        namespace: str,
+        name: str,
+        identity: str,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._objects = objects
+        self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        self.identity = identity
+        self._monotonic = monotonic
+        self._held_until = float("-inf")
+        self._seen: Json = {}
+        self._seen_at = monotonic()
+        self._trouble = ""
+        self._is_unusable = False
+        self._logged = ""
+        self.written: Marks = {}
+        self._wake, self._stopping = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="history-lease", daemon=True)
+
+    def is_ours(self) -> bool:
+        return self._is_unusable or self._monotonic() < self._held_until
+
+    def note_written(self, until: Marks) -> None:
+        """Tells the others at once."""
+        self.written = {**self.written, **until}
+        self._wake.set()
+
+    def state(self) -> str:
+        """Returns one line for people."""
+        if self._trouble:
+            return self._trouble
+        return f"written by {self._holder}"
+
+    @property
+    def _holder(self) -> str:
+        if self.is_ours():
+            return "this replica"
+        holder = str(self._seen.get("holderIdentity") or "")
+        return holder if holder not in {"", self.identity} else "no replica"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def release(self, timeout_seconds: float) -> None:
+        """Ends the thread and lets another replica take over at once."""
+        self._stopping.set()
+        self._wake.set()
+        self._thread.join(timeout_seconds)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._try(self.renew)
+            self._wake.wait(RETRY_SECONDS * random.uniform(1.0, 1.2))  # noqa: S311 - jitter, no secret
+            self._wake.clear()
+        if self.is_ours() and not self._is_unusable:
+            self._try(self.give_back)
+
+    def _try(self, step: Callable[[], None]) -> None:
+        try:
+            step()
+            self._is_unusable, self._trouble = False, ""
+        except ClusterUnreachable as error:
+            self._is_unusable = error.status in _MISSING
+            self._trouble = f"written by {'every replica' if self._is_unusable else self._holder}: {error}"
+        except Exception:
+            logger.exception("unexpected error in the election of the history's writer")
+        if self._logged != self.state() and not self._stopping.is_set():
+            self._logged = self.state()
+            logger.log(logging.WARNING if self._trouble else logging.INFO, "history: %s", self._logged)
+
+    def renew(self) -> None:
+        """One round: takes the Lease, renews it, or sees who has it. Raises ClusterUnreachable."""
+        now = self._monotonic()
+        found = self._read()
+        spec = found.get("spec") or {}
+        if spec != self._seen:
+            self._seen, self._seen_at = spec, now
+        holder = spec.get("holderIdentity") or ""
+        if holder != self.identity:
+            self._held_until = float("-inf")
+            self.written = _marks_in(found)
+            duration = float(spec.get("leaseDurationSeconds") or DURATION_SECONDS)
+            if holder and now < self._seen_at + duration:
+                return
+        if self._replace(found, _held_by(self.identity, spec)):
+            self._held_until = now + DEADLINE_SECONDS
+
+    def give_back(self) -> None:
+        """Lets another replica take the Lease without waiting for its end. Raises ClusterUnreachable."""
+        self._held_until = float("-inf")
+        found = self._read()
+        if (found.get("spec") or {}).get("holderIdentity") == self.identity:
+            self._replace(found, {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1})
+
+    def _read(self) -> Json:
+        found = self._objects.read(self._path)
+        if found is None:
+            raise ClusterUnreachable(f"{self._path} does not exist; the component `history` contains it", 404)
+        return found
+
+    def _replace(self, found: Json, spec: Json) -> bool:
+        annotations = {**(found["metadata"].get("annotations") or {}), WRITTEN: json.dumps(dict(self.written))}
+        metadata = {**found["metadata"], "annotations": annotations}
+        is_replaced = self._objects.replace(self._path, {**found, "metadata": metadata, "spec": spec})
+        if is_replaced:
+            self._seen, self._seen_at = spec, self._monotonic()
+        return is_replaced
+
+
+def _held_by(identity: str, before: Json) -> Json:
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    spec = {**before, "holderIdentity": identity, "renewTime": now, "leaseDurationSeconds": int(DURATION_SECONDS)}
+    if before.get("holderIdentity") == identity:
+        return spec
+    return {**spec, "acquireTime": now, "leaseTransitions": int(before.get("leaseTransitions") or 0) + 1}
+
+
+def _marks_in(found: Json) -> Marks:
+    try:
+        return _MARKS.validate_json((found["metadata"].get("annotations") or {}).get(WRITTEN, "{}"))
+    except ValidationError:
+        return {}  # then everything that is still in memory is written

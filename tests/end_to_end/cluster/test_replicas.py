@@ -1,0 +1,269 @@
+"""Two replicas behind one Service of a real kube-apiserver, on one real broker, and what is left when one ends.
+
+A forwarder stands for kube-proxy: it leads each new connection to one of the replicas. The Lease lasts 6 s."""
+
+import base64
+import re
+import signal
+import ssl
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+import urllib3
+from pyarrow import dataset
+
+from local.adapter import API_SERVICE, EXTERNAL_METRICS, Adapter, external_name, items, process
+from local.certificates import Pair
+from local.forwarder import Forwarder, forwarder
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.manifests.check import MANIFESTS, load, read
+from local.manifests.shipped import NAME, placed
+from local.processes import free_port, wait_until
+from tests.end_to_end.cluster.test_registration import names_the_service
+
+PLACE = "replicated"
+GROUP = TOPIC = "replicated"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{PLACE}/leases/{NAME}-history"
+READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3D{GROUP}"
+METRICS = ("lag", "records_lag_max", "lead_min", "uncommitted_partitions")
+DRAIN_SECONDS, UNTOLD_SECONDS = 4.0, 1.5
+MINUTE = 60_000_000
+HASTY = (
+    "from apiservice.cluster_api import lease; from adapter.history import writer; "
+    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 6.0, 4.0, 0.3; "
+    "writer.STANDBY_SECONDS = 0.2; from apiservice.__main__ import main; main()"
+)
+WAIT_SECONDS = 60.0
+
+
+@dataclass
+class Replicas:
+    plane: ControlPlane
+    service: Forwarder
+    kubeconfig: Path
+    settings: dict[str, Any]
+    home: Path
+    stack: ExitStack
+    running: list[Adapter] = field(default_factory=list)
+    started: int = 0
+
+    def start(self) -> Adapter:
+        self.started += 1
+        one = self.stack.enter_context(
+            process(
+                self.home / f"replica-{self.started}",
+                self.settings,
+                self.kubeconfig,
+                port=free_port(),
+                service=f"{PLACE}/{NAME}:{self.service.port}",
+                program=(sys.executable, "-c", HASTY),
+                more_flags={"shutdown-delay-duration": f"{DRAIN_SECONDS:g}s"},
+            )
+        )
+        self.running.append(one)
+        return one
+
+    def complete(self) -> tuple[Adapter, Adapter]:
+        """The writer of the history and the other replica, both behind the Service."""
+        while len(self.running) < 2:
+            self.start()
+        for one in self.running:
+            wait_until(one.is_ready, "a replica to be ready", WAIT_SECONDS, alive=[one.process])
+        self.service.lead_to(*(one.port for one in self.running))
+        wait_until(lambda: self.plane.raw(READ)[0] == 200, "a read", WAIT_SECONDS)
+        wait_until(lambda: len(self.writers) == 1, "one writer", WAIT_SECONDS)
+        (writer,) = self.writers
+        (other,) = (one for one in self.running if one is not writer)
+        return writer, other
+
+    @property
+    def writers(self) -> list[Adapter]:
+        return [one for one in self.running if writes(one)]
+
+    def wait_for_writer(self, one: Adapter) -> None:
+        wait_until(lambda: writes(one), "this replica to write the history", WAIT_SECONDS, alive=[one.process])
+
+    @property
+    def holder(self) -> str:
+        return str(self.plane.get(LEASE)["spec"]["holderIdentity"])
+
+    def kept(self) -> dict[str, list[dict[str, Any]]]:
+        """The rows of each writer, by time."""
+        root = Path(self.settings["history"]["location"]) / "samples"
+        found: dict[str, list[dict[str, Any]]] = {}
+        for file in sorted(root.rglob("*.parquet")):
+            name = re.sub(r"-\d{8}T[\d.]+Z$", "", file.stem)
+            found.setdefault(name, []).extend(dataset.dataset(file).to_table().to_pylist())
+        return found
+
+    def reads_until(self, seconds: float, most: int) -> list[int]:
+        end, codes = time.monotonic() + seconds, list[int]()
+        while len(codes) < most and time.monotonic() < end:
+            codes.append(self.plane.raw(READ)[0])
+        return codes
+
+
+@pytest.fixture(scope="module")
+def replicas(plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> Iterator[Replicas]:
+    create_topic(one_broker, TOPIC, 2)
+    produce(one_broker, TOPIC, 30)
+    commit(one_broker, GROUP, {(TOPIC, 0): 10})
+    home = rig_home / "replicas"
+    settings = {
+        "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
+        "collection": {"interval": "1s", "groups": {"include": [GROUP]}},
+        "rules": [{"group": GROUP, "topics": [TOPIC]}],
+        "history": {"location": f"{home}/history", "flushInterval": "1h"},
+    }
+    with forwarder(free_port()) as service, ExitStack() as stack:
+        service.release()
+        documents = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": PLACE}}, *installed(service.port)]
+        plane.apply(documents)
+        kubeconfig = plane.kubeconfig_for_service_account(PLACE, NAME)
+        made = Replicas(plane, service, kubeconfig, settings, home, stack)
+        yield made
+        for one in made.running:
+            one.process.send(signal.SIGKILL)
+    plane.delete(documents)
+    plane.request("DELETE", API_SERVICE)
+
+
+def installed(port: int) -> list[Manifest]:
+    """The shipped objects of an adapter with a history, without pods, with a Service that leads to this port."""
+    history = [placed(read(file), PLACE) for file in sorted((MANIFESTS / "history").glob("*-history.yaml"))]
+    base = [each for each in load(MANIFESTS / "base", PLACE) if each["kind"] != "Deployment"]
+    return [*({**each, "spec": external_name(port)} if names_the_service(each) else each for each in base), *history]
+
+
+def state(one: Adapter) -> str:
+    found = re.search(r"^info: history: (.*)$", one.get_plain("/readyz?verbose")[1].decode(), re.MULTILINE)
+    assert found is not None
+    return found[1]
+
+
+def writes(one: Adapter) -> bool:
+    return counted(one, "history_writer") == 1
+
+
+def counted(one: Adapter, metric: str) -> float:
+    """A metric of the adapter itself, without labels."""
+    found = re.search(rf"^kafka_lag_adapter_{metric} (\S+)$", one.get_plain("/metrics")[1].decode(), re.MULTILINE)
+    assert found is not None
+    return float(found[1])
+
+
+def answers(one: Adapter, plane: ControlPlane, shown: Pair) -> list[object]:
+    """Every metric of the group, asked of this replica itself; without the times."""
+    authority = base64.b64decode(plane.get(API_SERVICE)["spec"]["caBundle"]).decode()
+    context = ssl.create_default_context(cadata=authority)
+    context.load_cert_chain(shown.certificate, shown.key)
+    name = f"{NAME}.{PLACE}.svc"
+    found: list[object] = []
+    with urllib3.HTTPSConnectionPool(
+        "127.0.0.1", one.port, ssl_context=context, server_hostname=name, assert_hostname=name
+    ) as pool:
+        for metric in METRICS:
+            path = READ.replace("kafka_consumergroup_lag", f"kafka_consumergroup_{metric}")
+            response = pool.request("GET", path, timeout=30.0, retries=False)
+            found += [{**item, "timestamp": ""} for item in items(response.data)] if response.status == 200 else [0]
+    return found
+
+
+def span(rows: list[dict[str, Any]]) -> tuple[float, float]:
+    times = [row["sampled_at"].timestamp() for row in rows]
+    return min(times), max(times)
+
+
+def test_two_that_start_at_once_share_a_certificate_and_agree_on_every_change(
+    replicas: Replicas, one_broker: Kafka
+) -> None:
+    writer, other = replicas.complete()
+    shown = replicas.plane.issue("replicas-administrator", ["system:masters"])
+
+    def agree_on(lag: str) -> bool:
+        both = [answers(one, replicas.plane, shown) for one in (writer, other)]
+        return both[0] == both[1] and f"'value': '{lag}'" in str(both[0][0])
+
+    wait_until(lambda: agree_on("20"), "the same answers", WAIT_SECONDS)
+    produce(one_broker, TOPIC, 7, 1)
+    commit(one_broker, GROUP, {(TOPIC, 0): 12, (TOPIC, 1): 3})
+    wait_until(lambda: agree_on("22"), "the same answers", WAIT_SECONDS)
+
+    assert state(writer) == "written by this replica"
+    assert state(other) == f"written by {replicas.holder}"
+
+
+def test_a_replica_that_is_told_to_end_costs_no_read_and_hands_the_history_over_at_once(replicas: Replicas) -> None:
+    writer, other = replicas.complete()
+    name = replicas.holder
+    assert set(replicas.reads_until(WAIT_SECONDS, 10)) == {200}
+
+    writer.process.send(signal.SIGTERM)
+    told = replicas.reads_until(UNTOLD_SECONDS, 40)  # and the Service still leads to it
+    assert writer.get_plain("/readyz")[0] == 500
+    replicas.service.lead_to(other.port)
+    while writer.process.is_running():
+        told += replicas.reads_until(WAIT_SECONDS, 10)
+    told += replicas.reads_until(WAIT_SECONDS, 10)
+    assert writer.process.status == 0, writer.process.log_tail()
+    replicas.running.remove(writer)
+    replicas.wait_for_writer(other)
+
+    assert len(told) > 20
+    assert set(told) == {200}
+    assert replicas.holder != name
+    wait_until(lambda: replicas.holder in replicas.kept(), "the other's first file", WAIT_SECONDS)
+    (_, ended), (began, _) = span(replicas.kept()[name]), span(replicas.kept()[replicas.holder])
+    assert ended // 60 * 60 <= began <= ended + 2
+
+
+def test_a_replica_that_vanishes_leaves_no_gap_and_fails_no_read_once_the_service_knows(replicas: Replicas) -> None:
+    writer, other = replicas.complete()
+    name = replicas.holder
+    wait_until(lambda: name in replicas.kept(), "the first file", WAIT_SECONDS)
+    wait_until(lambda: counted(other, "history_buffered_rows") > 0, "samples in the other's memory", WAIT_SECONDS)
+    since = time.time()
+    _, written = span(replicas.kept()[name])
+    assert set(replicas.reads_until(WAIT_SECONDS, 10)) == {200}
+
+    writer.process.send(signal.SIGKILL)
+    writer.process.wait(WAIT_SECONDS)
+    replicas.running.remove(writer)
+    unknowing = Counter(replicas.reads_until(UNTOLD_SECONDS, 40))
+    replicas.service.lead_to(other.port)
+    knowing = replicas.reads_until(WAIT_SECONDS, 20)
+    print("reads before the Service knows:", dict(unknowing))
+    replicas.wait_for_writer(other)
+    wait_until(lambda: replicas.holder in replicas.kept(), "the other's first file", WAIT_SECONDS)
+    began, _ = span(replicas.kept()[replicas.holder])
+
+    assert set(knowing) == {200}
+    assert set(unknowing) <= {200, 503}
+    # What the writer had in its memory is lost; the other had it in its own, since it started.
+    assert written // 60 * 60 <= began <= max(written, since)
+
+
+def test_a_frozen_replica_that_wakes_up_writes_nothing_that_another_has_written(replicas: Replicas) -> None:
+    writer, other = replicas.complete()
+    name = replicas.holder
+    wait_until(lambda: name in replicas.kept(), "the first file", WAIT_SECONDS)
+
+    writer.process.send(signal.SIGSTOP)
+    frozen = replicas.kept()[name]
+    replicas.wait_for_writer(other)
+    writer.process.send(signal.SIGCONT)
+    wait_until(lambda: state(writer) == f"written by {replicas.holder}", "the news of the other", WAIT_SECONDS)
+
+    assert replicas.kept()[name] == frozen
+    assert replicas.holder != name
+    every = [(who, row["partition"], row["sampled_at"]) for who, rows in replicas.kept().items() for row in rows]
+    assert max(Counter(every).values()) == 1
