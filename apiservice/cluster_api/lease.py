@@ -68,17 +68,11 @@ class Lease:
         self._wake.set()
 
     def state(self) -> str:
-        """Returns one line for people."""
-        if self._trouble:
-            return self._trouble
-        return f"written by {self._holder}"
-
-    @property
-    def _holder(self) -> str:
-        if self.is_ours():
-            return "this replica"
+        """Returns one line for people, without the API server's words: anybody may read it."""
         holder = str(self._seen.get("holderIdentity") or "")
-        return holder if holder not in {"", self.identity} else "no replica"
+        other = holder if holder not in {"", self.identity} else "no replica"
+        who = "every replica" if self._is_unusable else "this replica" if self.is_ours() else other
+        return f"written by {who}{'; the Lease cannot be used, see the log' if self._trouble else ''}"
 
     def start(self) -> None:
         self._thread.start()
@@ -103,12 +97,13 @@ class Lease:
             self._is_unusable, self._trouble = False, ""
         except ClusterUnreachable as error:
             self._is_unusable = error.status in _MISSING
-            self._trouble = f"written by {'every replica' if self._is_unusable else self._holder}: {error}"
+            self._trouble = f": {error}"
         except Exception:
             logger.exception("unexpected error in the election of the history's writer")
-        if self._logged != self.state() and not self._stopping.is_set():
-            self._logged = self.state()
-            logger.log(logging.WARNING if self._trouble else logging.INFO, "history: %s", self._logged)
+        text = self.state() + self._trouble
+        if self._logged != text and not self._stopping.is_set():
+            self._logged = text
+            logger.log(logging.WARNING if self._trouble else logging.INFO, "history: %s", text)
 
     def renew(self) -> None:
         """One round: takes the Lease, renews it, or sees who has it. Raises ClusterUnreachable."""
