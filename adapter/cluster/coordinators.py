@@ -36,16 +36,10 @@ def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -
     if state is None:
         return frozenset()
     known = [topic for name in topics if (topic := topology.topics.get(name)) is not None and topic.generation]
-    keys = (
-        f"{group}:{_as_java_prints(UUID(topic.generation))}:{partition}"
-        for topic in known
-        for partition in range(len(topic.leaders))
-    )
+    # As Java prints a topic id.
+    ids = {urlsafe_b64encode(UUID(topic.generation).bytes).decode().rstrip("="): topic for topic in known}
+    keys = (f"{group}:{id_}:{partition}" for id_, topic in ids.items() for partition in range(len(topic.leaders)))
     return frozenset(int(state.leaders[partition_of(key, len(state.leaders))]) for key in keys)
-
-
-def _as_java_prints(topic_id: UUID) -> str:
-    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
 
 
 def java_hash(text: str) -> int:

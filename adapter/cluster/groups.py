@@ -132,16 +132,13 @@ def with_listings(
 
 def _statuses(known: Directory, listings: Mapping[int, Listing], reported: Collection[str]) -> dict[str, GroupStatus]:
     """Keeps a group's previous state if its coordinator did not report, unless another broker did."""
+    whole = {node for node, listing in listings.items() if not listing.loading}
     silent = {
         group: status
         for group, status in known.statuses.items()
-        if group not in reported and _is_incomplete(listings.get(known.coordinators.get(group, NOBODY)))
+        if group not in reported and known.coordinators.get(group) not in whole
     }
     return silent | {group: one for listing in listings.values() for group, one in listing.statuses.items()}
-
-
-def _is_incomplete(listing: Listing | None) -> bool:
-    return listing is None or listing.loading
 
 
 def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Collection[str]) -> Directory:

@@ -140,7 +140,11 @@ class LastCommits:
             found = loads(text)
             merged = {key: one.merged(found.get(key)).filled_from(self.known.get(key)) for key, one in due.items()}
             # Another replica may have written the same entry.
-            news = {key: one for key, one in merged.items() if _is_news(one, found.get(key))}
+            news = {
+                key: one
+                for key, one in merged.items()
+                if (other := found.get(key)) is None or not one.is_same(other) or _is_old(other, one)
+            }
             written = {**found, **news}
             return dumps(written) if news else text
 
@@ -148,17 +152,14 @@ class LastCommits:
             exchange(changed)
             self._written, self._refusal = written, ""
         except NotKept as error:
-            self._warn_of(str(error))
+            if str(error) != self._refusal:
+                logger.warning("the last commits are not kept over restarts: %s", error)
+            self._refusal = str(error)
         except AdapterError as error:
             logger.warning("the last commits could not be kept, and will be later: %s", error)
             return
         self._know(_merged(written, self.known))
         self.is_loaded = True
-
-    def _warn_of(self, refusal: str) -> None:
-        if refusal != self._refusal:
-            logger.warning("the last commits are not kept over restarts: %s", refusal)
-        self._refusal = refusal
 
 
 def seen_in(view: ClusterView, now: float, to_epoch: float) -> dict[Key, Seen]:
@@ -218,10 +219,6 @@ def _merged(some: Kept, others: Kept) -> Kept:
 
 def _by_age(entries: Iterable[tuple[Key, LastCommit]]) -> list[tuple[Key, LastCommit]]:
     return sorted(entries, key=lambda entry: (-entry[1].seen_at, entry[0]))
-
-
-def _is_news(merged: LastCommit, found: LastCommit | None) -> bool:
-    return found is None or not merged.is_same(found) or _is_old(found, merged)
 
 
 def _is_old(written: LastCommit, one: LastCommit) -> bool:

@@ -105,7 +105,8 @@ class Members:
     def _follow_group(self, group: str, status: GroupStatus, before: GroupStatus | None, now: float) -> None:
         """A group that is missing in a listing may only be moving to another coordinator, so it is kept."""
         known, is_listed = self._known[group], group in self._directory.listed
-        if is_listed and (known.gone_as is status.kind or _is_empty(known, status, now)):
+        is_empty = status.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
+        if is_listed and (known.gone_as is status.kind or is_empty):
             del self._known[group]
             return
         is_another = status.phase is not Phase.STABLE or (before is not None and before.kind is not status.kind)
@@ -159,10 +160,6 @@ class Members:
         owned = {group: known.owned for group, known in described.items() if known.outdated_since == STILL_HOLDS}
         if owned != self.owned:
             self.owned = owned
-
-
-def _is_empty(known: _Group, status: GroupStatus, now: float) -> bool:
-    return status.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
 
 
 def _listed(known: _Group, status: GroupStatus, now: float) -> _Group:

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 def array_of(type_: pa.DataType, values: NDArray[Any], *, is_nullable: bool) -> pa.Array:
     """`values` have the type's width. In a nullable column, negative values and NaN are null."""
     assert values.dtype.itemsize == type_.bit_width // 8
-    validity = _validity(values) if is_nullable else None
+    is_known = values >= 0
+    has_nulls = is_nullable and not is_known.all()
+    validity = pa.py_buffer(np.packbits(is_known, bitorder="little")) if has_nulls else None
     return pa.Array.from_buffers(type_, len(values), [validity, pa.py_buffer(np.ascontiguousarray(values))])
 
 
@@ -21,9 +23,3 @@ def flags_of(values: NDArray[np.bool_]) -> pa.Array:
 
 def empty_table(schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
-
-
-def _validity(values: NDArray[Any]) -> pa.Buffer | None:
-    """Returns one bit per value; None without nulls."""
-    is_known = values >= 0
-    return None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))

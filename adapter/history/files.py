@@ -67,7 +67,10 @@ class Folder:
         with translated(target.parent):
             self._make(target.parent)
             try:
-                _write_through(unfinished, content)
+                with unfinished.open("wb") as file:
+                    file.write(content)
+                    file.flush()
+                    os.fsync(file.fileno())
                 unfinished.replace(target)
                 _sync_folder(target.parent)
             except BaseException:
@@ -117,13 +120,6 @@ class Folder:
         self._make(folder.parent)
         folder.mkdir(exist_ok=True)
         _sync_folder(folder.parent)
-
-
-def _write_through(path: Path, content: pa.Buffer) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -45,15 +45,14 @@ def _description_of(group: Decoded, kind: Kind) -> Description:
 def _read_by_classic(group: Decoded) -> Read:
     try:
         subscribed = _union(_topics_subscribed(bytes(member.member_metadata)) for member in group.members)
-        owned = [one for member in group.members for one in _classic_assignment(member)]
+        owned = [
+            Owned(member.member_id, topic, partitions)
+            for member in group.members
+            for topic, partitions in _partitions_assigned(bytes(member.member_assignment))
+        ]
     except MalformedResponse:
         return frozenset(), ()
     return subscribed | {one.topic for one in owned}, _non_empty(owned)
-
-
-def _classic_assignment(member: Decoded) -> list[Owned]:
-    assigned = _partitions_assigned(bytes(member.member_assignment))
-    return [Owned(member.member_id, topic, partitions) for topic, partitions in assigned]
 
 
 @lru_cache(MEMBERS_REMEMBERED)

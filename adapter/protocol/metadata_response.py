@@ -68,7 +68,12 @@ def topology_in(body: bytes) -> Topology:
 
 def _brokers(reader: Reader) -> dict[int, str]:
     """Returns node -> `host:port`; the reader stops at the controller."""
-    brokers = dict(_broker(reader) for _ in range(_count(reader, _BROKER_BYTES)))
+    brokers = {}
+    for _ in range(_count(reader, _BROKER_BYTES)):
+        node, host, port = reader.int32(), reader.text("strict"), reader.int32()
+        brokers[node] = f"{host}:{port}"
+        reader.skip_text()  # rack
+        reader.skip_tags()
     reader.skip_text()  # cluster id
     return brokers
 
@@ -78,13 +83,6 @@ def _count(reader: Reader, least_bytes: int) -> int:
     if reader.body[reader.position] == 0:
         raise MalformedResponse("null instead of a list")
     return reader.count(least_bytes)
-
-
-def _broker(reader: Reader) -> tuple[int, str]:
-    node, host, port = reader.int32(), reader.text("strict"), reader.int32()
-    reader.skip_text()  # rack
-    reader.skip_tags()
-    return node, f"{host}:{port}"
 
 
 @dataclass(slots=True)

@@ -81,16 +81,14 @@ class ClusterCallers:
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
         if MASTERS in caller.groups:
             return
-        is_allowed, reason = await self._accesses_of(caller).ask(
+        accesses = self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses
+        is_allowed, reason = await accesses.ask(
             (caller, attributes),
             lambda lane: self._reviews.review_access(caller, attributes, lane),
             is_kept=attributes.path.isascii() and len(attributes.path) <= LONGEST_KEPT_PATH,
         )
         if not is_allowed:
             raise Forbidden(caller, attributes, reason)
-
-    def _accesses_of(self, caller: Caller) -> "ReviewCache[_Wish, _Access]":
-        return self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses
 
     async def _review(self, token: str, lane: Lane) -> Caller | None:
         caller = await self._reviews.review_token(token, lane)

@@ -113,7 +113,9 @@ class AuthenticationWatch:
         if data is None:
             raise AuthenticationInvalid("there is no ConfigMap kube-system/extension-apiserver-authentication")
         self._apply(data)
-        self._note_success()
+        if self._failures:
+            logger.info("authentication settings of the cluster can be read again, after %d failures", self._failures)
+        self._failures = 0
         for changed in self._source.follow_authentication(version):
             self._apply(changed)
 
@@ -131,11 +133,6 @@ class AuthenticationWatch:
         self._failures += 1
         log = logger.warning if self._failures == 1 else logger.debug
         log("authentication settings of the cluster cannot be read, trying again: %s", error)
-
-    def _note_success(self) -> None:
-        if self._failures:
-            logger.info("authentication settings of the cluster can be read again, after %d failures", self._failures)
-        self._failures = 0
 
     def _pause_seconds(self) -> float:
         """Doubles after each failure, with jitter, so that replicas do not ask at the same time.

@@ -78,7 +78,9 @@ class ServingTls:
 
         Raises AuthenticationInvalid and changes nothing if OpenSSL rejects them. Does not read the serving files, so
         that CAs can rotate while those are missing."""
-        bundle = _der(f"{authentication.requestheader_ca}\n{authentication.client_ca}")
+        certificates = certificates_of(f"{authentication.requestheader_ca}\n{authentication.client_ca}")
+        # Without the bundles' comments, which OpenSSL accepts in ASCII only.
+        bundle = b"".join(each.public_bytes(serialization.Encoding.DER) for each in certificates)
         with self._lock:
             self._serving = replace(self._serving, context=_context(self._serving.pair, bundle))
             self._ca_bundle = bundle
@@ -148,11 +150,6 @@ def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
         raise AuthenticationInvalid(f"the cluster's CA certificates cannot be used: {error.reason or error}") from error
     _load_pair(context, pair)
     return context
-
-
-def _der(bundle: str) -> bytes:
-    """Returns the bundle's certificates without comments, which OpenSSL accepts in ASCII only."""
-    return b"".join(each.public_bytes(serialization.Encoding.DER) for each in certificates_of(bundle))
 
 
 class _KeyEncrypted(Exception):
