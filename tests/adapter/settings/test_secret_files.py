@@ -9,6 +9,7 @@ from adapter.settings.credentials import Credentials, credentials_of, problems_o
 from adapter.settings.secret_files import read
 from adapter.settings.security import Protocol, Security
 from local.certificates import Authority, new_authority
+from tests.support.real.mounted import Mounted
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="lag" password="s\\"cret";'
 
@@ -28,12 +29,7 @@ def ca_of(authority: Authority) -> str:
 
 
 def folder(path: Path, contents: Mapping[str, str]) -> str:
-    """As kubelet mounts a Secret: files that are symlinks into a hidden folder."""
-    (path / "..data").mkdir(parents=True)
-    for name, content in contents.items():
-        (path / "..data" / name).write_text(content)
-        (path / name).symlink_to(Path("..data") / name)
-    return str(path)
+    return str(Mounted(path, contents).folder)
 
 
 def security(*folders: str, **keys: object) -> Security:

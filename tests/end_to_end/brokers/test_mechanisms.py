@@ -12,8 +12,9 @@ from local.kafka.security import Security
 from local.kafka.token_server import TokenServer, token_server
 from local.kafka.tools import commit, create_topic, produce
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_scram
 
-LOGIN_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+LOGIN_MECHANISMS = ("PLAIN", *(pytest.param(f"SCRAM-SHA-{bits}", marks=needs_scram) for bits in (256, 512)))
 TOKEN_SECONDS = 8.0
 
 

@@ -17,6 +17,7 @@ from kafka.admin import (
 )
 
 from adapter.errors import ValueUnavailable
+from local.downloads import KAFKA_RELEASE
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka, joining_broker, kafka
 from local.kafka.java import java
@@ -24,10 +25,12 @@ from local.kafka.security import MECHANISM, Login
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import free_port, start
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_scram
 
 ALICE = Login("alice", "wonderland")
 PAGE = Path(__file__).parents[3] / "docs" / "kafka-security.md"
-ACL_COMMAND = "org.apache.kafka.tools.AclCommand"
+# Kafka 3.9 still has it where 3.3 had it.
+ACL_COMMAND = f"{'org.apache.kafka.tools' if KAFKA_RELEASE >= (4,) else 'kafka.admin'}.AclCommand"
 RULES = [
     {"group": "secret", "topics": ["seen"]},
     {"group": "half-seen", "topics": ["seen", "unseen"]},
@@ -145,6 +148,7 @@ def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> No
     assert "sene" in str(error)
 
 
+@needs_scram
 def test_the_least_acls_of_the_page_let_everything_be_read(guarded: Kafka, documented: Path) -> None:
     with in_process(guarded, clusters=[as_alice(guarded, documented, "lag")], rules=RULES[:2]) as running:
         assert running.run_once().word == "complete"
@@ -152,6 +156,7 @@ def test_the_least_acls_of_the_page_let_everything_be_read(guarded: Kafka, docum
         assert running.lag("billing-eu", "orders-eu") == 6
 
 
+@needs_scram
 def test_the_acls_by_prefix_let_these_groups_be_read_and_no_other(guarded: Kafka, documented: Path) -> None:
     rules = [{"group": "secret", "topics": ["orders-eu"]}]
     with in_process(guarded, clusters=[as_alice(guarded, documented, "few")], rules=rules) as running:

@@ -15,12 +15,13 @@ from kafka.admin import ScramMechanism, UserScramCredentialUpsertion
 from local.certificates import Key, Pair, new_authority
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka
-from local.kafka.security import Security
+from local.kafka.security import MECHANISM, Security
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_scram
 
-SCRAM: Mapping[str, Any] = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512"}
+LOGIN: Mapping[str, Any] = {"protocol": "SASL_SSL", "mechanism": MECHANISM}
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +78,14 @@ def is_taken_over(running: InProcess) -> Callable[[], bool]:
     return lambda: running.brokers.credentials_problem == ""
 
 
+@needs_scram
 def test_a_changed_password_takes_over_and_a_wrong_one_does_not(
     one_broker: Kafka, security: Security, tmp_path: Path
 ) -> None:
     password = tmp_path / "password"
     password.write_text("first")
     set_password(one_broker, "rotator", "first")
-    login = {**SCRAM, "username": "rotator", "passwordFile": str(password), "caFile": str(security.ca_file)}
+    login = {**LOGIN, "username": "rotator", "passwordFile": str(password), "caFile": str(security.ca_file)}
     with reading(one_broker, security.bootstrap_servers, **login) as running:
         running.wait_for_lag(6, "rotated")
         set_password(one_broker, "rotator", "second")
@@ -122,7 +124,7 @@ def test_a_changed_authority_takes_over_and_a_foreign_one_does_not(
     ca, password = tmp_path / "ca.crt", tmp_path / "password"
     ca.write_text(own)
     password.write_text(security.login.password)
-    login = {**SCRAM, "username": security.login.username, "passwordFile": str(password), "caFile": str(ca)}
+    login = {**LOGIN, "username": security.login.username, "passwordFile": str(password), "caFile": str(ca)}
     with reading(one_broker, security.bootstrap_servers, **login) as running:
         running.wait_for_lag(6, "rotated")
         replaced(ca, foreign.read_bytes())
@@ -184,9 +186,9 @@ def test_what_is_wrong_with_a_login_is_said_of_the_broker(
 ) -> None:
     password = tmp_path / "password"
     password.write_text("guessed")
-    login = {**SCRAM, "username": "alice", "passwordFile": str(password), "caFile": str(security.ca_file)}
+    login = {**LOGIN, "username": "alice", "passwordFile": str(password), "caFile": str(security.ca_file)}
 
     assert "refuses the credentials: " in failure(one_broker, security.bootstrap_servers, **login)
     assert failure(one_broker, security.token_bootstrap_servers, **login).endswith(
-        "does not offer SCRAM-SHA-512, only OAUTHBEARER"
+        f"does not offer {MECHANISM}, only OAUTHBEARER"
     )

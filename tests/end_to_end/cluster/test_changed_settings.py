@@ -16,6 +16,7 @@ from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane
 from local.processes import free_port, wait_until
 from tests.support.real.groups_to_read import LAG, path
+from tests.support.real.mounted import Mounted
 
 WAIT_SECONDS = 120.0
 TOPIC, GROUP, NAMED = "changed-settings", "changing", "changing-backlog"
@@ -72,24 +73,14 @@ def test_changed_settings_take_effect_as_a_whole_while_every_read_succeeds(
 
 
 class ConfigMapFile:
-    """A file that is replaced as the kubelet replaces those of a ConfigMap: by turning a link to its folder."""
+    """A file that is replaced as the kubelet replaces those of a ConfigMap."""
 
     def __init__(self, file: Path, settings: Mapping[str, Any]) -> None:
-        self._file = file
-        self._versions = 0
-        self.replace(settings)
-        link = file.with_name("..settings_tmp")
-        link.symlink_to(f"..data/{file.name}")
-        link.replace(file)
+        self._name = file.name
+        self._mounted = Mounted(file.parent, {file.name: yaml.safe_dump(dict(settings))})
 
     def replace(self, settings: Mapping[str, Any]) -> None:
-        self._versions += 1
-        folder = self._file.with_name(f"..{self._versions}")
-        folder.mkdir()
-        (folder / self._file.name).write_text(yaml.safe_dump(dict(settings)))
-        link = self._file.with_name("..data_tmp")
-        link.symlink_to(folder.name)
-        link.replace(self._file.with_name("..data"))
+        self._mounted.replace({self._name: yaml.safe_dump(dict(settings))})
 
 
 @contextlib.contextmanager
