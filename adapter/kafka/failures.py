@@ -3,6 +3,7 @@
 from kafka import errors as kafka_errors
 
 from adapter.kafka.answers import Failure
+from adapter.kafka.logins import LoginUnavailable
 from adapter.kafka.tokens import TokenUnavailable
 
 REFUSED_CERTIFICATE = "refuses the client certificate"
@@ -31,6 +32,7 @@ def _quoted(text: str) -> str:
 _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((kafka_errors.KafkaTimeoutError, kafka_errors.RequestTimedOutError), "timed_out", "does not answer"),
     ((TokenUnavailable,), "authentication", "was not given a token: {whole}"),
+    ((LoginUnavailable,), "authentication", "was not given {whole}"),
     ((kafka_errors.SaslAuthenticationFailedError,), "authentication", "refuses the credentials: {whole}"),
     ((kafka_errors.UnsupportedSaslMechanismError,), "authentication", "does not offer {text}"),
     ((kafka_errors.ThrottlingQuotaExceededError,), "throttled", "throttles the adapter because a quota is used up"),

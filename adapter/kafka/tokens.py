@@ -80,7 +80,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
         while not stopping.is_set():
             begun, problem = time.monotonic(), ""
             try:
-                token, lifetime = fetched(self._login, self._request)
+                token, lifetime = self._fetched()
             except TokenUnavailable as error:
                 problem, wait = str(error.args[0]), pause
                 pause = min(2 * pause, RETRY_SECONDS[1])
@@ -94,6 +94,17 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
                     self._token, self._expires = token, begun + lifetime
                 self._changed.notify_all()
             stopping.wait(wait)
+
+    def _fetched(self) -> tuple[str, float]:
+        try:
+            return fetched(self._login, self._request)
+        except TokenUnavailable:
+            raise
+        except Exception as error:
+            # Without this thread there would never be a token again.
+            logger.exception("unexpected error while a token was fetched")
+            what = f"token endpoint {self._request.endpoint} cannot be asked: {type(error).__name__}"
+            raise TokenUnavailable(what) from error
 
 
 def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:

@@ -101,8 +101,20 @@ def _check_package(mechanism: str | None) -> None:
         )
 
 
+def _check_region(mechanism: str | None) -> None:
+    """Nothing is asked for it: botocore knows it from the environment or from AWS's configuration file."""
+    if mechanism == "AWS_MSK_IAM":
+        session = importlib.import_module("botocore.session").Session()
+        if not session.get_config_variable("region"):
+            raise CredentialsInvalid(
+                "mechanism AWS_MSK_IAM needs the cluster's region: AWS_DEFAULT_REGION is not set, "
+                "and AWS's configuration file contains none"
+            )
+
+
 def _login_of(security: Security, files: SecretFiles, mechanism: str | None) -> Login:
     _check_package(mechanism)
+    _check_region(mechanism)
     options = JAAS_OPTION.findall(files.text("jaas") or "")
     jaas = {name: re.sub(r"\\(.)", r"\1", value) for name, value in options}
     username = security.username or files.text("username") or files.text("api_key") or jaas.get("username")
