@@ -18,7 +18,7 @@ from adapter.collector.members import Members
 from adapter.collector.observed import batches_of, with_commits, with_ends
 from adapter.collector.owners import OwnerColumn
 from adapter.collector.share_groups import ShareRound, Shares, with_shares
-from adapter.columns import Codes
+from adapter.columns import NO_COMMIT, Codes
 from adapter.history.sample import NOT_ASKED, Keep, Sample
 from adapter.kafka.answers import ClusterUnreachable, Failure
 from adapter.kafka.client import Brokers
@@ -246,18 +246,24 @@ class Cycle:
 
     def _sample(self, observed: Observed) -> Sample:
         rows, layout = self._rows, self._rows.layout
+        state = states_of(rows.snapshot, rows.treatment)
+        is_expired = (state == State.NO_COMMIT) & (rows.snapshot.last_commit >= 0)
         return Sample(
             cluster=self._cluster,
             sampled_at=self._began_at,
             to_epoch=self._to_epoch,
             layout=layout,
             observed=observed,
-            state=states_of(rows.snapshot, rows.treatment),
+            state=state,
             interval_seconds=self._interval,
             members=self._members_of(layout),
             is_committed_only=rows.is_committed_only,
             owners=self._owners.of(layout, self._members.owned),
             counts_from_start=rows.treatment.counts_from_start,
+            # Samples wait in memory, and this one takes none if no commit has expired.
+            last_commit=np.where(is_expired, rows.snapshot.last_commit, NO_COMMIT)
+            if is_expired.any()
+            else np.broadcast_to(np.int64(NO_COMMIT), len(layout)),
         )
 
     def _members_of(self, layout: Layout) -> Codes:

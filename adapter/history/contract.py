@@ -59,7 +59,14 @@ SAMPLES = (
     Column(
         "offset_reset",
         Type.TEXT,
-        "how the settings count a partition without commit: latest (0) or earliest (log_end - log_start)",
+        "how the settings count a partition that was never committed: latest (0) or earliest (log_end - log_start)",
+        is_nullable=True,
+        is_optional=True,
+    ),
+    Column(
+        "last_commit",
+        Type.INT64,
+        "the last commit seen of a partition whose commit has expired: it counts from there; null: else",
         is_nullable=True,
         is_optional=True,
     ),

@@ -21,7 +21,7 @@ TYPES = {
 SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is_nullable) for column in SAMPLES])
 # In a file that is sorted by series, offsets change little from row to row. Columns that repeat are run-length encoded
 # through a dictionary.
-ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start"), "DELTA_BINARY_PACKED")
+ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start", "last_commit"), "DELTA_BINARY_PACKED")
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
 FEW_NAMES = 256

@@ -106,6 +106,7 @@ def _of_layout(samples: list[Sample]) -> Rows:
         "isolation": cycles([sample.is_committed_only for sample in samples]).astype(np.int32),
         "owner": cycles([each.codes for each in owners]),
         "offset_reset": cycles([sample.counts_from_start for sample in samples]).astype(np.int32),
+        "last_commit": cycles([sample.last_commit for sample in samples]),
     }
     names = {
         "cluster": (samples[0].cluster,),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import Codes, Flags
+from adapter.columns import Codes, Flags, Offsets
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Observed
 
@@ -47,7 +47,9 @@ class Sample:
     """Whether the end is that of read_committed."""
     owners: Owners
     counts_from_start: Flags
-    """Whether the whole log counts if there is no commit (offsetReset: earliest)."""
+    """Whether the whole log counts if there never was a commit (offsetReset: earliest)."""
+    last_commit: Offsets
+    """From which a row counts whose commit has expired; NO_COMMIT in all other rows."""
 
     @property
     def rows(self) -> int:

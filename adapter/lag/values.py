@@ -54,9 +54,7 @@ def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = lag_behind(snapshot.committed, snapshot.log_end, start)
-    never_committed = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start)
-    from_last_commit = lag_behind(snapshot.last_commit, snapshot.log_end, start)
-    without_commit = np.where(snapshot.last_commit < 0, never_committed, from_last_commit)
+    without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start, snapshot.last_commit)
     # If the latest start is beyond the last good end, all known records are deleted and nothing is left to read.
     lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.history.rows import ISOLATIONS, OFFSET_RESETS, STATES, Rows
+from adapter.history.rows import ISOLATIONS, NULL, OFFSET_RESETS, STATES, Rows
 from adapter.history.rows import Numbers as Column
 from local.histories.plausible_world import MONDAY, Numbers, Rates
 
@@ -89,6 +89,7 @@ def _fixed_columns(partitions: int, count: int) -> dict[str, Column]:
         "isolation": zeros,
         "owner": topic // TOPICS_OF_A_GROUP * MEMBERS + number % MEMBERS,
         "offset_reset": zeros,
+        "last_commit": np.full(len(number), NULL, dtype=np.int64),
     }
 
 

@@ -29,7 +29,7 @@ TABLES = {
     layout.SUMMARY: contract.SUMMARY,
     layout.CARRY: contract.CARRIED,
 }
-UNREAD = ("received_at", "interval_seconds", "members", "isolation", "owner", "offset_reset")
+UNREAD = ("received_at", "interval_seconds", "members", "isolation", "owner", "offset_reset", "last_commit")
 OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
 
 

@@ -81,10 +81,11 @@ def _uncommitted_lag(deltas: Rows) -> Values:
     is_latest, is_earliest = (
         deltas["offset_reset"] == deltas.code("offset_reset", it) for it in ("latest", "earliest")
     )
-    end, start = deltas["log_end"], deltas["log_start"]
-    is_known = is_latest | (is_earliest & (end >= 0) & (start >= 0))
+    end, start, last = deltas["log_end"], deltas["log_start"], deltas["last_commit"]
+    counts_offsets = is_earliest | (last >= 0)
+    is_known = np.where(counts_offsets, (end >= 0) & (start >= 0), is_latest)
     is_known &= deltas["state"] == deltas.code("state", "no_commit")
-    return np.where(is_known, np.maximum(lag_without_commit(end, start, is_earliest), 0), UNKNOWN)
+    return np.where(is_known, np.maximum(lag_without_commit(end, start, is_earliest, last), 0), UNKNOWN)
 
 
 def _last_of(sampled_at: Values, begins: Ints) -> Ints:

@@ -101,7 +101,7 @@ PARTITIONS = (
     _known("consumed", Type.INT64, "messages"),
     _known("lag_max", Type.INT64, "messages"),
     _since("moved_at", Type.TIME, "last sample in which the commit moved, or in which the lag was 0; null: none"),
-    _since("uncommitted_lag", Type.INT64, "what `offset_reset` counts if the last sample has no commit; null: else"),
+    _since("uncommitted_lag", Type.INT64, "what the settings count if the last sample has no commit; null: else"),
     _since("owner", Type.TEXT, "of the last sample; null: none, or not known"),
 )
 

@@ -25,7 +25,7 @@ from spark.tables.topic_parts import WHOLE, Names, Part, parts_of, topics_in
 PART_ROWS = 250_000
 """A part has hardly more, unless a single topic has."""
 PARTS_AT_ONCE = 12
-"""Are read together: a sample takes 84 bytes, and four to five times as much while its part is computed."""
+"""Are read together: a sample takes 92 bytes, and four to five times as much while its part is computed."""
 NAME_COLUMNS = tuple(column for column in SAMPLES if column.name in NAMES)
 
 Result = TypeVar("Result")

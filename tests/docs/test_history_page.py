@@ -21,7 +21,7 @@ def of_an_earlier_release(history: Path) -> None:
     for name in ("samples", "deltas"):
         path = paths_of(history, name)[0]
         table = pq.ParquetFile(path).read()
-        pq.write_table(table.drop_columns(["owner", "offset_reset"]), path)
+        pq.write_table(table.drop_columns(["owner", "offset_reset", "last_commit"]), path)
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,7 @@
 """What a cycle hands over to be kept: its observations as they were, whatever is served in their place."""
 
 from adapter.cluster.groups import Owned
-from adapter.columns import NEVER
+from adapter.columns import NEVER, NO_COMMIT
 from adapter.history.sample import NOT_ASKED, Sample
 from adapter.lag.snapshot import State
 from tests.support import samples
@@ -121,3 +121,17 @@ def test_a_sample_has_how_the_settings_count_a_partition_without_commit() -> Non
     rows = sample.layout.spans["billing"]
 
     assert sample.counts_from_start.nonzero()[0].tolist() == list(range(rows.start, rows.stop))
+
+
+def test_a_sample_has_the_last_commit_from_which_an_expired_one_counts() -> None:
+    cluster = kafka()
+    rig = running(cluster, given(topics=["orders", "returns"]))
+    before = sample_of(rig)
+    assert before.last_commit.tolist() == [NO_COMMIT] * 3
+
+    cluster.commits["billing"] = {}
+    rig.run(6)
+    expired = sample_of(rig)
+
+    assert expired.state.tolist() == [State.NO_COMMIT] * 3
+    assert expired.last_commit.tolist() == before.observed.committed.tolist()

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -35,6 +36,7 @@ def kept(*given: Sample) -> list[dict[str, Any]]:
 def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
     layout = layout_of({"billing": ["orders"]}, samples.topology({"orders": [1]}, {"orders": "gen-1"}))
     seen = sample(layout, members=[3], is_committed_only=[True], state=[State.TRUNCATED], counts_from_start=[True])
+    seen = replace(seen, last_commit=np.array([5]))
     seen = owning(seen, "billing-0")
 
     assert kept(seen) == [
@@ -55,6 +57,7 @@ def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
             "isolation": "read_committed",
             "owner": "billing-0",
             "offset_reset": "earliest",
+            "last_commit": 5,
         }
     ]
 
@@ -100,7 +103,7 @@ def test_a_file_says_its_contract_and_has_its_schema() -> None:
     ],
 )
 def test_what_was_not_seen_in_the_cycle_is_null_and_nothing_else(seen: Sample, nulls: set[str]) -> None:
-    unasked = {"members", "topic_id", "owner"}
+    unasked = {"members", "topic_id", "owner", "last_commit"}
     for row in kept(seen):
         assert {name for name, value in row.items() if value is None} == nulls | unasked
 
@@ -179,6 +182,7 @@ def some_samples(draw: st.DrawFn) -> list[Sample]:
             state=column(st.sampled_from(State)),
             members=column(st.integers(-1, 9)),
             counts_from_start=column(st.booleans()),
+            last_commit=column(offsets),
         )
         plain = owning(plain, *(draw(st.sampled_from([None, "m-0", "m-1", "m-2"])) for _ in range(len(layout))))
         seen = {name: column(offsets) for name in ("committed", "log_end", "log_start")}
@@ -213,6 +217,7 @@ def plainly(seen: Sample, row: int) -> dict[str, Any]:
         "isolation": "read_uncommitted",
         "owner": None if (code := seen.owners.codes[row]) < 0 else seen.owners.names[code],
         "offset_reset": "earliest" if seen.counts_from_start[row] else "latest",
+        "last_commit": known(seen.last_commit[row]),
     }
 
 

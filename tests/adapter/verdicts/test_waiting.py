@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from adapter.columns import FORGOTTEN, NO_COMMIT
 from adapter.verdicts.waiting import lag_behind, lag_without_commit
 
 
@@ -17,6 +18,12 @@ def test_messages_from_the_commit_to_the_end_wait_unless_they_are_deleted(
 
 
 def test_without_a_commit_the_whole_log_waits_or_nothing() -> None:
-    end, start = np.array([10, 10]), np.array([4, 4])
+    end, start, never = np.array([10, 10]), np.array([4, 4]), np.array([NO_COMMIT, FORGOTTEN])
 
-    assert lag_without_commit(end, start, np.array([True, False])).tolist() == [6, 0]
+    assert lag_without_commit(end, start, np.array([True, False]), never).tolist() == [6, 0]
+
+
+def test_a_commit_that_has_expired_counts_on() -> None:
+    end, start, last = np.array([10, 10, 10]), np.array([4, 4, 4]), np.array([8, 2, 10])
+
+    assert lag_without_commit(end, start, np.array([True, False, False]), last).tolist() == [2, 6, 0]

@@ -1,9 +1,12 @@
 """The tables of the history count what the metrics API serves: `adapter.verdicts.waiting` is the rule of both."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from adapter.columns import FORGOTTEN, NO_COMMIT
 from adapter.lag.rules import treatment_of
 from adapter.lag.values import values_of
 from tests.support import samples
@@ -13,14 +16,20 @@ from tests.support.samples import row
 
 OFFSETS: tuple[tuple[int | None, int, int], ...] = ((7, 10, 2), (10, 10, 2), (0, 10, 4), (None, 10, 4), (None, 10, 10))
 """Committed, log end and log start of each partition."""
+LAST_COMMITS = (NO_COMMIT, 3, 8, 10, FORGOTTEN)
 
 
 @pytest.mark.usefixtures("spark_session")
-@pytest.mark.parametrize("reset", ["earliest", "latest"])
-def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str) -> None:
+@pytest.mark.parametrize(
+    ("reset", "last"), [(reset, last) for reset in ("earliest", "latest") for last in LAST_COMMITS]
+)
+def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str, last: int) -> None:
+    """`last`: the last commit seen of partitions whose commit has expired."""
     rule = {"group": "billing", "topics": ["orders"], "offsetReset": reset}
     rows = {("billing", "orders", at): row(*of) for at, of in enumerate(OFFSETS)}
     snapshot = samples.snapshot(rows)
+    is_expired = snapshot.committed == NO_COMMIT
+    snapshot = replace(snapshot, last_commit=np.where(is_expired, last, snapshot.committed))
     treatment = treatment_of(snapshot.layout, samples.watching(samples.settings(rules=[rule])), {})
     served = values_of(snapshot, treatment).lag.tolist()
     write(
@@ -33,6 +42,7 @@ def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, res
                 partition=at,
                 log_start=start,
                 offset_reset=reset,
+                last_commit=last if committed is None and last >= 0 else None,
                 state="no_commit" if committed is None else "truncated" if committed < start else "ok",
             )
             for at, (committed, end, start) in enumerate(OFFSETS)

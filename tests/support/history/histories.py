@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from adapter.columns import NO_COMMIT
 from adapter.history.retention import LEDGER, Ledger
 from adapter.history.sample import NOT_ASKED, Owners, Sample
 from adapter.lag.layout import Layout
@@ -40,6 +41,7 @@ def sample(layout: Layout | None = None, *, at: float = SAMPLED, cluster: str = 
         is_committed_only=np.zeros(rows, dtype=bool),
         owners=Owners((), np.full(rows, NOT_ASKED, dtype=np.int32)),
         counts_from_start=np.zeros(rows, dtype=bool),
+        last_commit=np.full(rows, NO_COMMIT, dtype=np.int64),
     )
     new: dict[str, Any] = {
         name: np.asarray(values, dtype=getattr(made, name).dtype) for name, values in columns.items()

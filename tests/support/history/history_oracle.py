@@ -232,12 +232,13 @@ def newest(rows: Sequence[Row]) -> Row:
 
 
 def uncommitted_lag(row: Row) -> int | None:
-    if row["state"] != "no_commit" or row["offset_reset"] is None:
+    last, reset = row["last_commit"], row["offset_reset"]
+    if row["state"] != "no_commit" or (last is None and reset is None):
         return None
-    if row["offset_reset"] == "latest":
+    if last is None and reset == "latest":
         return 0
     end, start = row["log_end"], row["log_start"]
-    return None if end is None or start is None else max(end - start, 0)
+    return None if end is None or start is None else max(end - max(start, last or 0), 0)
 
 
 def summaries(

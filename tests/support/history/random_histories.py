@@ -112,6 +112,7 @@ def _series(cluster: str, number: int, style: Style, chance: Random) -> Iterator
             state="stale" if style.is_stale else chance.choice(STATES),
             owner=chance.choice([None, "m-0", "m-1"]),
             offset_reset=chance.choice([None, "latest", "earliest"]),
+            last_commit=chance.choice([None, style.least + commit]),
         )
 
 

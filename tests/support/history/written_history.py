@@ -42,6 +42,7 @@ def sample(seconds: float, committed: int | None, log_end: int | None, **other: 
         "isolation": "read_uncommitted",
         "owner": None,
         "offset_reset": None,
+        "last_commit": None,
     }
     return row | other
 
