@@ -14,13 +14,14 @@ LIBRARIES = ("fastapi", "uvicorn", "uvloop", "httptools", "kafka-python", "numpy
 def description() -> str:
     """Returns Markdown with the processor, memory, system, and all versions."""
     cores = len(os.sched_getaffinity(0))
+    system = ".".join(platform.release().split(".")[:2])
     libraries = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in LIBRARIES)
     return "\n".join(
         [
             "## The machine",
             "",
             f"- {processor(Path('/proc/cpuinfo').read_text())}, {cores} cores, {_memory_gib():.0f} GiB of memory",
-            f"- {platform.system()} {platform.release()}, load average before the first table {os.getloadavg()[0]:.1f}",
+            f"- {platform.system()} {system}, load average before the first table {os.getloadavg()[0]:.1f}",
             f"- {platform.python_implementation()} {platform.python_version()}; {libraries}",
             f"- Kafka {KAFKA} on {_java()}; Kubernetes {KUBERNETES}",
             "",
