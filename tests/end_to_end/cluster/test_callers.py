@@ -9,7 +9,7 @@ import yaml
 
 from local.adapter import EXTERNAL_METRICS, Adapter
 from local.certificates import Pair
-from local.kubernetes.control_plane import ControlPlane
+from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import wait_until
 from tests.support.real.groups_to_read import LAG, path
 
@@ -34,6 +34,21 @@ def new_reader(plane: ControlPlane, namespace: str) -> str:
     )
     kubeconfig = yaml.safe_load(plane.kubeconfig_for_service_account(namespace, "reader").read_text())
     return str(kubeconfig["users"][0]["user"]["token"])
+
+
+def binding_to_shipped_role(namespace: str) -> Manifest:
+    """Lets `new_reader` read metrics in its namespace."""
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": "reads-metrics", "namespace": namespace},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "kafka-lag-adapter-metrics-reader",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": namespace}],
+    }
 
 
 def through_kube_apiserver(plane: ControlPlane, where: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
@@ -107,19 +122,8 @@ def test_a_service_account_bound_to_the_shipped_role_reads(
     headers = {"Authorization": f"Bearer {new_reader(control_plane, namespace)}"}
     where = path(namespace, LAG, "group%3Dmail")
     refused(adapter.get(where, headers=headers))
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "reads-metrics", "namespace": namespace},
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io",
-            "kind": "ClusterRole",
-            "name": "kafka-lag-adapter-metrics-reader",
-        },
-        "subjects": [{"kind": "ServiceAccount", "name": "reader", "namespace": namespace}],
-    }
 
-    control_plane.apply([binding])
+    control_plane.apply([binding_to_shipped_role(namespace)])
 
     wait_until(lambda: through_kube_apiserver(control_plane, where, headers)[0] == 200, "the right to count", 60)
     # A refusal is kept for 10 s.
