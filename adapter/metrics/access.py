@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple, TypeVar
 
 from adapter.lag.layout import NO_LAYOUT, Layout
 from adapter.metrics.store import ClusterView
@@ -17,6 +18,8 @@ Patterns = Sequence[str] | None
 """The namespaces that may read a group; None: as `tenancy` says."""
 _MOST_NAMESPACES = 1000
 
+Value = TypeVar("Value")
+
 
 class Access:
     def __init__(self, settings: Settings) -> None:
@@ -27,6 +30,7 @@ class Access:
         self.audience_of: Callable[[str | None], Audience | None] = lru_cache(_MOST_NAMESPACES)(self._audience_of)
         """Returns the audience that a namespace belongs to; None if everybody may read everything."""
         self._views: dict[str, tuple[ClusterView, dict[Audience, ClusterView]]] = {}
+        self._seen: dict[str, tuple[Layout, dict[Audience, _Seen]]] = {}
         self._groups: dict[str, tuple[Layout, dict[str, Patterns]]] = {}
 
     def _audience_of(self, namespace: str | None) -> Audience | None:
@@ -45,8 +49,23 @@ class Access:
         if audience is None:
             return views
         if metric is not None:
-            return [_with_only(view, {metric.group} & view.codes.keys(), {metric.group}) for view in views]
+            return [_for_metric(view, metric) for view in views]
         return [self._view_for(view, audience) for view in views]
+
+    def effort(self, views: Sequence[ClusterView], audience: Audience | None, metric: NamedMetric | None) -> int:
+        """Returns the steps that `views_for` takes: 0 for views of the same cycle, and few for the same layout."""
+        if audience is None or metric is not None:
+            return 0
+        return sum(self._effort_for(view, audience) for view in views)
+
+    def _effort_for(self, view: ClusterView, audience: Audience) -> int:
+        known, by_audience = self._views.get(view.cluster, (None, {}))
+        if known is view and audience in by_audience:
+            return 0
+        layout, seen = self._seen.get(view.cluster, (NO_LAYOUT, {}))
+        is_laid_out = layout is view.layout and audience in seen and seen[audience].dormant == view.dormant
+        groups = 0 if is_laid_out else len(view.layout.groups) + len(view.totals)
+        return groups + len(view.unread) + len(view.missing) + len(view.unseen) + len(view.assumed)
 
     def may_name(self, group: str, audience: Audience | None, metric: NamedMetric | None) -> bool:
         """Returns whether a query, of this named metric if there is one, may name the group."""
@@ -62,11 +81,36 @@ class Access:
             self._views[view.cluster] = (view, by_audience)
         found = by_audience.get(audience)
         if found is None:
+            found = by_audience[audience] = self._restricted(view, audience)
+        return found
+
+    def _restricted(self, view: ClusterView, audience: Audience) -> ClusterView:
+        seen, patterns = self._seen_by(view, audience), self._patterns_of(view)
+
+        def may_read(group: str) -> bool:
+            return self._admits(patterns[group] if group in patterns else self._of_group(group), audience)
+
+        return replace(
+            view,
+            visible=seen.groups,
+            unread={group: why for group, why in view.unread.items() if may_read(group)},
+            missing={group: names for group, names in view.missing.items() if may_read(group)},
+            unseen={group: why for group, why in view.unseen.items() if may_read(group)},
+            assumed=frozenset(filter(may_read, view.assumed)),
+            topics=seen.topics,
+        )
+
+    def _seen_by(self, view: ClusterView, audience: Audience) -> "_Seen":
+        """Cached while the layout is the same, because there may be many groups."""
+        layout, by_audience = self._seen.get(view.cluster, (NO_LAYOUT, {}))
+        if layout is not view.layout:
+            by_audience = {}
+            self._seen[view.cluster] = (view.layout, by_audience)
+        found = by_audience.get(audience)
+        if found is None or found.dormant != view.dormant:
             patterns = self._patterns_of(view)
-            visible = [group for group in view.groups if self._admits(patterns[group], audience)]
-            others = {*view.unread, *view.missing, *view.unseen, *view.assumed} - patterns.keys()
-            readable = {group for group in others if self._admits(self._of_group(group), audience)}
-            found = by_audience[audience] = _with_only(view, visible, readable.union(visible))
+            groups = [group for group in view.groups if self._admits(patterns[group], audience)]
+            found = by_audience[audience] = _seen_of(view, groups)
         return found
 
     def _patterns_of(self, view: ClusterView) -> Mapping[str, Patterns]:
@@ -85,15 +129,36 @@ class Access:
         return self._is_open if patterns is None else not audience.isdisjoint(patterns)
 
 
-def _with_only(view: ClusterView, visible: Sequence[str] | set[str], readable: set[str]) -> ClusterView:
-    codes, totals = {group: view.layout.codes[group] for group in visible}, view.totals
+class _Seen(NamedTuple):
+    """What of a layout may be read."""
+
+    groups: Mapping[str, int]
+    """Group -> its code."""
+    topics: frozenset[str]
+    """Those of these groups."""
+    dormant: Mapping[str, int]
+    """The view's groups that it does not show."""
+
+
+def _seen_of(view: ClusterView, groups: Sequence[str]) -> _Seen:
+    codes, totals = {group: view.layout.codes[group] for group in groups}, view.totals
     topics = {totals.topic[entry] for code in codes.values() for entry in totals.spans.get(code, ())}
+    return _Seen(codes, frozenset(view.layout.topics[code] for code in topics), view.dormant)
+
+
+def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:
+    group = metric.group
+    seen = _seen_of(view, [group] if group in view.codes else [])
     return replace(
         view,
-        visible=codes,
-        unread={group: why for group, why in view.unread.items() if group in readable},
-        missing={group: names for group, names in view.missing.items() if group in readable},
-        unseen={group: why for group, why in view.unseen.items() if group in readable},
-        assumed=view.assumed & readable,
-        topics=frozenset(view.layout.topics[code] for code in topics),
+        visible=seen.groups,
+        unread=_only(group, view.unread),
+        missing=_only(group, view.missing),
+        unseen=_only(group, view.unseen),
+        assumed=view.assumed & {group},
+        topics=seen.topics if metric.topics is None else seen.topics.intersection(metric.topics),
     )
+
+
+def _only(group: str, values: Mapping[str, Value]) -> dict[str, Value]:
+    return {group: values[group]} if group in values else {}

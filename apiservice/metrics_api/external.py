@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from fastapi import Response
 
 from adapter.metrics.access import Audience
-from adapter.metrics.query import Reading
+from adapter.metrics.query import CHEAP_EFFORT, Reading
 from adapter.metrics.selection import Requirement
 from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
@@ -28,8 +28,8 @@ _LONGEST_KEPT = 2000
 """Bytes of a query. Replies to longer ones are not cached, which bounds the memory."""
 _LONGEST_SELECTOR_KEPT = 500
 """Characters of a selector; a parsed one takes about thirty times as many bytes."""
-_MOST_AT_ONCE = 1000
-"""Effort that takes about 5 ms; below that, handing over to a thread costs more."""
+_MOST_AT_ONCE = CHEAP_EFFORT
+"""Below that, handing over to a thread costs more."""
 
 
 class MetricSource(Protocol):

@@ -281,3 +281,40 @@ def test_a_cluster_with_many_brokers_that_refuse_is_described_by_a_few_of_them()
         "bootstrap server kafka-0:9092 refuses; bootstrap server kafka-1:9092 refuses; "
         "bootstrap server kafka-2:9092 refuses; and 9,997 more"
     )
+
+
+# -- tenants --------------------------------------------------------------------------------------------------
+
+
+def tenants(count: int) -> tuple[Rig, Work]:
+    """So many groups, half of them of another namespace; a read of one group, with the estimate of its effort."""
+    rules = [{"groups": ".*[13579]", "namespaces": ["payments"]}, {"groups": ".*", "namespaces": ["shipping"]}]
+    cluster = many_groups(count)
+    cluster.ends = {("orders", 0): 5}
+    rig = Rig(cluster, samples.settings(rules=rules))
+    rig.run()
+    asked, metric = samples.wants(group="group-1"), "kafka_consumergroup_lag"
+    return rig, lambda: (rig.metrics.effort(metric, asked, "payments"), rig.metrics.read(metric, asked, "payments"))
+
+
+def test_the_first_read_of_a_namespace_after_a_cycle_costs_the_same_however_many_groups_there_are() -> None:
+    def after_a_cycle(count: int) -> Work:
+        rig, read = tenants(count)
+        read()
+        rig.run()
+        return read
+
+    assert work(after_a_cycle(1500)) < 1.2 * work(after_a_cycle(150))
+
+
+def test_groups_that_were_never_gone_through_for_a_namespace_are_so_off_the_event_loop() -> None:
+    rig, _ = tenants(2000)
+    efforts: list[int] = []
+    estimate = work(
+        lambda: efforts.append(
+            rig.metrics.effort("kafka_consumergroup_lag", samples.wants(group="group-1"), "payments")
+        )
+    )
+
+    assert efforts[0] > 1000
+    assert estimate < 100

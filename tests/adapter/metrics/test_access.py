@@ -120,6 +120,14 @@ def test_a_named_metric_with_namespaces_shows_its_group_to_them_and_nothing_else
     assert isinstance(error(read_from("payments", metrics=metrics), "backlog"), MetricUnknown)
 
 
+def test_a_named_metric_with_topics_names_no_other_topics_of_its_group() -> None:
+    rows = {**ROWS, ("billing", "salaries", 0): row(1, 2)}
+    metrics = [{**BACKLOG, "topics": ["orders"], "namespaces": ["logistics"]}]
+    text = refusal(read_from("logistics", rows, metrics=metrics), "backlog", topic="salary")
+
+    assert text == "no topic 'salary' is known; known topics are orders"
+
+
 def test_without_namespaces_in_the_settings_nothing_is_restricted() -> None:
     assert Access(samples.settings()).audience_of("default") is None
     assert Access(samples.settings(tenancy="closed")).audience_of("default") == frozenset()
