@@ -6,7 +6,6 @@ have expired, and commits that did not move for an hour. Others are still in Kaf
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from threading import Event, Thread
 from typing import Annotated, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT
 from adapter.errors import AdapterError, NotKept
 from adapter.lag.last_commit import LastCommit
 from adapter.metrics.store import ClusterView
+from adapter.repeating import Repeating
 
 logger = logging.getLogger(__name__)
 
@@ -57,10 +57,11 @@ class Seen(NamedTuple):
         return any(partition >= len(theirs) or own[partition] != theirs[partition] for partition in self.expired)
 
 
-class LastCommits:
+class LastCommits(Repeating):
     def __init__(
         self, views: Callable[[], Sequence[ClusterView]], clock: Clock, exchange: Exchange | None = None
     ) -> None:
+        super().__init__("last-commits")
         self._views = views
         self._clock = clock
         self._exchange = exchange
@@ -75,27 +76,14 @@ class LastCommits:
         """Why nothing can be kept, as last logged."""
         self._an_hour_ago: Mapping[Key, Seen] = {}
         self._marked_at = clock.monotonic()
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="last-commits", daemon=True)
 
     def groups_of(self, cluster: str) -> frozenset[str]:
         """Returns the groups that Kafka knows or once knew."""
         return self._groups.get(cluster, frozenset())
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_seconds: float) -> None:
-        self._stopping.set()
-        self._thread.join(timeout_seconds)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.run_once()
-            except Exception:
-                logger.exception("unexpected error while keeping the last commits")
-            self._stopping.wait(ROUND_SECONDS if self.is_loaded else RETRY_SECONDS)
+    def turn(self) -> float:
+        self.run_once()
+        return ROUND_SECONDS if self.is_loaded else RETRY_SECONDS
 
     def run_once(self) -> None:
         """Collects the last commits and keeps what is due."""

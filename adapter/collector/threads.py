@@ -1,8 +1,6 @@
 """One thread per cluster, so that a hanging cluster delays neither the others nor the server."""
 
 import logging
-import os
-import sys
 from collections.abc import Collection, Mapping
 from threading import Event, Thread
 from types import MappingProxyType
@@ -21,14 +19,11 @@ from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import Store
+from adapter.repeating import be_nice
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
-
-NICENESS = 10
-"""Of a collector's threads, so that on a busy machine a read does not wait for a cycle."""
-
 
 NO_COLLECTORS: Mapping[str, "Collector"] = MappingProxyType({})
 
@@ -96,9 +91,8 @@ class Collector:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        if sys.platform == "linux":
-            # Elsewhere the priority is the whole process's. The client library's thread starts here and inherits it.
-            os.nice(NICENESS)
+        # The client library's thread starts here and inherits the priority.
+        be_nice()
         due = self._clock.monotonic()
         while not self._stopping.is_set():
             self._round()

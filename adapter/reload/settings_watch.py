@@ -3,15 +3,12 @@
 A ConfigMap's file is replaced through a symlink, which keeps modification times, so the content is compared."""
 
 import logging
-import os
-import sys
 from pathlib import Path
-from threading import Event, Thread
 
 from adapter.clock import Clock
-from adapter.collector.threads import NICENESS
 from adapter.errors import SettingsInvalid, some_of
 from adapter.reload.live_metrics import LiveMetrics
+from adapter.repeating import Repeating
 from adapter.settings.file import content_of, settings_in
 from adapter.settings.models import Settings
 from adapter.telemetry import SettingsTelemetry
@@ -25,10 +22,9 @@ RETRY_SECONDS = 30.0
 """A refused file is checked again after this time: a file that it names may have been mounted since."""
 
 
-class SettingsWatch:
-    """Runs in its own thread, which `stop` ends."""
-
+class SettingsWatch(Repeating):
     def __init__(self, path: Path, live: LiveMetrics, telemetry: SettingsTelemetry, clock: Clock) -> None:
+        super().__init__("settings", is_nice=True)
         self._path = path
         self._live = live
         self._telemetry = telemetry
@@ -38,25 +34,11 @@ class SettingsWatch:
         """The file's content, or why it could not be read: at the latest look, and when it was last checked."""
         self._refused: tuple[str, ...] = ()
         self._look_at = self._retry_at = clock.monotonic()
-        self._stopping = Event()
-        self._thread = Thread(target=self._run, name="settings", daemon=True)
         self._show("")
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_seconds: float) -> None:
-        self._stopping.set()
-        self._thread.join(timeout_seconds)
-
-    def _run(self) -> None:
-        if sys.platform == "linux":
-            os.nice(NICENESS)
-        while not self._stopping.wait(WAIT_SECONDS if self._live.is_preparing else LOOK_SECONDS):
-            try:
-                self.look()
-            except Exception:
-                logger.exception("settings: unexpected error, trying again")
+    def turn(self) -> float:
+        self.look()
+        return WAIT_SECONDS if self._live.is_preparing else LOOK_SECONDS
 
     def look(self) -> None:
         if self._clock.monotonic() >= self._look_at:

@@ -4,7 +4,6 @@ The watch follows changes, so that a rotated CA needs no restart."""
 
 import logging
 import random
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,6 +12,7 @@ from cryptography import x509
 from pydantic import TypeAdapter, ValidationError
 
 from adapter.errors import AdapterError
+from adapter.repeating import Repeating
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,7 @@ def authentication_of(data: Data) -> Authentication:
     )
 
 
-class AuthenticationWatch:
+class AuthenticationWatch(Repeating):
     """A thread that follows the ConfigMap and passes each usable version to `on_change`."""
 
     def __init__(
@@ -81,32 +81,24 @@ class AuthenticationWatch:
         first_pause_seconds: float = 0.5,
         longest_pause_seconds: float = 30.0,
     ) -> None:
+        super().__init__("authentication-watch")
         self._source = source
         self._on_change = on_change
         self._pauses = (first_pause_seconds, longest_pause_seconds)
-        self._stopped = threading.Event()
         self._failures = 0
         self._newest: Authentication | None = None
-        self._thread = threading.Thread(target=self._run, name="authentication-watch", daemon=True)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def stop(self, timeout_seconds: float) -> None:
-        self._stopped.set()
+        self._stopping.set()
         self._source.interrupt()
-        self._thread.join(timeout_seconds)
+        super().stop(timeout_seconds)
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._read_and_follow()
-            except AdapterError as error:
-                self._note_failure(error)
-            except Exception:  # without this thread, a rotated CA would go unnoticed
-                logger.exception("the cluster's authentication settings cannot be followed, trying again")
-                self._failures += 1
-            self._stopped.wait(self._pause_seconds())
+    def turn(self) -> float:
+        try:
+            self._read_and_follow()
+        except AdapterError as error:
+            self._note_failure(error)
+        return self._pause_seconds()
 
     def _read_and_follow(self) -> None:
         data, version = self._source.read_authentication()
@@ -121,14 +113,14 @@ class AuthenticationWatch:
 
     def _apply(self, data: Data) -> None:
         newest = authentication_of(data)
-        if newest == self._newest or self._stopped.is_set():
+        if newest == self._newest or self._stopping.is_set():
             return
         self._on_change(newest)
         self._newest = newest
         logger.info("authentication settings of the cluster read: %s", _summary(newest))
 
     def _note_failure(self, error: AdapterError) -> None:
-        if self._stopped.is_set():
+        if self._stopping.is_set():
             return
         self._failures += 1
         log = logger.warning if self._failures == 1 else logger.debug

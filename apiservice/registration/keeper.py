@@ -4,13 +4,13 @@ Every replica does the same; the API server lets one write succeed, and the othe
 
 import logging
 import random
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 from cryptography import x509
 
 from adapter.errors import AdapterError
+from adapter.repeating import Repeating
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -29,7 +29,7 @@ class RegistrationFailed(AdapterError):
     """An object of the installation is missing; the message names it."""
 
 
-class Registration:
+class Registration(Repeating):
     """`tls`: serves the certificates of the Secret; None if the certificate and the APIService are others' work.
 
     `may_register`: the APIService is created where there is none. `show_authority` gets the end of the CA."""
@@ -43,6 +43,7 @@ class Registration:
         may_register: bool,
         show_authority: Callable[[float], None],
     ) -> None:
+        super().__init__("registration")
         self._objects = objects
         self._service = service
         self._tls = tls
@@ -52,8 +53,6 @@ class Registration:
         self.has_certificate = tls is None
         self._spread: x509.Certificate | None = None
         """The newest CA, once kube-apiserver has it."""
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
 
     @property
     def is_managing(self) -> bool:
@@ -62,13 +61,6 @@ class Registration:
     def remark(self) -> str:
         """Returns what is wrong with the APIService, or nothing."""
         return "" if self._note == api_service.REGISTERED else self._note
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self, timeout_seconds: float) -> None:
-        self._stopped.set()
-        self._thread.join(timeout_seconds)
 
     def look(self) -> None:
         """One round: the Secret, then the APIService. Raises AdapterError."""
@@ -121,20 +113,17 @@ class Registration:
         return self._objects.apply(api_service.PATH, document, force=found is not None)
 
     def _take_note(self, text: str, level: int) -> None:
-        if text != self._note and not self._stopped.is_set():
+        if text != self._note and not self._stopping.is_set():
             logger.log(level, "APIService of external metrics: %s", text)
         self._note = text
 
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self.look()
-            except AdapterError as error:
-                self._take_note(str(error), logging.WARNING)
-            except Exception:  # without this thread, certificates would end
-                logger.exception("the registration cannot be kept, trying again")
-            pause = ROUND_SECONDS if self.has_certificate else FIRST_SECONDS
-            self._stopped.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, no secret
+    def turn(self) -> float:
+        try:
+            self.look()
+        except AdapterError as error:
+            self._take_note(str(error), logging.WARNING)
+        pause = ROUND_SECONDS if self.has_certificate else FIRST_SECONDS
+        return pause * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, no secret
 
 
 def _difference(before: Managed | None, after: Managed) -> str:

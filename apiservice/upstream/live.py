@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from fastapi import Response
 
+from adapter.repeating import Repeating
 from adapter.settings import upstream as settings
 from apiservice.auth.caller import Scope
 from apiservice.http.status import UpstreamUnavailable
@@ -81,7 +82,7 @@ class Upstream:
         return response_of(self.client.get(path))
 
 
-class Upstreams:
+class Upstreams(Repeating):
     """Follows the settings: `wanted` returns those in force. A thread renews the list and logs what changes."""
 
     def __init__(
@@ -90,6 +91,7 @@ class Upstreams:
         authorization: Callable[[], str],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        super().__init__("upstream-list")
         self._wanted = wanted
         self._authorization = authorization
         self._monotonic = monotonic
@@ -99,8 +101,6 @@ class Upstreams:
         self._current: Upstream | None = None
         self._listed: Upstream | None = None
         self._due, self._noted = 0.0, ""
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="upstream-list", daemon=True)
 
     @property
     def current(self) -> Upstream | None:
@@ -125,25 +125,14 @@ class Upstreams:
     def availability(self) -> float:
         return float("nan") if self.current is None else float(not self.remark())
 
-    def start(self) -> None:
-        self._thread.start()
-
     def stop(self, timeout_seconds: float) -> None:
-        self._stopped.set()
-        self._thread.join(timeout_seconds)
+        super().stop(timeout_seconds)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _new(self, wanted: settings.Upstream) -> Upstream:
         return Upstream(wanted, self._authorization, self._threads, self._monotonic)
 
-    def _run(self) -> None:
-        while not self._stopped.wait(LOOK_SECONDS):
-            try:
-                self._look()
-            except Exception:  # without this thread, the list would become old
-                logger.exception("the upstream's metrics cannot be listed, trying again")
-
-    def _look(self) -> None:
+    def turn(self) -> float:
         upstream = self.current
         if upstream is not None and (upstream is not self._listed or self._monotonic() >= self._due):
             self._listed, self._due = upstream, self._monotonic() + LIST_SECONDS
@@ -152,3 +141,4 @@ class Upstreams:
         if remark != self._noted:
             logger.log(logging.WARNING if remark else logging.INFO, "upstream: %s", remark or "available")
             self._noted = remark
+        return LOOK_SECONDS

@@ -13,9 +13,10 @@ import pytest
 from adapter.cluster.topics import Topology
 from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.collector import threads as collector_module
-from adapter.collector.threads import NICENESS, Collector, Collectors
+from adapter.collector.threads import Collector, Collectors
 from adapter.kafka.answers import Answer, Failure
 from adapter.metrics.store import Store
+from adapter.repeating import NICENESS
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 from tests.adapter.test_telemetry import samples_of

@@ -71,11 +71,9 @@ class Beside:
 def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
     """Its list is renewed only when a test does it."""
     resolve_here(monkeypatch)
-    monkeypatch.setattr(live, "LOOK_SECONDS", 3600.0)
     authority = Authority("others-ca")
     with OtherServer(tmp_path, authority) as other:
         made = Beside(other, authority, tmp_path)
-        made.upstreams.start()
         yield made
         if other.answer.gate is not None:
             other.answer.gate.set()
