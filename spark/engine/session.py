@@ -40,6 +40,9 @@ LOCALLY = {
 """Rows of samples never reach this JVM: what it does is plan, schedule, and add up small tables."""
 
 JAVA_OPTIONS = (
+    "-Xshare:auto",
+    "-Xlog:disable",
+    "-Xlog:all=off:stderr",
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Duser.timezone=UTC",
@@ -71,7 +74,9 @@ class SparkSettings:
 def started(wanted: SparkSettings) -> Iterator[SparkSession]:
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
     archive = None if is_submitted() else _archive(writes=wanted.writes_archive)
-    session = _built(wanted, archive)
+    builder: SparkSession.Builder = SparkSession.builder
+    own = {} if is_submitted() else _settings(wanted, archive)
+    session = builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
     is_whole = False
     try:
         yield session
@@ -104,12 +109,6 @@ class Archive:
         return f"-XX:ArchiveClassesAtExit={self.written}" if self.is_new else f"-XX:SharedArchiveFile={self.path}"
 
 
-def _built(wanted: SparkSettings, archive: Archive | None) -> SparkSession:
-    builder: SparkSession.Builder = SparkSession.builder
-    own = {} if is_submitted() else _settings(wanted, archive)
-    return builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
-
-
 def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
     settings = {"spark.driver.memory": wanted.driver_memory} if wanted.driver_memory else {}
     is_given = "--master" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")
@@ -120,13 +119,8 @@ def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take whatever `python3` is on the PATH
         settings |= LOCALLY
-    settings["spark.driver.extraJavaOptions"] = " ".join((*JAVA_OPTIONS, *_archive_options(archive)))
+    settings["spark.driver.extraJavaOptions"] = " ".join((*JAVA_OPTIONS, *([archive.option] if archive else ())))
     return settings
-
-
-def _archive_options(archive: Archive | None) -> list[str]:
-    quiet = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=off:stderr"]
-    return quiet if archive is None else [*quiet, archive.option]
 
 
 def is_submitted() -> bool:

@@ -1,9 +1,10 @@
 """Neighbouring hours that are compacted together, and how they are divided among tasks."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
 
 from spark.pipeline.plan import Hour
 from spark.storage.protocol import Files, each_of
@@ -11,6 +12,7 @@ from spark.tables import layout
 from spark.tables.sample_files import MISPLACED, Skipped, Sound, examined
 from spark.tables.sample_reader import PART_ROWS
 
+Item = TypeVar("Item")
 LOST = "is missing or cannot be read, and cannot be made again: differences to the hour before are missing"
 
 
@@ -76,19 +78,20 @@ class Batch:
             return None
         return layout.hour_table(self.before.name, layout.CARRY)
 
-    def groups(self, limit: int) -> list[tuple[Examined, ...]]:
-        """Neighbours that share a task: as many as have no more rows than the limit."""
-        groups: list[list[Examined]] = []
-        for hour in self.hours:
-            if groups and sum(each.rows for each in groups[-1]) + hour.rows <= limit:
-                groups[-1].append(hour)
-            else:
-                groups.append([hour])
-        return [tuple(group) for group in groups]
-
     def without(self, reasons: Mapping[str, str]) -> "Batch":
         """As of an hour."""
         return replace(self, hours=tuple(hour.without(reasons) for hour in self.hours))
+
+
+def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> list[list[Item]]:
+    """Those that follow one another together, as many as the limit allows; one that is larger is alone."""
+    groups: list[list[Item]] = []
+    for item in items:
+        if groups and sum(map(size, groups[-1])) + size(item) <= limit:
+            groups[-1].append(item)
+        else:
+            groups.append([item])
+    return groups
 
 
 def batch_from(files: Files, hours: Sequence[Hour], first: int, limit: int) -> Batch:

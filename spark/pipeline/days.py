@@ -1,6 +1,6 @@
 """Days of compacted hours -> hourly and daily, where one of a day's hours was made again."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,6 +12,7 @@ from adapter.history.contract import Type
 from spark.engine.tasks import outcomes, results_of
 from spark.errors import TableUnreadable
 from spark.figures import formatting
+from spark.pipeline.batches import neighbours
 from spark.pipeline.daily import daily_of
 from spark.pipeline.day_task import DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_summed
@@ -28,7 +29,7 @@ TIME = ARROW_TYPES[Type.TIME]
 BEGUN_TO_GO = "was made from hours whose tables are gone; with another hour it stays as it was"
 BYTES_AT_ONCE = 16 << 20
 """Of the partitions tables of the days that are summarised together, as files: about a million rows, 200 MB in the
-driver. A day that has more is summarised alone."""
+driver. They are as many as fit, for planning a job takes longer than running it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,8 @@ def summarised(run: Run, hours: Iterable[Hour]) -> Days:
     names = sorted({layout.day_of(hour.name) for hour in hours})
     days = [day for day in (_day_of(run.files, name) for name in names) if day.needs]
     gone = tuple(Skipped(layout.hourly_folder(day.name), BEGUN_TO_GO) for day in days if day.has_begun_to_go)
-    made = [_summarised(run, of) for of in _together([day for day in days if not day.has_begun_to_go])]
+    whole = [day for day in days if not day.has_begun_to_go]
+    made = [_summarised(run, of) for of in neighbours(whole, lambda day: day.size, BYTES_AT_ONCE)]
     return Days(
         tuple(day for each in made for day in each.done),
         (*gone, *(skipped for each in made for skipped in each.skipped)),
@@ -82,18 +84,6 @@ def _day_of(files: Files, name: str) -> Day:
     records = dict(zip(hours, each_of(files, partial(read_record, files), hours), strict=True))
     size = sum(file.size for file in there if file.name == f"{layout.PARTITIONS}.parquet")
     return Day(name, {hour: of for hour, of in records.items() if of}, read_summed(files, name), size)
-
-
-def _together(days: Sequence[Day]) -> Iterator[list[Day]]:
-    """As many as fit into memory, for planning a job takes longer than running it."""
-    taken: list[Day] = []
-    for day in days:
-        if taken and sum(each.size for each in taken) + day.size > BYTES_AT_ONCE:
-            yield taken
-            taken = []
-        taken.append(day)
-    if taken:
-        yield taken
 
 
 def _summarised(run: Run, days: Sequence[Day]) -> Days:
@@ -127,7 +117,7 @@ def _daily(session: SparkSession, staged: Sequence[StagedDay]) -> pa.Table:
 
 def _publish(run: Run, day: Day, staged: StagedDay, daily: pa.Table) -> None:
     path = f"{staged.folder}.daily.parquet"
-    own = daily.filter(pc.equal(daily["day"], pa.scalar(layout.start_of(f"date={day.name}/hour=00"), TIME)))
+    own = daily.filter(pc.equal(daily["day"], pa.scalar(layout.start_of_day(day.name), TIME)))
     write_table(run.files, path, rows_of(own, DAILY), DAILY)
     summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in day.made_from.items()}
     write_summed(run.files, staged.folder, summed)

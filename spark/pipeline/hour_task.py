@@ -45,11 +45,6 @@ class HourInputs:
     def name(self) -> str:
         return layout.hour_name(self.start)
 
-    @property
-    def last_minute(self) -> int:
-        """Since the epoch."""
-        return minute_of(self.start + layout.HOUR) - 1
-
 
 @dataclass(frozen=True, slots=True)
 class HoursTask:
@@ -103,7 +98,8 @@ def stage_tails(task: HoursTask) -> list[str]:
 
 def count_rows(task: HoursTask) -> list[Count]:
     """Known rows of each writer, per cluster and minute."""
-    return [count for hour in task.hours for count in _counts(task, hour)]
+    parts = (of for hour in task.hours for _, of in task.reader(hour).parts(OF_A_TAIL))
+    return summed(count for of in parts for count in counts_of(of.rows, of.writer, of.writers))
 
 
 def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Rows]:
@@ -122,7 +118,7 @@ def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Ro
             del ordered
             write[layout.DELTAS](deltas)
             totals, partitions = totals_of(deltas), partitions_of(deltas)
-            clusters |= clusters_at(totals, hour.last_minute)
+            clusters |= clusters_at(totals, minute_of(hour.start + layout.HOUR) - 1)
             write[layout.TOTALS](totals)
             write[layout.PARTITIONS](partitions)
             write[layout.SUMMARY](summary_of(totals, partitions))
@@ -143,11 +139,6 @@ def _tail(task: HoursTask, hour: HourInputs) -> Rows:
 
 def _from_nothing(samples: Samples, hour: HourInputs) -> Hour:
     return hour_of(_counting(samples, hour.chosen), none_of(contract.CARRIED), micros_of(hour.start))
-
-
-def _counts(task: HoursTask, hour: HourInputs) -> list[Count]:
-    parts = task.reader(hour).parts(OF_A_TAIL)
-    return summed(count for _, of in parts for count in counts_of(of.rows, of.writer, of.writers))
 
 
 def _counting(samples: Samples, chosen: Chosen | None) -> Rows:

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
-import pyarrow as pa
 
 from adapter.history.contract import Column
 from spark.storage.protocol import File, Files
 from spark.tables import layout
-from spark.tables.columns import Rows, Values
+from spark.tables.columns import Rows
 from spark.tables.sample_files import MISPLACED, Skipped
 
 RULES = 4
@@ -57,7 +56,7 @@ class Record:
 def read_record(files: Files, hour: str) -> Record | None:
     """`hour`: its name, `date=…/hour=…`. None: not compacted yet, or by something else."""
     try:
-        found = json.loads(files.read(layout.hour_record(hour)) or "{}")
+        found = json.loads(files.read(f"{layout.hour_folder(hour)}/{layout.RECORD}") or "{}")
         record = Record(**{**found, "skipped": tuple(Skipped(**each) for each in found.get("skipped", ()))})
     except (ValueError, TypeError, AttributeError):
         return None
@@ -82,7 +81,7 @@ class Summed:
 def read_summed(files: Files, day: str) -> dict[str, Summed]:
     """By the hour's name; none where the day has no tables, or other ones."""
     try:
-        found = json.loads(files.read(layout.hourly_record(day)) or "{}")
+        found = json.loads(files.read(f"{layout.hourly_folder(day)}/{layout.RECORD}") or "{}")
         return {hour: Summed(each["identity"], tuple(each["files"])) for hour, each in found.items()}
     except (ValueError, TypeError, KeyError, AttributeError):
         return {}
@@ -109,15 +108,13 @@ class Digest:
         """The rows that come next."""
         self.rows += len(part)
         for name, column in self._columns.items():
-            values = _hashes(part.texts[name])[part[name]] if name in part.texts else part[name]
+            values = part[name]
+            if name in part.texts:
+                hashes = [hashlib.sha256(text.encode()).digest()[:TEXT_BYTES] for text in part.texts[name].to_pylist()]
+                # The last one is that of no text, whose place is -1.
+                values = np.frombuffer(b"".join([*hashes, bytes(TEXT_BYTES)]), np.uint64)[values]
             column.update(np.ascontiguousarray(values).tobytes())
 
     def text(self) -> str:
         whole = hashlib.sha256(b"".join(column.digest() for column in self._columns.values()))
         return f"{self.rows}-{whole.hexdigest()[:16]}"
-
-
-def _hashes(texts: pa.Array) -> Values:
-    """Of each text; the last one of what is none, whose place is -1."""
-    found = [hashlib.sha256(text.encode()).digest()[:TEXT_BYTES] for text in texts.to_pylist()]
-    return np.frombuffer(b"".join([*found, bytes(TEXT_BYTES)]), np.uint64)

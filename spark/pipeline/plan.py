@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, partial
+from itertools import groupby
 
 from spark.errors import Unusable
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed
@@ -107,8 +108,5 @@ def _hour_of(
 
 
 def _by_hour(files: Sequence[File]) -> Mapping[str, list[File]]:
-    """By the hours' names."""
-    found: dict[str, list[File]] = {}
-    for file in files:
-        found.setdefault(layout.hour_of(file.path), []).append(file)
-    return found
+    """By the hours' names. `files`: in the order of their paths."""
+    return {hour: list(of) for hour, of in groupby(files, key=lambda file: layout.hour_of(file.path))}

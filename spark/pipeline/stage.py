@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from spark.engine.tasks import outcomes, results_of
 from spark.errors import SampleFilesDamaged
-from spark.pipeline.batches import Batch, Examined
+from spark.pipeline.batches import Batch, Examined, neighbours
 from spark.pipeline.hour_task import HourInputs, HoursTask, MadeHour, count_rows, make_hours, stage_tails
 from spark.pipeline.runs import Run
 from spark.rules.deltas import carried_on
@@ -29,7 +29,7 @@ MINUTES = 60
 def stage_batch(run: Run, batch: Batch) -> list[tuple[MadeHour, Mapping[str, str]]]:
     """Each hour, and by cluster who counted in its last minute. Raises SampleFilesDamaged, which names the files, and
     TableUnreadable where the table to start from is."""
-    groups = batch.groups(max(run.limits.of_task, _share(run, batch)))
+    groups = neighbours(batch.hours, lambda hour: hour.rows, max(run.limits.of_task, _share(run, batch)))
     chosen = _chosen(run, batch, groups)
     tasks = [
         _task(run, [HourInputs(hour.start, hour.sound, _of_hour(hour, chosen)) for hour in hours]) for hours in groups

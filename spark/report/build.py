@@ -1,7 +1,7 @@
 """`report`: gather the figures, decide what they say, publish them."""
 
 import itertools
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from importlib import metadata
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark.advice.assessment import Report, decided
 from spark.errors import Unusable
-from spark.figures import model, periods
+from spark.figures import periods
 from spark.figures.model import Findings, Group
 from spark.pipeline.plan import found_in
 from spark.report.gather import groups_of
@@ -24,6 +24,7 @@ from spark.report.wanted import Wanted
 from spark.storage.protocol import Files
 from spark.storage.report_output import output_at
 from spark.tables import layout
+from spark.tables.sample_files import Skipped
 
 Say = Callable[[str], None]
 
@@ -107,7 +108,9 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
     if not groups and newest is not None and request.wanted.since is None and request.wanted.until is None:
         wanted = request.wanted.by_default(newest)
         groups = groups_of(tables, wanted, request.agreements, say, check)
-    _refuse_unknown(request.agreements.only, groups)
+    # A typing error must not replace a report with one that lacks the group.
+    for name in sorted(set(request.agreements.only).difference(group.name for group in groups)):
+        raise Unusable(f"--group {name}: the range has no such group")
     request = replace(request, wanted=wanted)
     since, until = _range(request, groups)
     return Findings(
@@ -123,13 +126,6 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
     )
 
 
-def _refuse_unknown(names: Collection[str], groups: Sequence[Group]) -> None:
-    """A typing error must not replace a report with one that lacks the group."""
-    unknown = sorted(set(names).difference(group.name for group in groups))
-    if unknown:
-        raise Unusable(f"--group {unknown[0]}: the range has no such group")
-
-
 def version_here() -> str:
     """Executors and spark-submit have the code as a zip file, which has no version."""
     try:
@@ -138,7 +134,7 @@ def version_here() -> str:
         return ""
 
 
-def skipped_in(files: Files, request: Request) -> tuple[model.Skipped, ...]:
+def skipped_in(files: Files, request: Request) -> tuple[Skipped, ...]:
     """Everything that no figure contains: files that compaction left out, folders of no hour, hours not compacted."""
     if not files.listed(layout.SAMPLES, 2) and not files.listed(layout.HOURS, 2):
         return ()  # retention took all samples; the tables are what is left
@@ -147,11 +143,11 @@ def skipped_in(files: Files, request: Request) -> tuple[model.Skipped, ...]:
     of_hours = (hour.record.skipped for hour in wanted if hour.record)
     left_out = [*found.skipped, *itertools.chain.from_iterable(of_hours)]
     late = [
-        model.Skipped(layout.samples_folder(hour.name), "has samples that are not compacted: run `compact`")
+        Skipped(layout.samples_folder(hour.name), "has samples that are not compacted: run `compact`")
         for hour in wanted
         if hour.has_changed
     ]
-    return (*(model.Skipped(each.path, each.reason) for each in left_out), *late)
+    return (*left_out, *late)
 
 
 def documents_of(report: Report) -> dict[str, str]:

@@ -4,7 +4,7 @@ Spark's tasks reduce samples to figures, and DataFrames (`range_figures`) put ho
 a few rows for each topic and hour, become the values of `spark.figures.model`.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import numpy as np
@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 
 from spark.figures import formatting
 from spark.figures.model import Group, Periods
+from spark.figures.periods import time_of
 from spark.report import assembly, range_figures
 from spark.report.assembly import Found, expected_of, jumps_of, periods_by_key
 from spark.report.group_file import Agreements
 from spark.report.samples_task import LAGS, PARTITIONS
 from spark.report.tables import Tables
-from spark.report.wanted import EPOCH, MICROSECOND, Wanted
+from spark.report.wanted import Wanted
 
 SAMPLED = np.timedelta64(31, "D")
 """The newest part of a range of which every sample is read, for percentiles, episodes and capacity."""
@@ -31,7 +32,10 @@ def groups_of(
     tables: Tables, wanted: Wanted, agreements: Agreements, say: Callable[[str], None], check: Check
 ) -> tuple[Group, ...]:
     """All that a report shows of the groups that have an hour in the range."""
-    hourly, daily = (_only(table, agreements.only) for table in tables.hours_and_days(wanted))
+    hourly, daily = tables.hours_and_days(wanted)
+    if agreements.only:
+        names = pa.array(agreements.only, pa.string())
+        hourly, daily = (table.filter(pc.is_in(table["group"], names)) for table in (hourly, daily))
     if not len(hourly):
         return ()
     check()
@@ -55,11 +59,6 @@ def groups_of(
     return assembly.groups_of(found, hours_of_topics, days_of_topics, agreements)
 
 
-def _only(table: pa.Table, groups: Collection[str]) -> pa.Table:
-    """The rows of these groups; of all, if none is named."""
-    return table.filter(pc.is_in(table["group"], pa.array(groups, pa.string()))) if groups else table
-
-
 def _shares(tables: Tables, topics: pa.Table) -> pa.Table:
     """Only the files of hours that are some topic's busiest are read."""
     hours = {hour for hour in topics["busiest_hour"].to_pylist() if hour is not None}
@@ -70,4 +69,4 @@ def _starts(hours: Iterable[Periods]) -> list[datetime]:
     """Hours whose samples are read: of a longer range the newest, since hours and days hold the rest."""
     starts = np.unique(np.concatenate([of.start for of in hours]))
     starts = starts[starts > starts[-1] - SAMPLED]
-    return [EPOCH + micros * MICROSECOND for micros in starts.astype(np.int64).tolist()]
+    return [time_of(start) for start in starts]

@@ -14,7 +14,7 @@ from spark.engine.tasks import run
 from spark.figures.model import NUMBERS
 from spark.report.rows_task import Reading, rows_in
 from spark.report.samples_task import Expected, Fold, folded, slices_of
-from spark.report.wanted import DAY, HOUR, Wanted
+from spark.report.wanted import DAY, Wanted
 from spark.storage.protocol import File, Files
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
@@ -32,7 +32,7 @@ class Tables:
         of_hours = [path for day, path in self._days().items() if wanted.may_have(day)]
         there = self.files.listed(layout.DAILY, 0)
         of_days = [file.path for file in there if wanted.may_have(file.name.removesuffix(".parquet"))]
-        hourly = self._reading(of_hours, HOURLY, ("hour", *NUMBERS), "hour", HOUR, wanted)
+        hourly = self._reading(of_hours, HOURLY, ("hour", *NUMBERS), "hour", layout.HOUR, wanted)
         daily = self._reading(of_days, DAILY, ("day", *NUMBERS), "day", DAY, wanted)
         first = hourly.tasks()
         found = run(self.session, rows_in, [*first, *daily.tasks()])
@@ -40,7 +40,7 @@ class Tables:
 
     def partitions(self, hours: Iterable[datetime]) -> pa.Table:
         paths = self._of_hours(layout.PARTITIONS, hours)
-        reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", HOUR, Wanted())
+        reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", layout.HOUR, Wanted())
         return reading.together(run(self.session, rows_in, reading.tasks()))
 
     def folded(self, fold: Fold, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
@@ -54,7 +54,7 @@ class Tables:
 
     def end_of_newest_day(self) -> datetime | None:
         """Of those that the hourly table has."""
-        days = [day for name in self._days() if (day := layout.start_of(f"date={name}/hour=00")) is not None]
+        days = [day for name in self._days() if (day := layout.start_of_day(name)) is not None]
         return max(days) + DAY if days else None
 
     def _reading(

@@ -1,14 +1,15 @@
 """The range that a report is about."""
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import numpy as np
 
 from spark.tables.columns import Flags, Ints
+from spark.tables.layout import EPOCH, HOUR, start_of_day
+from spark.tables.sample_files import micros_of
 
-HOUR, DAY, MICROSECOND = timedelta(hours=1), timedelta(days=1), timedelta(microseconds=1)
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+DAY = timedelta(days=1)
 BY_DEFAULT = timedelta(days=14)
 """The weekly pattern is seen twice, and what is over is out of sight soon."""
 
@@ -28,21 +29,20 @@ class Wanted:
         return replace(self, since=(last - BY_DEFAULT).replace(minute=0, second=0, microsecond=0))
 
     def has(self, start: datetime, length: timedelta = HOUR) -> bool:
-        return bool(self.has_each(np.array([(start - EPOCH) // MICROSECOND]), length)[0])
+        return bool(self.has_each(np.array([micros_of(start)]), length)[0])
 
     def has_each(self, starts: Ints, length: timedelta) -> Flags:
         """`starts`: microseconds since the epoch, of hours or days of this length."""
         found = np.ones(len(starts), np.bool_)
         if self.since is not None:
-            found &= starts >= (self.since - EPOCH) // MICROSECOND
+            found &= starts >= micros_of(self.since)
         if self.until is not None:
-            found &= starts + length // MICROSECOND <= (self.until - EPOCH) // MICROSECOND
+            found &= starts + length // timedelta(microseconds=1) <= micros_of(self.until)
         return found
 
     def may_have(self, day: str) -> bool:
         """Whether a day, `2026-11-20`, can have a wanted hour; what is no day has none."""
-        try:
-            start = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
-        except ValueError:
+        start = start_of_day(day)
+        if start is None:
             return False
         return (self.since is None or self.since - start < DAY) and (self.until is None or start < self.until)

@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from adapter.verdicts.assignment import is_spread
 from adapter.verdicts.progress import has_moved, stands_still
 from spark.rules.topic_samples import Topics, places_of
-from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values
+from spark.tables.columns import UNKNOWN, Flags, Ints, Rows
 from spark.tables.contract import COVERED_SECONDS, HOUR_MICROS, NAMES, PARTITIONS
 
 MOST_NAMED = 10
@@ -32,6 +31,13 @@ STILL = {
     "owners": pa.list_(pa.string()),
 }
 """Partitions that stood still until the same hour's end. `since`: not exact, if it may have been earlier."""
+NOTHING = {
+    **dict.fromkeys(("seen_at", "moved_at", "since", "until", "lag", "uncommitted_lag"), UNKNOWN),
+    "is_open": False,
+    "is_exact": False,
+    "owner": None,
+}
+"""What is kept of a partition, before anything is known of it."""
 PROGRESS = pa.schema(
     {
         **{name: pa.string() for name in NAMES},
@@ -58,10 +64,7 @@ class _Progress:
     def __init__(self, topics: Topics) -> None:
         self._topics = topics
         self._keys = np.empty(0, np.int64)
-        numbers = ("seen_at", "moved_at", "since", "until", "lag", "uncommitted_lag")
-        self._of = {name: np.empty(0, np.int64) for name in numbers}
-        self._is_open, self._is_exact = np.empty(0, np.bool_), np.empty(0, np.bool_)
-        self._owner: NDArray[np.object_] = np.empty(0, np.object_)
+        self._of = {name: np.full(0, nothing) for name, nothing in NOTHING.items()}
 
     def add(self, rows: Rows) -> None:
         topic = places_of(rows, self._topics)
@@ -73,27 +76,26 @@ class _Progress:
         known = rows["moved_at"] >= 0
         self._of["moved_at"][at[known]] = rows["moved_at"][known]
         self._of["seen_at"][at], self._of["uncommitted_lag"][at] = rows["starts_at"], rows["uncommitted_lag"]
-        self._owner[at] = np.array([*rows.texts["owner"].to_pylist(), None], np.object_)[rows["owner"]]
+        self._of["owner"][at] = np.array([*rows.texts["owner"].to_pylist(), None], np.object_)[rows["owner"]]
 
     def _follow(self, at: Ints, rows: Rows, is_still: Flags, has_moved: Flags) -> None:
-        begins, goes_on = is_still & ~self._is_open[at], at[is_still]
+        begins, goes_on = is_still & ~self._of["is_open"][at], at[is_still]
         new, moved_at = at[begins], self._of["moved_at"][at[begins]]
         self._of["since"][new] = np.where(moved_at >= 0, moved_at, rows["starts_at"][begins])
-        self._is_exact[new] = moved_at >= 0
+        self._of["is_exact"][new] = moved_at >= 0
         self._of["until"][goes_on] = rows["starts_at"][is_still] + HOUR_MICROS
         self._of["lag"][goes_on] = rows["lag_max"][is_still]
-        self._is_open[goes_on] = True
-        self._is_open[at[has_moved]] = False
+        self._of["is_open"][goes_on] = True
+        self._of["is_open"][at[has_moved]] = False
 
     def _places(self, keys: Ints) -> Ints:
         whole = np.union1d(self._keys, keys)
         if len(whole) > len(self._keys):
             old = np.searchsorted(whole, self._keys)
-            self._of = {name: _grown(values, old, len(whole), UNKNOWN) for name, values in self._of.items()}
-            self._is_open, self._is_exact, self._owner = (
-                _grown(values, old, len(whole), nothing)
-                for values, nothing in ((self._is_open, False), (self._is_exact, False), (self._owner, None))
-            )
+            for name, nothing in NOTHING.items():
+                grown = np.full(len(whole), nothing)
+                grown[old] = self._of[name]
+                self._of[name] = grown
             self._keys = whole
         return np.searchsorted(whole, keys)
 
@@ -129,7 +131,7 @@ class _Progress:
         until = self._of["until"][of]
         if not (until >= 0).any():
             return None
-        open_ = of[self._is_open[of]]
+        open_ = of[self._of["is_open"][of]]
         found = open_ if len(open_) else of[until == until.max()]
         first = found[np.argmin(self._of["since"][found])]
         named = (self._keys[found[:MOST_NAMED]] & ((1 << _PARTITION_BITS) - 1)).tolist()
@@ -137,25 +139,19 @@ class _Progress:
             "number": len(found),
             "partitions": named,
             "since": int(self._of["since"][first]),
-            "is_exact": bool(self._is_exact[first]),
+            "is_exact": bool(self._of["is_exact"][first]),
             "until": int(self._of["until"][found].max()),
             "lag": int(self._of["lag"][found].sum()),
-            "owners": sorted({owner for owner in self._owner[found] if owner is not None})[:MOST_NAMED],
+            "owners": sorted({owner for owner in self._of["owner"][found] if owner is not None})[:MOST_NAMED],
         }
 
     def _is_spread(self, group: int, bounds: Sequence[int]) -> bool | None:
         """Topics without any owner are read by nobody."""
         owners = []
         for place in np.flatnonzero(self._topics.group == group).tolist():
-            of_topic = self._owner[self._newest(np.arange(bounds[place], bounds[place + 1]))].tolist()
+            of_topic = self._of["owner"][self._newest(np.arange(bounds[place], bounds[place + 1]))].tolist()
             if any(owner is not None for owner in of_topic):
                 owners.append(of_topic)
         if not owners or any(owner is None for of_topic in owners for owner in of_topic):
             return None
         return is_spread(owners)
-
-
-def _grown(values: Values, old: Ints, size: int, nothing: object) -> Values:
-    grown = np.full(size, nothing, values.dtype)
-    grown[old] = values
-    return grown

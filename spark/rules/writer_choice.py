@@ -4,6 +4,7 @@ known; ties: the writer of the minute before, else the smaller name."""
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -30,16 +31,15 @@ Chosen = Mapping[tuple[str, int], str]
 
 def chosen_of(counts: Iterable[Count], before: Chosen) -> dict[tuple[str, int], str]:
     """`before`: who counted in the minute before the first one, where that is known."""
-    by_minute: dict[tuple[str, int], list[Count]] = {}
-    for count in sorted(counts):
-        by_minute.setdefault((count.cluster, count.minute), []).append(count)
-    chosen = dict(before)
-    for (cluster, minute), rivals in by_minute.items():
+    chosen: dict[tuple[str, int], str] = {}
+    for (cluster, minute), of in groupby(sorted(counts), key=lambda count: (count.cluster, count.minute)):
+        rivals = list(of)
         most = max(rival.known for rival in rivals)
         best = [rival.writer for rival in rivals if rival.known == most]
-        last = chosen.get((cluster, minute - 1))
+        earlier = (cluster, minute - 1)
+        last = chosen.get(earlier, before.get(earlier))
         chosen[cluster, minute] = last if last in best else best[0]
-    return {key: chosen[key] for key in by_minute}
+    return chosen
 
 
 def counts_of(samples: Rows, writer: Ints, writers: Sequence[str]) -> list[Count]:

@@ -35,6 +35,11 @@ def start_of(name: str) -> datetime | None:
     return start if start >= EPOCH and hour_name(start) == name else None
 
 
+def start_of_day(day: str) -> datetime | None:
+    """`2026-11-20` -> its start."""
+    return start_of(f"date={day}/hour=00")
+
+
 def samples_folder(hour: str) -> str:
     """`hour`, here and below: an hour's name, `date=…/hour=…`."""
     return f"{SAMPLES}/{hour}"
@@ -54,10 +59,6 @@ def hour_table(hour: str, table: str) -> str:
     return f"{hour_folder(hour)}/{table}.parquet"
 
 
-def hour_record(hour: str) -> str:
-    return f"{hour_folder(hour)}/{RECORD}"
-
-
 def day_of(hour: str) -> str:
     """`date=2026-11-20/hour=07` -> `2026-11-20`."""
     return hour.partition("/")[0].removeprefix("date=")
@@ -70,10 +71,6 @@ def hourly_folder(day: str) -> str:
 
 def hourly_table(day: str) -> str:
     return f"{hourly_folder(day)}/{HOURLY}.parquet"
-
-
-def hourly_record(day: str) -> str:
-    return f"{hourly_folder(day)}/{RECORD}"
 
 
 def daily_table(day: str) -> str:

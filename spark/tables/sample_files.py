@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,6 +13,7 @@ from spark.errors import is_of_system
 from spark.storage.protocol import File, Files
 from spark.tables.columns import ARROW_TYPES
 from spark.tables.contract import HOUR_MICROS
+from spark.tables.layout import EPOCH
 
 MISPLACED = "holds rows of another hour than its folder's; they are left out"
 DAMAGED = "is damaged: its footer can be read, its rows cannot"
@@ -46,8 +47,8 @@ class Skipped:
 
 
 def micros_of(at: datetime) -> int:
-    """Microseconds since the epoch, of a whole second."""
-    return round(at.timestamp()) * 1_000_000
+    """Microseconds since the epoch."""
+    return (at - EPOCH) // timedelta(microseconds=1)
 
 
 def minute_of(at: datetime) -> int:

@@ -16,7 +16,6 @@ def test_an_hour_is_one_folder_with_fixed_names() -> None:
         f"hours/{NAME}/summary.parquet",
         f"hours/{NAME}/carry.parquet",
     ]
-    assert layout.hour_record(NAME) == f"hours/{NAME}/_record.json"
 
 
 def test_an_hour_s_name_is_found_in_any_path_below_it() -> None:
@@ -27,7 +26,6 @@ def test_an_hour_s_name_is_found_in_any_path_below_it() -> None:
 
 def test_a_day_has_its_hours_in_a_folder_and_itself_in_a_file() -> None:
     assert layout.hourly_table("2026-11-20") == "hourly/date=2026-11-20/hourly.parquet"
-    assert layout.hourly_record("2026-11-20") == "hourly/date=2026-11-20/_record.json"
     assert layout.daily_table("2026-11-20") == "daily/2026-11-20.parquet"
 
 
