@@ -40,7 +40,7 @@ class Standing:
 @dataclass(frozen=True, slots=True)
 class Coverage:
     samples: int
-    expected: int
+    expected_samples: int
     """What the intervals promise, also for hours that have no row of any group."""
     missing_hours: int
     """Hours between the first and the last that have no row of any group."""
@@ -53,7 +53,7 @@ class Coverage:
 
     @property
     def share(self) -> float | None:
-        return self.samples / self.expected if self.expected else None
+        return self.samples / self.expected_samples if self.expected_samples else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     ]
     return Coverage(
         samples=_sum(hours, "samples"),
-        expected=round(sum(group.expected_samples for group in groups)),
+        expected_samples=round(sum(group.expected_samples for group in groups)),
         missing_hours=len(silent),
         gaps=tuple(gaps),
         late_samples=_sum(hours, "gaps"),

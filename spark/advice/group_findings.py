@@ -180,9 +180,8 @@ def falling_behind(group: Group, load: Load) -> Finding | None:
         Verdict.FALLING_BEHIND,
         Severity.URGENT,
         "Falling behind",
-        f"Falling behind: {formatting.share(1 - consumed / produced)} of the {formatting.count(produced)} "
-        f"messages of the last "
-        f"{_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
+        f"Falling behind: {formatting.share(1 - consumed / produced)} of the {formatting.count(produced)} messages of "
+        f"the last {_how_many(group.hours, len(hours))} were not consumed in that time, and at the end the lag was "
         "above its threshold.",
         _relief(group, load),
         is_cause=True,
@@ -219,13 +218,13 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
     )
     if worst is None:
         return None
+    share = formatting.share(worst.seconds / worst.known_seconds)
     return Finding(
         Verdict.ABOVE_THRESHOLD,
         Severity.WATCH,
-        f"Lag above its threshold {formatting.share(worst.seconds / worst.known_seconds)} of the time",
-        f"The lag was above {formatting.plural(worst.threshold, 'message')} for "
-        f"{formatting.share(worst.seconds / worst.known_seconds)} "
-        f"of the time; the longest stretch was {formatting.duration(worst.longest_seconds)}.",
+        f"Lag above its threshold {share} of the time",
+        f"The lag was above {formatting.plural(worst.threshold, 'message')} for {share} of the time; the longest "
+        f"stretch was {formatting.duration(worst.longest_seconds)}.",
     )
 
 

@@ -284,8 +284,7 @@ def max_replicas(load: Load, *, is_even: bool) -> Number:
     return Number(
         max(needed, 2),
         f"The busiest hour brought {formatting.rate(load.peak)}; {HEADROOM} times that, for peaks within the hour and "
-        "to work "
-        f"off what waited, in whole partitions per member, needs {needed} of the {partitions} that could read"
+        f"to work off what waited, in whole partitions per member, needs {needed} of the {partitions} that could read"
         + ("; the second takes over if the first fails." if needed < 2 else "."),
     )
 
@@ -295,8 +294,7 @@ def scale_up(load: Load, most: int) -> Behavior:
     pods = min(most, max(4, needed))
     reason = (
         f"The steepest rise from one hour to the next was {formatting.rate(load.rise)}: "
-        f"{formatting.plural(needed, 'member')} more, "
-        "at once."
+        f"{formatting.plural(needed, 'member')} more, at once."
         if needed >= 4
         else "The default of Kubernetes. The steepest rise from one hour to the next needs fewer."
     )

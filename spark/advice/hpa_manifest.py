@@ -28,6 +28,7 @@ def is_label_value(text: str) -> bool:
 
 def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) -> str:
     """The file's text; `name` is the object's, a legal one."""
+    names = (group.cluster, group.name, *(topic.name for topic in group.topics))
     lines = [
         *_comment(
             f"Recommended from the lag history of group {quoted(group.name)} on cluster {quoted(group.cluster)}."
@@ -49,7 +50,7 @@ def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) ->
         "    - type: External",
         "      external:",
         "        metric:",
-        *(_selected(group) if _is_selectable(group) else _named(group, name)),
+        *(_selected(group) if all(map(is_label_value, names)) else _named(group, name)),
         "        target:",
         "          # replicas = ceil(lag / averageValue), over all items the selector gives.",
         "          type: AverageValue",
@@ -100,10 +101,6 @@ def _slug(name: str) -> str:
 def _hash(group: Group, digits: int) -> str:
     named = f"{group.cluster}\0{group.name}".encode("utf-8", "surrogatepass")
     return hashlib.sha256(named).hexdigest()[:digits]
-
-
-def _is_selectable(group: Group) -> bool:
-    return all(is_label_value(name) for name in (group.cluster, group.name, *(topic.name for topic in group.topics)))
 
 
 def _selected(group: Group) -> list[str]:

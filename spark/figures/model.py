@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark.figures.agreement import Agreement
+from spark.tables.sample_files import Skipped
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -213,12 +214,6 @@ class Pace:
     moving: int
     """Of these, the samples in which the group consumed something."""
 
-    @property
-    def samples_per_commit(self) -> float | None:
-        """None: commits come in half of the samples or more, or too few samples show it."""
-        is_rare = self.lagging >= ENOUGH_SAMPLES and 0 < self.moving < 0.5 * self.lagging
-        return self.lagging / self.moving if is_rare else None
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -242,9 +237,10 @@ class Group:
 
     @property
     def commit_seconds(self) -> float | None:
-        """Between two commits; None: not rarer than samples."""
-        samples = self.pace.samples_per_commit
-        return samples and samples * self.interval_seconds
+        """Between two commits; None: commits come in half of the samples or more, or too few samples show it."""
+        lagging, moving = self.pace.lagging, self.pace.moving
+        is_rare = lagging >= ENOUGH_SAMPLES and 0 < moving < 0.5 * lagging
+        return lagging / moving * self.interval_seconds if is_rare else None
 
     @property
     def is_paused(self) -> Flags:
@@ -286,14 +282,6 @@ class Gap:
 
 
 @dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file of the history that no figure contains, and why."""
-
-    file: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class Findings:
     """All that was gathered for one report."""
 
@@ -306,6 +294,7 @@ class Findings:
     timezone: str
     groups: tuple[Group, ...]
     skipped: tuple[Skipped, ...] = ()
+    """What of the history no figure contains."""
     is_past: bool = False
     """Whether the user asked for a range that has an end: then its end is what "now" means."""
     version: str = ""

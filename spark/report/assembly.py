@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from spark.tables.contract import NAMES
 from spark.tables.topic_parts import Names
 
 GROUP = NAMES[:2]
+group_of, topic_of = itemgetter(*GROUP), itemgetter(*NAMES)
 LAG = ("samples", "p50", "p95", "p99", "max", "first", "last", "since", "until")
 NO_PERIODS = periods(NO_TIMES)
 
@@ -44,21 +46,21 @@ def groups_of(
     found: Found, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], agreements: Agreements
 ) -> tuple[Group, ...]:
     """`hours`, `days`: of each topic."""
-    statistics = {_key(row, GROUP): row for row in found.statistics.to_pylist()}
+    statistics = {group_of(row): row for row in found.statistics.to_pylist()}
     samples = {(*pair, topic["topic"]): topic for pair, row in statistics.items() for topic in row["topics"]}
-    progress = {_key(row, NAMES): row for row in found.progress.to_pylist()}
+    progress = {topic_of(row): row for row in found.progress.to_pylist()}
     shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
     hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
-    topics_of_groups = itertools.groupby(_in_order(found.topics, NAMES).to_pylist(), key=lambda row: _key(row, GROUP))
+    topics_of_groups = itertools.groupby(_in_order(found.topics, NAMES).to_pylist(), key=group_of)
     groups = []
     for pair, of in topics_of_groups:
         rows, agreement, columns = list(of), agreements.of(*pair), hours_of_groups[pair]
         topics = []
         for row in rows:
-            key = _key(row, NAMES)
+            key = topic_of(row)
             known = row | samples[key] | progress[key]
             topics.append(_topic(known, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreement))
-        own = _periods_of(columns, "hour")
+        own, seen = _periods_of(columns, "hour"), statistics[pair]["capacity"]
         groups.append(
             Group(
                 cluster=rows[0]["cluster"],
@@ -66,11 +68,11 @@ def groups_of(
                 interval_seconds=min(row["interval_seconds"] for row in rows),
                 topics=tuple(topics),
                 hours=own,
-                capacity=_capacity_of(statistics[pair]),
-                pace=Pace(*(sum(samples[_key(row, NAMES)][name] for row in rows) for name in ("lagging", "moving"))),
+                capacity=Capacity(**seen) if seen["windows"] else None,
+                pace=Pace(*(sum(samples[topic_of(row)][name] for row in rows) for name in ("lagging", "moving"))),
                 jumped=columns["jumped"],
                 silent=silent[(silent > own.start[0]) & (silent < own.start[-1])],
-                is_spread=progress[_key(rows[0], NAMES)]["is_spread"],
+                is_spread=progress[topic_of(rows[0])]["is_spread"],
                 agreement=agreement,
             )
         )
@@ -84,7 +86,7 @@ def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
 
 def expected_of(topics: pa.Table, agreements: Agreements) -> list[Expected]:
     """`topics`: as `range_figures.topics_of` has them."""
-    keyed = ((row, _key(row, NAMES)) for row in _in_order(topics, NAMES).to_pylist())
+    keyed = ((row, topic_of(row)) for row in _in_order(topics, NAMES).to_pylist())
     return [Expected(key, threshold_of(row, agreements.of(*key[:2])), row["expected_samples"]) for row, key in keyed]
 
 
@@ -136,14 +138,9 @@ def _still(row: Row | None) -> Still | None:
     return Still(**values)
 
 
-def _capacity_of(statistics: Row) -> Capacity | None:
-    seen = statistics["capacity"]
-    return Capacity(**seen) if seen["windows"] else None
-
-
 def _shares_by_topic(shares: pa.Table) -> dict[Names, Shares]:
     rows = _in_order(shares, (*NAMES, "partition")).to_pylist()
-    by_topic = itertools.groupby(rows, key=lambda row: (_key(row, NAMES), row["starts_at"]))
+    by_topic = itertools.groupby(rows, key=lambda row: (topic_of(row), row["starts_at"]))
     return {key: Shares(hour, tuple(map(_share, of))) for (key, hour), of in by_topic}
 
 
@@ -162,14 +159,10 @@ def _columns_by_key(table: pa.Table, names: Sequence[str], start: str) -> dict[N
     begins = begins_of(*(code.indices.to_numpy() for code in codes)).tolist()
     columns = {name: table[name].to_numpy() for name in table.column_names if name not in (*names, start)}
     columns[start] = table[start].cast(pa.int64()).to_numpy().view("datetime64[us]")
-    keys = [_key(row, names) for row in table.select(list(names)).take(pa.array(begins, pa.int64())).to_pylist()]
+    keys = [itemgetter(*names)(row) for row in table.select(list(names)).take(pa.array(begins, pa.int64())).to_pylist()]
     bounds = zip(keys, itertools.pairwise([*begins, table.num_rows]), strict=True)
     return {key: {name: column[slice(*bound)] for name, column in columns.items()} for key, bound in bounds}
 
 
 def _in_order(table: pa.Table, names: Sequence[str]) -> pa.Table:
     return table.sort_by([(name, "ascending") for name in names])
-
-
-def _key(row: Row, names: Sequence[str]) -> Names:
-    return tuple(row[name] for name in names)

@@ -33,7 +33,13 @@ class Axis:
     """Hours that one point stands for."""
 
     def thin(self, column: Floats, how: str = "max") -> Floats:
-        return _thinned(column, self.each, how)
+        if self.each == 1:
+            return column
+        padded = np.concatenate([column, np.full(-len(column) % self.each, np.nan)]).reshape(-1, self.each)
+        thin = np.full(len(padded), np.nan)
+        known = ~np.isnan(padded).all(axis=1)
+        thin[known] = np.nanmax(padded[known], axis=1) if how == "max" else np.nanmean(padded[known], axis=1)
+        return thin
 
 
 def axis_of(hours: Periods, zone: ZoneInfo) -> Axis:
@@ -226,16 +232,6 @@ def _waited(share: Share) -> str:
     """At the partition's production in that hour."""
     seconds = share.lag * 3600 / share.produced if share.lag and share.produced else None
     return f" ({waited})" if (waited := formatting.wait(seconds, share.lag)) else ""
-
-
-def _thinned(column: Floats, each: int, how: str) -> Floats:
-    if each == 1:
-        return column
-    padded = np.concatenate([column, np.full(-len(column) % each, np.nan)]).reshape(-1, each)
-    thin = np.full(len(padded), np.nan)
-    known = ~np.isnan(padded).all(axis=1)
-    thin[known] = np.nanmax(padded[known], axis=1) if how == "max" else np.nanmean(padded[known], axis=1)
-    return thin
 
 
 def _time_labels(first: datetime, span: float) -> tuple[tuple[float, str], ...]:

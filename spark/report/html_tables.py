@@ -9,8 +9,7 @@ import numpy as np
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
 from spark.advice.hpa import Behavior, Recommendation, expected_in_words
-from spark.advice.local_days import local_days
-from spark.advice.weeks import weeks_of
+from spark.advice.spans import local_days, weeks_of
 from spark.figures import formatting
 from spark.figures.model import Group, Topic
 from spark.report.svg_parts import escaped
@@ -218,8 +217,8 @@ def coverage_in_words(report: Report) -> list[str]:
     return [
         (
             f"{formatting.share(coverage.share)} of the expected samples of a lag were seen: "
-            f"{formatting.count(coverage.samples)} "
-            f"of {formatting.count(coverage.expected)}, a sample being one topic of one group."
+            f"{formatting.count(coverage.samples)} of {formatting.count(coverage.expected_samples)}, "
+            "a sample being one topic of one group."
         ),
         (
             f"{formatting.plural(coverage.missing_hours, 'hour')} between the first and the last sample "
@@ -241,7 +240,7 @@ def coverage_table(report: Report) -> str:
         (escaped(formatting.moment(gap.first, report.zone)), escaped(formatting.moment(gap.until, report.zone)))
         for gap in coverage.gaps[:MOST_SKIPPED]
     ]
-    files = [(f"<code>{escaped(it.file)}</code>", escaped(it.reason)) for it in skipped[:MOST_SKIPPED]]
+    files = [(f"<code>{escaped(it.path)}</code>", escaped(it.reason)) for it in skipped[:MOST_SKIPPED]]
     more = len(skipped) - len(files)
     return (
         '<section><div class="head"><h2>Coverage</h2></div>'

@@ -8,8 +8,8 @@ from typing import Any
 
 from spark.advice.assessment import Report, Standing, drain_seconds
 from spark.advice.hpa import Behavior, Number, Recommendation, Target
+from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of
-from spark.advice.weeks import weeks_of
 from spark.figures.model import NUMBERS, Periods, Topic
 from spark.figures.periods import last_hours
 
@@ -25,7 +25,7 @@ DIGITS = 12
 
 def json_of(report: Report) -> str:
     """Numbers that are not known are null; a time that never comes is null with `drains` false."""
-    findings, coverage = report.findings, report.coverage
+    findings = report.findings
     document = {
         "schema": SCHEMA,
         "version": findings.version or None,
@@ -36,15 +36,9 @@ def json_of(report: Report) -> str:
         "timezone": findings.timezone,
         "age_seconds": findings.age_seconds,
         "coverage": {
-            "samples": coverage.samples,
-            "expected_samples": coverage.expected,
-            "missing_hours": coverage.missing_hours,
-            "gaps": [{"from": gap.first, "to": gap.until} for gap in coverage.gaps],
-            "late_samples": coverage.late_samples,
-            "resets": coverage.resets,
-            "rewinds": coverage.rewinds,
-            "recreations": coverage.recreations,
-            "skipped": [asdict(skipped) for skipped in findings.skipped],
+            **asdict(report.coverage),
+            "gaps": [{"from": gap.first, "to": gap.until} for gap in report.coverage.gaps],
+            "skipped": [{"file": skipped.path, "reason": skipped.reason} for skipped in findings.skipped],
         },
         "groups": [_group(standing, report) for standing in report.standings],
     }

@@ -12,11 +12,12 @@ from spark.advice.demand import production_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
-from spark.figures.model import Skipped, Topic
+from spark.figures.model import Topic
 from spark.figures.periods import median, total
 from spark.report.html_page import at_a_glance, range_in_words
 from spark.report.html_tables import MOST_SKIPPED, coverage_in_words, figures_of, target_of
 from spark.report.json_export import known
+from spark.tables.sample_files import Skipped
 
 Column = Callable[[Standing, Topic], object]
 
@@ -151,7 +152,7 @@ def _skipped(skipped: Sequence[Skipped]) -> list[str]:
     if not skipped:
         return []
     more = len(skipped) - MOST_SKIPPED
-    lines = [f"- {markdown(it.file)}: {markdown(it.reason)}" for it in skipped[:MOST_SKIPPED]]
+    lines = [f"- {markdown(it.path)}: {markdown(it.reason)}" for it in skipped[:MOST_SKIPPED]]
     return [*lines, *([f"- {formatting.plural(more, 'file')} more in report.json"] if more > 0 else []), ""]
 
 

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from spark.advice.assessment import Report, decided
 from spark.figures import formatting
-from spark.figures.model import Group, Skipped, Still
+from spark.figures.model import Group, Still
 from spark.report.html_page import at_a_glance
 from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
 from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
+from spark.tables.sample_files import Skipped
 from tests.support.history.report_groups import MONDAY, findings, group, hours, saturated, together, topic
 
 
