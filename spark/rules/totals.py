@@ -57,6 +57,7 @@ def partitions_of(deltas: Rows) -> Rows:
     begins = begins_of(*(deltas[name] for name in (*NAMES, "partition")))
     seconds = np.where(deltas["produced"] >= 0, deltas["seconds"], np.nan)
     last = _last_of(deltas["sampled_at"], begins)
+    has_moved = (deltas["consumed"] > 0) | deltas["is_rewind"] | deltas["is_skip"] | (deltas["lag"] == 0)
     columns = {
         **{name: deltas[name][begins] for name in (*NAMES, "partition")},
         "starts_at": deltas["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
@@ -64,16 +65,11 @@ def partitions_of(deltas: Rows) -> Rows:
         "seconds": seconds_of(seconds, begins),
         **{name: sums(deltas[name], begins)[0] for name in ("produced", "consumed")},
         "lag_max": greatest(deltas["lag"], begins),
-        "moved_at": greatest(np.where(_has_moved(deltas), deltas["sampled_at"], UNKNOWN), begins),
+        "moved_at": greatest(np.where(has_moved, deltas["sampled_at"], UNKNOWN), begins),
         "uncommitted_lag": _uncommitted_lag(deltas)[last],
         "owner": deltas["owner"][last],
     }
     return Rows(columns, deltas.texts).only(column.name for column in PARTITIONS)
-
-
-def _has_moved(deltas: Rows) -> Flags:
-    moved: Flags = (deltas["consumed"] > 0) | deltas["is_rewind"] | deltas["is_skip"] | (deltas["lag"] == 0)
-    return moved
 
 
 def _uncommitted_lag(deltas: Rows) -> Values:

@@ -62,9 +62,9 @@ class BucketFiles:
         found = [file for file, path in there if path.count("/") == depth and not is_below_hidden(path)]
         return sorted(found, key=lambda file: file.path.split("/"))
 
-    def hidden(self, path: str = "") -> list[str]:
+    def hidden(self) -> list[str]:
         with self._translated():
-            found = self._store.get_file_info(fs.FileSelector(self._at(path), allow_not_found=True))
+            found = self._store.get_file_info(fs.FileSelector(self._at(""), allow_not_found=True))
         return sorted(info.base_name for info in found if is_hidden(info.base_name))
 
     def read(self, path: str) -> str | None:

@@ -60,9 +60,8 @@ class LocalFiles:
             elif not depth and entry.is_file():
                 yield File(f"{path}/{entry.name}", entry.stat().st_size)
 
-    def hidden(self, path: str = "") -> list[str]:
-        folder = self.root / path
-        return sorted(each.name for each in folder.iterdir() if is_hidden(each.name)) if folder.is_dir() else []
+    def hidden(self) -> list[str]:
+        return sorted(each.name for each in self.root.iterdir() if is_hidden(each.name))
 
     def read(self, path: str) -> str | None:
         try:

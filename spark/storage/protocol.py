@@ -49,8 +49,8 @@ class Files(Protocol):
     def listed(self, table: str, depth: int) -> list[File]:
         """The files `depth` folders below the table, in order; none where there is no table."""
 
-    def hidden(self, path: str = "") -> list[str]:
-        """Names in a folder that begin with `.` or `_`."""
+    def hidden(self) -> list[str]:
+        """Names in the location's folder that begin with `.` or `_`."""
 
     def read(self, path: str) -> str | None:
         """The text, or None where there is no such file."""

@@ -5,7 +5,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from spark.errors import ReportError, Unusable
 from spark.storage.local import refuse_unwritable
@@ -16,18 +15,12 @@ PROBE = ".writable"
 """An object that is written and deleted at the start: only that shows whether the bucket may be written."""
 
 
-class Output(Protocol):
-    """Both raise Unusable where the place cannot be written."""
+def output_at(place: str) -> "FolderOutput | BucketOutput":
+    """Raises Unusable where it is neither a path nor a bucket.
 
-    def prepare(self) -> None:
-        """Before anything is computed for nothing."""
-
-    def publish(self, documents: Mapping[str, str]) -> None:
-        """Path -> text; `hpa/` has no other files afterwards."""
-
-
-def output_at(place: str) -> Output:
-    """Raises Unusable where it is neither a path nor a bucket."""
+    So do both outputs where the place cannot be written: `prepare` before anything is computed for nothing, and
+    `publish`, which takes the text for each path and leaves no other files in `hpa/`.
+    """
     return FolderOutput(Path(place)) if bucket_in(place) is None else BucketOutput(files_at(place))
 
 
