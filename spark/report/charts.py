@@ -1,7 +1,6 @@
 """Pure: the six charts of a group and topic as inline SVG, without script, with a tooltip at every point."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
@@ -18,31 +17,7 @@ MOST_BARS = 40
 NO_HOURS = "No hour of this range has data."
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Hours on the way from 0 to 1 across a chart, thinned where there are too many to see."""
-
-    across: Floats
-    breaks: Floats
-    """1 where hours are missing before a point."""
-    width: float
-    """Of one point, of 1."""
-    times: tuple[str, ...]
-    labels: tuple[tuple[float, str], ...]
-    each: int
-    """Hours that one point stands for."""
-
-    def thin(self, column: Floats, how: str = "max") -> Floats:
-        if self.each == 1:
-            return column
-        padded = np.concatenate([column, np.full(-len(column) % self.each, np.nan)]).reshape(-1, self.each)
-        thin = np.full(len(padded), np.nan)
-        known = ~np.isnan(padded).all(axis=1)
-        thin[known] = np.nanmax(padded[known], axis=1) if how == "max" else np.nanmean(padded[known], axis=1)
-        return thin
-
-
-def axis_of(hours: Periods, zone: ZoneInfo) -> Axis:
+def axis_of(hours: Periods, zone: ZoneInfo) -> svg.Axis:
     each = max(1, -(-len(hours) // MOST_POINTS))
     first = hours.start[::each]
     since, until = hours.start[0], hours.start[-1] + np.timedelta64(1, "h")
@@ -51,7 +26,7 @@ def axis_of(hours: Periods, zone: ZoneInfo) -> Axis:
     jumps = np.diff(first, prepend=first[:1] - np.timedelta64(each, "h")) > np.timedelta64(each, "h")
     local = local_times(first, zone)
     ends = local_times(np.array([since]), zone)
-    return Axis(
+    return svg.Axis(
         across=np.minimum(middle / span, 1.0),
         breaks=jumps.astype(np.float64),
         width=3600 * each / span,
@@ -68,55 +43,31 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     shown, said = float(np.nanmax(largest)), partial(formatting.with_wait, hours)
     top, step = svg.nice_top(max(shown, min(above.threshold, 2 * shown), 1))
-    frame = _lag_frame(top, above.threshold, p50)
-    return _lines(
-        axis,
-        frame,
-        step,
-        svg.band(frame, axis.across, p50, p95, axis.breaks)
-        + svg.line(frame, axis.across, largest, "faint", axis.breaks)
-        + svg.line(frame, axis.across, p95, "lag", axis.breaks)
-        + (svg.limit_line(frame, above.threshold) if above.threshold <= top else ""),
-        [
-            f"lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages"
-            for a, b, c in zip(p50, p95, largest, strict=True)
-        ],
-        caption=(
-            "Lag",
-            "messages, by hour" + (", logarithmic" if frame.least else ""),
-            f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
-        ),
-        legend=(("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
+    frame = svg.Frame(top, step, _least(top, above.threshold, p50))
+    drawn = (
+        svg.band(frame, axis, p50, p95)
+        + svg.line(frame, axis, largest, "faint")
+        + svg.line(frame, axis, p95, "lag")
+        + (svg.limit_line(frame, above.threshold) if above.threshold <= top else "")
+    )
+    texts = [
+        f"lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages" for a, b, c in zip(p50, p95, largest, strict=True)
+    ]
+    return svg.figure(
+        "Lag",
+        "messages, by hour" + (", logarithmic" if frame.least else ""),
+        f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
+        svg.grid(frame, "count", axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
     )
 
 
-def _lines(
-    axis: Axis,
-    frame: svg.Frame,
-    step: float,
-    drawn: str,
-    texts: Sequence[str],
-    *,
-    caption: tuple[str, str, str],
-    legend: Sequence[tuple[str, str]],
-) -> str:
-    """A chart over time; `texts`: of each point, for its tooltip."""
-    body = (
-        svg.grid(frame, step, "count", axis.labels)
-        + drawn
-        + svg.tooltips(
-            frame, axis.across, axis.width, [f"{at}: {text}" for at, text in zip(axis.times, texts, strict=True)]
-        )
-    )
-    return svg.figure(*caption, body, legend)
-
-
-def _lag_frame(top: float, threshold: int, p50: Floats) -> svg.Frame:
+def _least(top: float, threshold: int, p50: Floats) -> float:
     """Logarithmic where the largest lag would press the threshold or the usual lag against the axis."""
     usual = float(np.nanmedian(p50)) if not np.isnan(p50).all() else 0.0
     small = [value for value in (usual, float(threshold)) if value > 0]
     least = max(1.0, min(small, default=top) / 3)
-    return svg.Frame(top, least=least if top > 20 * least else 0.0)
+    return least if top > 20 * least else 0.0
 
 
 def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
@@ -126,16 +77,15 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
     axis = axis_of(hours, zone)
     made, used = axis.thin(production, "mean"), axis.thin(consumption, "mean")
     shown = float(np.nanmax(np.concatenate([made, used])))
-    top, step = svg.nice_top(shown)
-    return _lines(
-        axis,
-        (frame := svg.Frame(top)),
-        step,
-        svg.line(frame, axis.across, made, "made", axis.breaks)
-        + svg.line(frame, axis.across, used, "used", axis.breaks),
-        [f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(made, used, strict=True)],
-        caption=("Production and consumption", "messages/s, mean of the hour", f"at most {formatting.rate(shown)}"),
-        legend=(("made", "produced"), ("used", "consumed")),
+    frame = svg.Frame(*svg.nice_top(shown))
+    drawn = svg.line(frame, axis, made, "made") + svg.line(frame, axis, used, "used")
+    texts = [f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(made, used, strict=True)]
+    return svg.figure(
+        "Production and consumption",
+        "messages/s, mean of the hour",
+        f"at most {formatting.rate(shown)}",
+        svg.grid(frame, "count", axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        (("made", "produced"), ("used", "consumed")),
     )
 
 
@@ -146,14 +96,15 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
     members = axis.thin(hours.members_max)
     most = float(np.nanmax(members))
     top, step = svg.nice_top(max(most, partitions, 1))
-    return _lines(
-        axis,
-        (frame := svg.Frame(top if step >= 1 else max(top, 1.0))),
-        max(step, 1.0),
-        svg.limit_line(frame, partitions) + svg.line(frame, axis.across, members, "used", axis.breaks),
-        ["members unknown" if np.isnan(n) else formatting.plural(int(n), "member") for n in members],
-        caption=("Members", "most in the hour", f"at most {formatting.count(most)} of {partitions} that could read"),
-        legend=(("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
+    frame = svg.Frame(top if step >= 1 else max(top, 1.0), max(step, 1.0))
+    drawn = svg.limit_line(frame, partitions) + svg.line(frame, axis, members, "used")
+    texts = ["members unknown" if np.isnan(n) else formatting.plural(int(n), "member") for n in members]
+    return svg.figure(
+        "Members",
+        "most in the hour",
+        f"at most {formatting.count(most)} of {partitions} that could read",
+        svg.grid(frame, "count", axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        (("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
     )
 
 
@@ -198,8 +149,7 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
     whole = sum(share.produced for share in shares.of)
     fair = 1 / len(shares.of)
     shown = shares.of if len(shares.of) <= MOST_BARS else sorted(shares.of, key=lambda it: -it.produced)[:MOST_BARS]
-    top, step = svg.nice_top(max(max(share.produced for share in shown) / whole, fair))
-    frame = svg.Frame(top)
+    frame = svg.Frame(*svg.nice_top(max(max(share.produced for share in shown) / whole, fair)))
     parts, wide = [], 1 / len(shown)
     for index, share in enumerate(shown):
         part = share.produced / whole
@@ -216,7 +166,7 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         )
     every = max(1, len(shown) // 12)
     labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
-    body = svg.grid(frame, step, "share", labels) + "".join(parts) + svg.limit_line(frame, fair)
+    body = svg.grid(frame, "share", labels) + "".join(parts) + svg.limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
     return svg.figure(

@@ -26,7 +26,8 @@ class Frame:
     """Maps 0..1 across and 0..`top` upward to the drawing's units."""
 
     top: float
-    height: int = HEIGHT
+    step: float
+    """Between two lines."""
     least: float = 0.0
     """Above 0: the scale is logarithmic from here on, and even below."""
 
@@ -34,19 +35,43 @@ class Frame:
         return LEFT + across * ACROSS
 
     def y(self, value: float) -> float:
-        return self.height - BOTTOM - min(self._share(value), 1.0) * (self.height - TOP - BOTTOM)
+        return HEIGHT - BOTTOM - min(self._share(value), 1.0) * (HEIGHT - TOP - BOTTOM)
 
     def _share(self, value: float) -> float:
         if not self.least:
             return value / self.top
         return math.asinh(value / self.least) / math.asinh(self.top / self.least)
 
-    def marks(self, step: float) -> list[float]:
+    def marks(self) -> list[float]:
         """Where lines are drawn: every `step`, or at powers of ten."""
         if not self.least:
-            return [number * step for number in range(round(self.top / step) + 1)]
+            return [number * self.step for number in range(round(self.top / self.step) + 1)]
         first, last = (math.floor(math.log10(value)) for value in (self.least, self.top))
         return [0.0, *(10.0**power for power in range(first, last + 1) if 10.0**power >= self.least)]
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """Hours on the way from 0 to 1 across a chart, thinned where there are too many to see."""
+
+    across: Floats
+    breaks: Floats
+    """1 where hours are missing before a point."""
+    width: float
+    """Of one point, of 1."""
+    times: tuple[str, ...]
+    labels: tuple[tuple[float, str], ...]
+    each: int
+    """Hours that one point stands for."""
+
+    def thin(self, column: Floats, how: str = "max") -> Floats:
+        if self.each == 1:
+            return column
+        padded = np.concatenate([column, np.full(-len(column) % self.each, np.nan)]).reshape(-1, self.each)
+        thin = np.full(len(padded), np.nan)
+        known = ~np.isnan(padded).all(axis=1)
+        thin[known] = np.nanmax(padded[known], axis=1) if how == "max" else np.nanmean(padded[known], axis=1)
+        return thin
 
 
 def escaped(text: str) -> str:
@@ -81,17 +106,17 @@ def nice_top(value: float) -> tuple[float, float]:
     return step * math.ceil(value / step - 1e-9), step
 
 
-def grid(frame: Frame, step: float, word: str, labels: Sequence[tuple[float, str]]) -> str:
+def grid(frame: Frame, word: str, labels: Sequence[tuple[float, str]]) -> str:
     """Horizontal lines with values, and labels below at 0..1 across. `word` formats as in `words`, by name."""
     parts = []
-    for mark in frame.marks(step):
+    for mark in frame.marks():
         y = frame.y(mark)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
         parts.append(f'<text class="num" x="{LEFT - 6}" y="{y + 4:.1f}">{escaped(axis_word(mark, word))}</text>')
     for across, text in labels:
         x = frame.x(across)
-        parts.append(f'<path class="tick" d="M{x:.1f} {frame.height - BOTTOM}v4"/>')
-        parts.append(f'<text class="mid" x="{x:.1f}" y="{frame.height - 6}">{escaped(text)}</text>')
+        parts.append(f'<path class="tick" d="M{x:.1f} {HEIGHT - BOTTOM}v4"/>')
+        parts.append(f'<text class="mid" x="{x:.1f}" y="{HEIGHT - 6}">{escaped(text)}</text>')
     return "".join(parts)
 
 
@@ -101,10 +126,10 @@ def axis_word(value: float, word: str) -> str:
     return formatting.short(value)
 
 
-def line(frame: Frame, across: Floats, values: Floats, name: str, breaks: Floats) -> str:
-    """A path through the known values; it stops where one is not known or where `breaks` says the next is far."""
+def line(frame: Frame, axis: Axis, values: Floats, name: str) -> str:
+    """A path through the known values; it stops where one is not known or where the next is far."""
     d, pen = [], "M"
-    for x, value, is_break in zip(across, values, breaks, strict=True):
+    for x, value, is_break in zip(axis.across, values, axis.breaks, strict=True):
         if math.isnan(value):
             pen = "M"
             continue
@@ -119,8 +144,8 @@ def limit_line(frame: Frame, value: float) -> str:
     return f'<path class="limit" d="M{LEFT} {frame.y(value):.1f}H{WIDTH - RIGHT}"/>'
 
 
-def band(frame: Frame, across: Floats, low: Floats, high: Floats, breaks: Floats) -> str:
-    known = ~(np.isnan(low) | np.isnan(high))
+def band(frame: Frame, axis: Axis, low: Floats, high: Floats) -> str:
+    across, breaks, known = axis.across, axis.breaks, ~(np.isnan(low) | np.isnan(high))
     starts = np.flatnonzero(known & (np.roll(~known, 1) | (breaks > 0) | (np.arange(len(known)) == 0)))
     parts = []
     for start in starts:
@@ -134,12 +159,12 @@ def band(frame: Frame, across: Floats, low: Floats, high: Floats, breaks: Floats
     return f'<path class="band" d="{"".join(parts)}"/>' if parts else ""
 
 
-def tooltips(frame: Frame, across: Floats, width: float, texts: Sequence[str]) -> str:
-    """Invisible columns of `width` (of 1) around each point, with its numbers."""
-    size = max(width * ACROSS, 1.0)
-    place = f'y="{TOP}" width="{size:.1f}" height="{frame.height - TOP - BOTTOM}"'
+def tooltips(frame: Frame, axis: Axis, texts: Sequence[str]) -> str:
+    """Invisible columns around each point, with its time and numbers."""
+    size = max(axis.width * ACROSS, 1.0)
+    place = f'y="{TOP}" width="{size:.1f}" height="{HEIGHT - TOP - BOTTOM}"'
     columns = [
-        f'<rect x="{frame.x(x) - size / 2:.1f}" {place}><title>{escaped(text)}</title></rect>'
-        for x, text in zip(across, texts, strict=True)
+        f'<rect x="{frame.x(x) - size / 2:.1f}" {place}><title>{escaped(f"{at}: {text}")}</title></rect>'
+        for x, at, text in zip(axis.across, axis.times, texts, strict=True)
     ]
     return f'<g class="hit">{"".join(columns)}</g>'
