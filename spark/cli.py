@@ -6,6 +6,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -51,9 +52,9 @@ def compact_command(
 ) -> None:
     """Compute the deltas, hourly and daily tables of every finished hour that needs them. No sample is deleted."""
     now = datetime.now(UTC)
-    with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
+    with _running(SparkSettings(master, driver_memory)) as (session, say, ending, stop):
         end = time_of("--until", until, zone_of("UTC")) or now
-        outcome = compact(reached(history), session, end, now, say, ending.check, stop=session.stop)
+        outcome = compact(reached(history), session, end, now, say, ending.check, stop=stop)
         _tell(outcome, say)
 
 
@@ -86,7 +87,7 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     driver_memory: Memory = None,
 ) -> None:
     """Report the lag, peaks, capacity and a recommended HPA of every group, from the tables that compact made."""
-    with _running(SparkSettings(master, driver_memory)) as (session, say, ending):
+    with _running(SparkSettings(master, driver_memory)) as (session, say, ending, _):
         agreements = agreed(max_wait, threshold, groups, group or ())
         request = requested(history, output, (since, to), timezone, datetime.now(UTC), agreements)
         report(request, reached(history), session, say, ending.check)
@@ -102,42 +103,32 @@ def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
     say(f"compacted {hours}, summarised {days}, skipped {len(outcome.skipped)}")
 
 
-class Session:
-    """Starts Spark when it is first called."""
-
-    def __init__(
-        self, settings: SparkSettings, stack: contextlib.ExitStack, say: Callable[[str], None], ending: Ending
-    ) -> None:
-        self._settings, self._stack, self._say, self._ending = settings, stack, say, ending
-        self._started: SparkSession | None = None
-
-    def __call__(self) -> SparkSession:
-        if self._started is None:
-            self._say("starting Spark")
-            self._started = self._stack.enter_context(started(self._settings))
-            self._ending.watch_jobs(self._started)
-        return self._started
-
-    def stop(self) -> None:
-        """After an error: no task runs any more when it returns."""
-        self._stack.__exit__(*sys.exc_info())
-
-
-Running = tuple[Session, Callable[[str], None], Ending]
+Running = tuple[Callable[[], SparkSession], Callable[[str], None], Ending, Callable[[], None]]
 
 
 @contextlib.contextmanager
 def _running(settings: SparkSettings) -> Iterator[Running]:
-    """A session when it is first asked for, a way to tell progress, and the process's end in one sentence."""
+    """A session when it is first asked for, a way to show progress, and the process's end in one sentence."""
     ending = Ending()
     ending.watch_signals()
     console = Console(stderr=True, highlight=False)
     try:
         with contextlib.ExitStack() as stack, _progress(console) as say:
-            session = Session(settings, stack, say, ending)
+
+            @cache
+            def session() -> SparkSession:
+                say("starting Spark")
+                new = stack.enter_context(started(settings))
+                ending.watch_jobs(new)
+                return new
+
+            def stop() -> None:
+                """After an error: no task runs any more when it returns."""
+                stack.__exit__(*sys.exc_info())
+
             if is_submitted():
                 session()  # what starts applications takes one that never has a session for a failed one
-            yield session, say, ending
+            yield session, say, ending, stop
     except Unusable as error:
         _end(str(error), 2)
     except KeyboardInterrupt:  # Spark's, while a session starts
