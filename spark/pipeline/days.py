@@ -15,7 +15,7 @@ from spark.figures import formatting
 from spark.pipeline.batches import neighbours
 from spark.pipeline.daily import daily_of
 from spark.pipeline.day_task import DayTask, StagedDay, make_day
-from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_summed
+from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_record
 from spark.pipeline.plan import Hour
 from spark.pipeline.runs import Run
 from spark.storage.protocol import Files, each_of
@@ -120,7 +120,7 @@ def _publish(run: Run, day: Day, staged: StagedDay, daily: pa.Table) -> None:
     own = daily.filter(pc.equal(daily["day"], pa.scalar(layout.start_of_day(day.name), TIME)))
     write_table(run.files, path, rows_of(own, DAILY), DAILY)
     summed = {hour: Summed(record.identity, tuple(sorted(record.used))) for hour, record in day.made_from.items()}
-    write_summed(run.files, staged.folder, summed)
+    write_record(run.files, staged.folder, summed)
     run.refuse_if_lost()
     run.files.replace(path, layout.daily_table(day.name))
     run.files.publish(staged.folder, layout.hourly_folder(day.name))

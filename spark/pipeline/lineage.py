@@ -63,11 +63,6 @@ def read_record(files: Files, hour: str) -> Record | None:
     return record if isinstance(record.files, dict) and isinstance(record.writers, dict) else None
 
 
-def write_record(files: Files, folder: str, record: Record) -> None:
-    """Into a folder that is staged."""
-    files.write(f"{folder}/{layout.RECORD}", json.dumps(asdict(record), indent=1))
-
-
 @dataclass(frozen=True, slots=True)
 class Summed:
     """An hour that a day's tables were made from."""
@@ -87,9 +82,9 @@ def read_summed(files: Files, day: str) -> dict[str, Summed]:
         return {}
 
 
-def write_summed(files: Files, folder: str, summed: Mapping[str, Summed]) -> None:
-    """Into a folder that is staged."""
-    found = {hour: asdict(each) for hour, each in summed.items()}
+def write_record(files: Files, folder: str, record: Record | Mapping[str, Summed]) -> None:
+    """Into a folder that is staged: of an hour, or of the hours of a day."""
+    found = asdict(record) if isinstance(record, Record) else {hour: asdict(each) for hour, each in record.items()}
     files.write(f"{folder}/{layout.RECORD}", json.dumps(found, indent=1))
 
 

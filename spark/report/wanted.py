@@ -28,8 +28,8 @@ class Wanted:
             return self
         return replace(self, since=(last - BY_DEFAULT).replace(minute=0, second=0, microsecond=0))
 
-    def has(self, start: datetime, length: timedelta = HOUR) -> bool:
-        return bool(self.has_each(np.array([micros_of(start)]), length)[0])
+    def has(self, hour: datetime) -> bool:
+        return bool(self.has_each(np.array([micros_of(hour)]), HOUR)[0])
 
     def has_each(self, starts: Ints, length: timedelta) -> Flags:
         """`starts`: microseconds since the epoch, of hours or days of this length."""
