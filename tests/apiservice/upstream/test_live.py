@@ -369,3 +369,6 @@ def test_discovery_lists_the_upstreams_metrics(beside: Beside) -> None:
     listed = [each["name"] for each in house.get(V1BETA1).document["resources"]]
 
     assert listed == ["kafka_consumergroup_lag", "Billing-Backlog", "queue"]
+    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    (group,) = house.get("/apis", accept=aggregated).document["items"]
+    assert [each["resource"] for each in group["versions"][0]["resources"]] == listed
