@@ -9,6 +9,7 @@ import json
 import re
 import signal
 import ssl
+import statistics
 import subprocess
 import sys
 import threading
@@ -366,9 +367,11 @@ def test_a_frozen_server_delays_none_of_our_reads(cluster: Cluster) -> None:
             ours.append(time.monotonic() - begun)
         for reader in readers:
             reader.join()
-        assert set(refusals) == {(503, f"the upstream {THEIR_PLACE}/{OTHER} does not answer in time")}
-        # None of ours waited for one of theirs.
-        assert max(ours) < min(durations)
+        words = f"the upstream {THEIR_PLACE}/{OTHER} does not answer in time"
+        assert {(code, message.startswith(words)) for code, message in refusals} == {(503, True)}
+        # Ours did not wait for theirs, or one or two would have been answered meanwhile.
+        assert len(ours) > 5
+        assert statistics.median(ours) < max(durations) / 5
         # Now it is asked once a second, and others are refused at once.
         cluster.wait_for(THEIRS, 503, "does not answer in time; it is asked again every")
         cluster.wait_for_remark("does not answer in time")
