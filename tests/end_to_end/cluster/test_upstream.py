@@ -78,9 +78,9 @@ class Cluster:
         found = re.search(rf"^warn: {check}: (.*)$", body.decode(), re.MULTILINE)
         return found[1] if found else ""
 
-    def wait_for_remark(self, words: str) -> None:
+    def wait_for_remark(self, words: str, check: str = "upstream") -> None:
         def is_there() -> bool:
-            remark = self.remark()
+            remark = self.remark(check)
             return words in remark if words else not remark
 
         wait_until(is_there, f"the remark {words!r}", WAIT_SECONDS, alive=[self.adapter.process])
@@ -216,8 +216,8 @@ def commands(plane: ControlPlane, begin: str, port: int, folder: Path) -> None:
 
 def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric(cluster: Cluster) -> None:
     wait_until(cluster.adapter.is_ready, "the adapter to be ready", WAIT_SECONDS, alive=[cluster.adapter.process])
+    cluster.wait_for_remark(f"belongs to the Service {THEIR_PLACE}/{OTHER}", "api-service")
     cluster.wait_for_remark("")
-    assert f"belongs to the Service {THEIR_PLACE}/{OTHER}" in cluster.remark("api-service")
     with Reader(cluster.plane, THEIRS) as reader:
         reader.wait_for_more()
         commands(cluster.plane, "CA=", cluster.adapter.port, cluster.plane.home)
