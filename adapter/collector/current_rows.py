@@ -13,7 +13,7 @@ from adapter.columns import Flags
 from adapter.lag.last_commit import LastCommit, recalled
 from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
 from adapter.lag.movement import no_movement
-from adapter.lag.rules import Watching, isolation_of, treatment_of, updated_treatment
+from adapter.lag.rules import Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Observed, empty_snapshot, moved_to, remember_commits
 from adapter.lag.transaction_markers import followed, no_residue
 from adapter.settings.models import Isolation
@@ -113,7 +113,7 @@ class CurrentRows:
         return is_complete
 
     def _isolation_column(self, layout: Layout) -> Flags:
-        levels = [isolation_of(self._watching.rule_for(group)) for group in layout.groups]
+        levels = [self._watching.isolation_of(group) for group in layout.groups]
         by_group = np.array([level is Isolation.READ_COMMITTED for level in levels], dtype=bool)
         found: Flags = by_group[layout.group]
         return found

@@ -192,7 +192,8 @@ class Inventory:
         known = self._in_turn(self.topology.brokers)
         # If all known brokers may have been replaced, any connected broker comes first.
         nodes = [None, *known] if self._is_new_client or not known else known
-        expected = self._expected_topics()
+        named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
+        expected = frozenset[str]().union(*named)
         # With named groups it matters whether the offsets topic is missing or hidden from us.
         by_name = expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
         answers = self._brokers.topology(nodes[:MOST_ASKED], by_name)
@@ -213,10 +214,6 @@ class Inventory:
         """Rotates the available brokers; doubtful ones come last."""
         is_behind = {node: node in self._dead or self._liveness.is_doubtful(node) for node in brokers}
         return sorted(self._liveness.present(brokers), key=lambda n: (is_behind[n], n <= self._metadata_from, n))
-
-    def _expected_topics(self) -> frozenset[str]:
-        named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
-        return frozenset().union(*named)
 
     @property
     def has_offsets_topic(self) -> bool:

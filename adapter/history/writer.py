@@ -224,7 +224,11 @@ class History:
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
             while unwritten and self._turns.is_ours():
-                self._write_one(unwritten[0])
+                file = unwritten[0]
+                self._files.write(file.path, file.content)
+                self._turns.note_written(file.until)
+                self._days_written.add(file.day)
+                self._telemetry.count_file(file.rows, file.size)
                 self._under_way -= unwritten.popleft().rows
                 text = f"written to {self._settings.location} as {self._names.writer}"
                 self._log_change("written", text, is_good=True)
@@ -236,12 +240,6 @@ class History:
         finally:
             self._under_way = 0
             self._count_dropped(self._unwritten.put_back(unwritten))
-
-    def _write_one(self, file: NewFile) -> None:
-        self._files.write(file.path, file.content)
-        self._turns.note_written(file.until)
-        self._days_written.add(file.day)
-        self._telemetry.count_file(file.rows, file.size)
 
     def _note_days_written(self) -> None:
         try:

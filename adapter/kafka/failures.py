@@ -18,15 +18,15 @@ def failure_of(error: BaseException, who: str) -> Failure:
         .removeprefix("KafkaConnectionError: ")
         .removeprefix("Handshake failed: ")
     )
-    words = {"text": text.partition(": ")[2] or text, "whole": text, "host": _quoted(text)}
+    words = {
+        "text": text.partition(": ")[2] or text,
+        "whole": text,
+        "host": text.partition("not valid for '")[2].partition("'")[0],
+    }
     by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in str(error))
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
     cause, said = next(by_text, None) or next(by_type, None) or ("other", f"failed with {type(error).__name__}")
     return Failure(cause, f"{who} {said.format(**words)}")
-
-
-def _quoted(text: str) -> str:
-    return text.partition("not valid for '")[2].partition("'")[0]
 
 
 _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (

@@ -60,10 +60,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
     def wait(self, seconds: float) -> bool:
         """Waits for the outcome of the first attempt."""
         with self._changed:
-            return self._changed.wait_for(self._has_outcome, seconds)
-
-    def _has_outcome(self) -> bool:
-        return bool(self._token or self.problem)
+            return self._changed.wait_for(lambda: bool(self._token or self.problem), seconds)
 
     def token(self) -> str:
         """Returns at once; raises TokenUnavailable if there is no valid token."""

@@ -58,6 +58,10 @@ class Watching:
     def rule_for(self, group: str) -> Rule | None:
         return self._given_for(group).rule
 
+    def isolation_of(self, group: str) -> Isolation:
+        rule = self.rule_for(group)
+        return Isolation.READ_UNCOMMITTED if rule is None else rule.isolation
+
     def forget_others(self, groups: Collection[str]) -> None:
         """Drop what is cached for deleted groups; otherwise the cache grows without bound."""
         self._given = {group: self._given[group] for group in groups if group in self._given}
@@ -161,7 +165,3 @@ def updated_treatment(
     is_abandoned, is_in_doubt = np.zeros((2, len(layout)), dtype=bool)
     is_abandoned[unread[~is_doubtful]] = is_in_doubt[unread[is_doubtful]] = True
     return replace(treatment, is_abandoned=is_abandoned, is_in_doubt=is_in_doubt)
-
-
-def isolation_of(rule: Rule | None) -> Isolation:
-    return rule.isolation if rule is not None else Isolation.READ_UNCOMMITTED

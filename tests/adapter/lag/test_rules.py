@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.lag.rules import Absences, Watching, isolation_of, still_committed, treatment_of
+from adapter.lag.rules import Absences, Watching, still_committed, treatment_of
 from adapter.settings.models import Isolation
 from tests.support import samples
 
@@ -24,8 +24,8 @@ def backlog(**more: object) -> dict[str, object]:
 def test_the_first_rule_that_fits_counts() -> None:
     rules = watching(rules=RULES)
 
-    assert isolation_of(rules.rule_for("billing")) is Isolation.READ_UNCOMMITTED
-    assert isolation_of(rules.rule_for("bills")) is Isolation.READ_COMMITTED
+    assert rules.isolation_of("billing") is Isolation.READ_UNCOMMITTED
+    assert rules.isolation_of("bills") is Isolation.READ_COMMITTED
     assert rules.given_topics("billing") == {"orders"}
     assert rules.given_topics("bills") == {"refunds"}
     assert rules.given_topics("other") == frozenset()
@@ -36,7 +36,7 @@ def test_a_pattern_matches_the_whole_name() -> None:
 
 
 def test_without_a_rule_groups_are_read_uncommitted() -> None:
-    assert isolation_of(watching().rule_for("billing")) is Isolation.READ_UNCOMMITTED
+    assert watching().isolation_of("billing") is Isolation.READ_UNCOMMITTED
 
 
 def test_groups_that_a_rule_names_with_topics_are_known_without_kafka() -> None:
