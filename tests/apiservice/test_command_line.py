@@ -262,8 +262,8 @@ def test_all_problems_are_reported_at_once(tmp_path: Path, refused: Callable[...
         (("serv",), "'serv' is not a known command; did you mean 'serve'?"),
         (("serve", "x"), "unexpected argument: x\n"),
         (
-            ("serve", *ANYWHERE[:2], "--bind-address", "no-such-host.invalid", *ANY_PORTS),
-            "cannot listen on no-such-host.invalid:0: Name or service not known\n",
+            ("serve", *ANYWHERE[:2], "--bind-address", "192.0.2.1", *ANY_PORTS),
+            "cannot listen on 192.0.2.1:0: Cannot assign requested address\n",
         ),
         (("serve", "--config"), "option '--config' requires an argument"),
         (("serve", "--secure-port", "65536"), "--secure-port: is '65536'; must be a whole number from 0 to 65535"),
