@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from cachetools import LRUCache
-from fastapi import FastAPI, HTTPException, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -43,20 +43,30 @@ Exposition = Callable[[], tuple[bytes, str]]
 
 
 class ApiServer:
-    """The ASGI application of the HTTPS port."""
+    """The ASGI application of the HTTPS port.
+
+    `count_read` receives each read's code and metric, or "upstream", or "other"."""
 
     def __init__(
         self,
-        external: ExternalMetrics,
-        upstreams: Upstreams | None,
+        metrics: MetricSource,
         callers: Callers,
-        others: ASGIApp,
+        readiness: Readiness,
+        *,
+        exposition: Exposition,
         count_read: Callable[[str, int], None],
+        version: str,
+        upstreams: Upstreams | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._external = external
+        def names() -> tuple[str, ...]:
+            return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)
+
+        documents = [*discovery.routes(names, version), *openapi.routes(version)]
+        self._others = _framework([*health.routes(readiness), *documents, _exposed(exposition)])
+        self._external = ExternalMetrics(metrics, monotonic)
         self._upstreams = upstreams
         self._callers = callers
-        self._others = others
         self._count_read = count_read
         self._attributes: LRUCache[tuple[str, str, bytes], Attributes] = LRUCache(MOST_KEPT)
 
@@ -119,29 +129,6 @@ class ApiServer:
         return attributes
 
 
-def create_app(
-    metrics: MetricSource,
-    callers: Callers,
-    readiness: Readiness,
-    *,
-    exposition: Exposition,
-    count_read: Callable[[str, int], None],
-    version: str,
-    upstreams: Upstreams | None = None,
-    monotonic: Callable[[], float] = time.monotonic,
-) -> ApiServer:
-    """Builds the application of the HTTPS port.
-
-    `count_read` receives each read's code and metric, or "upstream", or "other"."""
-
-    def names() -> tuple[str, ...]:
-        return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)
-
-    documents = [*discovery.routes(names, version), *openapi.routes(version)]
-    others = _framework([*health.routes(readiness), *documents, _exposed(exposition)])
-    return ApiServer(ExternalMetrics(metrics, monotonic), upstreams, callers, others, count_read)
-
-
 def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
     """Builds the application of the plain HTTP port: our own metrics and health."""
     app = _framework([*health.routes(readiness), _exposed(exposition)])
@@ -170,20 +157,15 @@ def refusal(status: Status, scope: Scope) -> Response:
 
 def _framework(routes: list[Route]) -> FastAPI:
     """Returns FastAPI with these routes alone and every error turned into a Status."""
-    app = FastAPI(openapi_url=None, redirect_slashes=False)
-    app.router.routes.extend(routes)
 
-    @app.exception_handler(StarletteHTTPException)
-    async def refuse_by_route(request: Request, error: HTTPException) -> Response:
-        """Routes raise only 404 and 405."""
-        ours = MethodNotAllowed() if error.status_code == 405 else PathUnknown()
-        return refusal(status_of(ours), request.scope)
-
-    @app.exception_handler(AdapterError)
-    @app.exception_handler(Exception)
     async def refuse(request: Request, error: Exception) -> Response:
+        if isinstance(error, StarletteHTTPException):  # routes raise only 404 and 405
+            error = MethodNotAllowed() if error.status_code == 405 else PathUnknown()
         return refusal(status_of(error), request.scope)
 
+    refused = (StarletteHTTPException, AdapterError, Exception)
+    app = FastAPI(openapi_url=None, redirect_slashes=False, exception_handlers=dict.fromkeys(refused, refuse))
+    app.router.routes.extend(routes)
     return app
 
 

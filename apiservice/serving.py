@@ -27,7 +27,7 @@ from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, SettingsTelemetry, Telemetry
-from apiservice.app import create_app, create_metrics_app
+from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
 from apiservice.cluster_api.authentication_config import AuthenticationConfig
@@ -219,7 +219,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         checks["serving-certificate"] = lambda: registration.has_certificate
         remarks["api-service"] = registration.remark
     readiness = Readiness(checks, remarks, {} if lease is None else {"history": lease.state})
-    api = create_app(
+    api = ApiServer(
         metrics,
         callers,
         readiness,

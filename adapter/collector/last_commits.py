@@ -86,7 +86,6 @@ class LastCommits(Repeating):
         return ROUND_SECONDS if self.is_loaded else RETRY_SECONDS
 
     def run_once(self) -> None:
-        """Collects the last commits and keeps what is due."""
         now = self._clock.time()
         seen = {
             key: one for view in self._views() for key, one in seen_in(view, now, now - self._clock.monotonic()).items()

@@ -224,7 +224,6 @@ def _empty_table(is_asked: Flags) -> EndTable:
 
 
 def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
-    """Returns the same ends in another layout."""
     if before is layout:
         return table
     moved = _empty_table(np.zeros(layout.table_size, dtype=bool))

@@ -260,7 +260,6 @@ class Brokers:
         return self._start("OffsetFetch", {key: _asked_by(one) for key, one in questions.items()})
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
-        """Requests log ends or starts."""
         return self._start("ListOffsets", {key: _asked_by(one) for key, one in questions.items()})
 
     def wait(self, *calls: Calls[Any], together: float) -> bool:

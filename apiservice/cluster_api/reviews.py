@@ -19,20 +19,20 @@ _RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "su
 
 
 class ClusterReviews:
+    """Implements `Reviews`."""
+
     def __init__(self, client: Client) -> None:
         # Threads start with the first review of their lane.
         self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
         self._client = client
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
-        """Returns the token's owner, or None if the token is invalid. Raises ClusterUnreachable."""
         spec = api.V1TokenReviewSpec(token=token)
         review = api.V1TokenReview(api_version="authentication.k8s.io/v1", kind="TokenReview", spec=spec)
         answer = await self._asked(lane, "tokenreviews", review)
         return _caller_of(_given(answer.status))
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
-        """Returns whether the caller is allowed, and the authorizer's reason, if any. Raises ClusterUnreachable."""
         spec = _wish(caller, attributes)
         review = api.V1SubjectAccessReview(api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=spec)
         answer = await self._asked(lane, "subjectaccessreviews", review)

@@ -85,7 +85,6 @@ def accepts_json(accept: bytes) -> bool:
 
 @lru_cache(maxsize=256)
 def prefers_aggregated(accept: bytes) -> bool:
-    """Whether the client prefers aggregated discovery to plain JSON."""
     for clause in _clauses(accept):
         media_range, parameters = clause
         if media_range in _JSON_RANGES and all(parameters.get(key) == text for key, text in AGGREGATED.items()):

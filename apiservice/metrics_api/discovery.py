@@ -54,7 +54,6 @@ def routes(names: Callable[[], Names], version: str) -> list[Route]:
 
 
 def _both(path: str, endpoint: Endpoint) -> list[Route]:
-    """Returns the routes for the path without and with a slash at its end."""
     return [get_route(path, endpoint), get_route(f"{path}/", endpoint)]
 
 

@@ -40,11 +40,9 @@ class LabelRequirement:
 
     @property
     def only(self) -> frozenset[str] | None:
-        """The only matching values, if the requirement lists them."""
         return self.values if self.operator in _LISTS_VALUES else None
 
     def matches(self, value: str | None) -> bool:
-        """Whether a label with this value (None if absent) meets the requirement."""
         match self.operator:
             case Operator.EQUALS | Operator.DOUBLE_EQUALS | Operator.IN:
                 return value in self.values

@@ -50,7 +50,6 @@ class Authority:
         return Pair(certificate=pem(self.certificate), key=_key_pem(self.key))
 
     def issue(self, names: tuple[str, ...], now: datetime.datetime, days: int) -> Pair:
-        """Returns a serving certificate for these names."""
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _for_server(_certificate(_name(names[0]), self.certificate.subject, key, now, days), names)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())

@@ -16,7 +16,7 @@ from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
 from adapter.metrics.query import Reading
 from adapter.metrics.selection import Requirement
-from apiservice.app import ApiServer, create_app
+from apiservice.app import ApiServer
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.http.health import Readiness
 from apiservice.upstream.live import Upstreams
@@ -154,7 +154,7 @@ class House:
 
     def __post_init__(self) -> None:
         self.readiness = Readiness({name: partial(bool, holds) for name, holds in self.checks.items()})
-        self.app: ApiServer = create_app(
+        self.app = ApiServer(
             self.metrics,
             self.callers,
             self.readiness,
