@@ -42,27 +42,35 @@ class LogLevel(StrEnum):
 
 @app.command()
 def serve(  # noqa: PLR0913, PLR0917 - one for each flag
-    config: Annotated[Path | None, typer.Option(help="Settings file (YAML).")] = None,
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
     bootstrap_servers: Annotated[
         str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
     ] = None,
     bind_address: Annotated[
-        str, typer.Option(help="Address of the HTTPS server; :: means IPv6 and IPv4, as far as the machine has them.")
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of the HTTPS server; :: means IPv6 and IPv4, as far as the machine has them.",
+        ),
     ] = "::",
     secure_port: Annotated[
         int, typer.Option(parser=port, metavar="PORT", help="Port of the HTTPS server; 0 chooses a free one.")
     ] = 6443,
     tls_cert_file: Annotated[
-        Path | None, typer.Option(help="PEM file with the serving certificate and its chain; reloaded when it changes.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="PEM file with the serving certificate and its chain; reloaded when it changes."
+        ),
     ] = None,
     tls_private_key_file: Annotated[
-        Path | None, typer.Option(help="PEM file with the certificate's private key.")
+        Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate's private key.")
     ] = None,
     cert_dir: Annotated[
         Path | None,
         typer.Option(
+            metavar="FOLDER",
             help="Folder for a self-signed certificate if no files are given. Default: the adapter manages "
-            "certificates in the Secret SERVICE-serving or, outside a pod, a temporary folder."
+            "certificates in the Secret SERVICE-serving or, outside a pod, a temporary folder.",
         ),
     ] = None,
     service: Annotated[
@@ -75,9 +83,11 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
     register: Annotated[  # noqa: FBT002 - typer's way to declare a flag
         bool, typer.Option(help="Create the APIService where there is none. Only with certificates from the Secret.")
     ] = True,
-    kubeconfig: Annotated[Path | None, typer.Option(help="Kubeconfig file, required outside a cluster.")] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig file, required outside a cluster.")
+    ] = None,
     metrics_bind_address: Annotated[
-        str, typer.Option(help="Address of the plain HTTP server for /metrics and health.")
+        str, typer.Option(metavar="ADDRESS", help="Address of the plain HTTP server for /metrics and health.")
     ] = "::",
     metrics_port: Annotated[
         int, typer.Option(parser=port, metavar="PORT", help="Port of the plain HTTP server; 0 chooses a free one.")
@@ -98,7 +108,9 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
             show_default=False,
         ),
     ] = 0.0,
-    log_level: Annotated[LogLevel, typer.Option(help="Lowest level that is logged.")] = LogLevel.INFO,
+    log_level: Annotated[
+        LogLevel, typer.Option(metavar="LEVEL", help="Lowest level that is logged: debug, info, warning or error.")
+    ] = LogLevel.INFO,
 ) -> None:
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
     log_to_stderr(log_level)
@@ -127,7 +139,7 @@ def serve(  # noqa: PLR0913, PLR0917 - one for each flag
 
 
 @app.command()
-def validate(config: Annotated[Path, typer.Option(help="Settings file (YAML).")]) -> None:
+def validate(config: Annotated[Path, typer.Option(metavar="FILE", help="Settings file (YAML).")]) -> None:
     """Report every problem of a settings file, without a cluster and without opening the files that it names."""
     from adapter.settings.file import load  # noqa: PLC0415 - see above
 
@@ -137,8 +149,8 @@ def validate(config: Annotated[Path, typer.Option(help="Settings file (YAML).")]
 
 @app.command()
 def certificates(
-    namespace: Annotated[str, typer.Option(help="Namespace of the Service.")],
-    service: Annotated[str, typer.Option(help="Name of the Service.")] = "kafka-lag-adapter",
+    namespace: Annotated[str, typer.Option(metavar="NAMESPACE", help="Namespace of the Service.")],
+    service: Annotated[str, typer.Option(metavar="NAME", help="Name of the Service.")] = "kafka-lag-adapter",
     days: Annotated[
         int, typer.Option(parser=whole_number(1, 36500), metavar="DAYS", help="Validity of the certificate.")
     ] = 365,

@@ -36,8 +36,11 @@ def heap(text: str) -> str:
     return text
 
 
-History = Annotated[str, typer.Option(help="Location of the adapter's history: a path, s3://…, gs://… or abfss://….")]
-Master = Annotated[str | None, typer.Option(help="Spark master. Default: all cores of this machine.")]
+History = Annotated[
+    str,
+    typer.Option(metavar="LOCATION", help="Location of the adapter's history: a path, s3://…, gs://… or abfss://…."),
+]
+Master = Annotated[str | None, typer.Option(metavar="MASTER", help="Spark master. Default: all cores of this machine.")]
 Memory = Annotated[str | None, typer.Option(parser=heap, metavar="SIZE", help="Heap of the driver, such as 4g.")]
 
 
@@ -45,7 +48,8 @@ Memory = Annotated[str | None, typer.Option(parser=heap, metavar="SIZE", help="H
 def compact_command(
     history: History,
     until: Annotated[
-        str | None, typer.Option(help="Compact only hours that end before this time, such as 2026-11-20T07:00Z.")
+        str | None,
+        typer.Option(metavar="TIME", help="Compact only hours that end before this time, such as 2026-11-20T07:00Z."),
     ] = None,
     master: Master = None,
     driver_memory: Memory = None,
@@ -61,15 +65,23 @@ def compact_command(
 @app.command("report")
 def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
     history: History,
-    output: Annotated[str, typer.Option(help="Folder or bucket for report.html, .json, .md, groups.csv and hpa/.")],
+    output: Annotated[
+        str, typer.Option(metavar="LOCATION", help="Folder or bucket for report.html, .json, .md, groups.csv and hpa/.")
+    ],
     since: Annotated[
-        str | None, typer.Option("--from", help="Start of the range, such as 2026-11-20T07:00, in --timezone.")
+        str | None,
+        typer.Option("--from", metavar="TIME", help="Start of the range, such as 2026-11-20T07:00, in --timezone."),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="End of the range.")] = None,
-    timezone: Annotated[str, typer.Option(help="Time zone of hours and weekdays, such as Europe/Berlin.")] = "UTC",
+    to: Annotated[str | None, typer.Option(metavar="TIME", help="End of the range.")] = None,
+    timezone: Annotated[
+        str, typer.Option(metavar="ZONE", help="Time zone of hours and weekdays, such as Europe/Berlin.")
+    ] = "UTC",
     max_wait: Annotated[
         str,
-        typer.Option(help="How long a message may wait, such as 90s or 5m. Sets thresholds and the recommended HPA."),
+        typer.Option(
+            metavar="DURATION",
+            help="How long a message may wait, such as 90s or 5m. Sets thresholds and the recommended HPA.",
+        ),
     ] = "60s",
     threshold: Annotated[
         int | None,
@@ -80,9 +92,14 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         ),
     ] = None,
     groups: Annotated[
-        Path | None, typer.Option(help="YAML file with the wait, thresholds, owner and planned pauses of each group.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="YAML file with the wait, thresholds, owner and planned pauses of each group."
+        ),
     ] = None,
-    group: Annotated[list[str] | None, typer.Option(help="Report only this group. May be repeated.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Report only this group. May be repeated.")
+    ] = None,
     master: Master = None,
     driver_memory: Memory = None,
 ) -> None:

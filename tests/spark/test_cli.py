@@ -7,9 +7,13 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
+import typer
 from rich.console import Console
+from typer.testing import CliRunner
 
+from apiservice.__main__ import app as serving
 from spark.cli import _progress, main
+from spark.cli import app as reporting
 from spark.errors import said_by
 from spark.shutdown import Ending
 
@@ -81,6 +85,18 @@ def test_arguments_that_cannot_be_meant_are_refused_in_one_line(
 )
 def test_a_failure_of_the_system_is_a_sentence_without_its_number(error: OSError, sentence: str) -> None:
     assert said_by(error) == sentence
+
+
+@pytest.mark.parametrize("command", [serving, reporting])
+def test_help_names_every_value_and_shows_no_type_of_python(command: typer.Typer) -> None:
+    shown = [
+        CliRunner().invoke(command, [str(each.name or each.callback.__name__), "--help"]).output
+        for each in command.registered_commands
+        if each.callback
+    ]
+
+    assert all("Usage: " in each for each in shown)
+    assert not [line for each in shown for line in each.splitlines() if "<" in line]
 
 
 def test_both_commands_have_one_version(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
