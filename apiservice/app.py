@@ -9,7 +9,7 @@ Queries and `Accept` are parsed once the caller is known; those of other callers
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cachetools import LRUCache
 from fastapi import FastAPI, Request, Response
@@ -24,8 +24,7 @@ from apiservice.http import health
 from apiservice.http.health import Readiness
 from apiservice.http.negotiation import accept_and_agent, check_bounds, is_for_people
 from apiservice.http.query_parameters import is_watch
-from apiservice.http.replies import json_reply, pretty, text_reply
-from apiservice.http.routes import get_route
+from apiservice.http.replies import Endpoint, json_reply, pretty, text_reply
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, Status, status_of
 from apiservice.metrics_api import discovery, openapi
 from apiservice.metrics_api.external import ExternalMetrics, MetricSource, read_of
@@ -62,8 +61,8 @@ class ApiServer:
         def names() -> tuple[str, ...]:
             return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)
 
-        documents = [*discovery.routes(names, version), *openapi.routes(version)]
-        self._others = _framework([*health.routes(readiness), *documents, _exposed(exposition)])
+        documents = discovery.routes(names, version) | openapi.routes(version)
+        self._others = _framework(health.routes(readiness) | documents | _exposed(exposition))
         self._external = ExternalMetrics(metrics, monotonic)
         self._upstreams = upstreams
         self._callers = callers
@@ -131,7 +130,7 @@ class ApiServer:
 
 def create_metrics_app(readiness: Readiness, exposition: Exposition) -> ASGIApp:
     """Builds the application of the plain HTTP port: our own metrics and health."""
-    app = _framework([*health.routes(readiness), _exposed(exposition)])
+    app = _framework(health.routes(readiness) | _exposed(exposition))
 
     async def bounded(scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -155,8 +154,8 @@ def refusal(status: Status, scope: Scope) -> Response:
     return pretty(response) if is_for_people(scope["query_string"], agent) else response
 
 
-def _framework(routes: list[Route]) -> FastAPI:
-    """Returns FastAPI with these routes alone and every error turned into a Status."""
+def _framework(endpoints: Mapping[str, Endpoint]) -> FastAPI:
+    """Returns FastAPI with these routes alone, by path, and every error turned into a Status."""
 
     async def refuse(request: Request, error: Exception) -> Response:
         if isinstance(error, StarletteHTTPException):  # routes raise only 404 and 405
@@ -165,13 +164,17 @@ def _framework(routes: list[Route]) -> FastAPI:
 
     refused = (StarletteHTTPException, AdapterError, Exception)
     app = FastAPI(openapi_url=None, redirect_slashes=False, exception_handlers=dict.fromkeys(refused, refuse))
-    app.router.routes.extend(routes)
+    for path, endpoint in endpoints.items():
+        # FastAPI's own routes load pydantic's first version, which takes 1.6 MB.
+        route = Route(path, endpoint)
+        route.methods = {"GET"}  # Starlette adds HEAD
+        app.router.routes.append(route)
     return app
 
 
-def _exposed(exposition: Exposition) -> Route:
+def _exposed(exposition: Exposition) -> dict[str, Endpoint]:
     async def own_metrics(_: Request) -> Response:
         body, content_type = exposition()
         return text_reply(body, content_type=content_type)
 
-    return get_route("/metrics", own_metrics)
+    return {"/metrics": own_metrics}

@@ -6,11 +6,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from fastapi import Request, Response
-from starlette.routing import Route
 
 from adapter.errors import some_of
-from apiservice.http.replies import text_reply
-from apiservice.http.routes import get_route
+from apiservice.http.replies import Endpoint, text_reply
 from apiservice.http.status import PathUnknown
 
 PATHS = ("/healthz", "/livez", "/readyz")
@@ -50,17 +48,19 @@ def is_health_path(path: str) -> bool:
     return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
 
 
-def routes(readiness: Readiness) -> list[Route]:
+def routes(readiness: Readiness) -> dict[str, Endpoint]:
     # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
     ready = _routes("readyz", readiness.results, readiness.remarks)
-    return [*ready, *_routes("livez", _alive), *_routes("healthz", _alive)]
+    return ready | _routes("livez", _alive) | _routes("healthz", _alive)
 
 
 def _alive() -> dict[str, bool]:
     return {"ping": True}
 
 
-def _routes(name: str, results: Callable[[], dict[str, bool]], remarks: Callable[[], list[str]] = list) -> list[Route]:
+def _routes(
+    name: str, results: Callable[[], dict[str, bool]], remarks: Callable[[], list[str]] = list
+) -> dict[str, Endpoint]:
     async def whole(request: Request) -> Response:
         query = request.query_params
         return _report(name, results(), remarks(), frozenset(query.getlist("exclude")), "verbose" in query)
@@ -71,7 +71,7 @@ def _routes(name: str, results: Callable[[], dict[str, bool]], remarks: Callable
             raise PathUnknown
         return text_reply("ok") if holds else text_reply("internal server error: reason withheld\n", 500)
 
-    return [get_route(f"/{name}", whole), get_route(f"/{name}/{{check}}", one)]
+    return {f"/{name}": whole, f"/{name}/{{check}}": one}
 
 
 def _report(

@@ -3,11 +3,14 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from fastapi import Response
+from fastapi import Request, Response
 from starlette.types import Receive, Scope, Send
+
+Endpoint = Callable[[Request], Awaitable[Response]]
+"""Answers GET requests of one path."""
 
 _COMMON_HEADERS = {"cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
 

@@ -7,7 +7,6 @@ from functools import lru_cache
 from typing import Any
 
 from fastapi import Request, Response
-from starlette.routing import Route
 
 from apiservice.api_group import GROUP, VERSION
 from apiservice.http.negotiation import (
@@ -18,8 +17,7 @@ from apiservice.http.negotiation import (
     prefers_aggregated,
     unless_known,
 )
-from apiservice.http.replies import encoded, etag_of, json_reply, pretty
-from apiservice.http.routes import Endpoint, get_route
+from apiservice.http.replies import Endpoint, encoded, etag_of, json_reply, pretty
 
 _KIND = "ExternalMetricValueList"
 _VERBS = ["get"]
@@ -43,18 +41,15 @@ PATHS = (
 Names = tuple[str, ...]
 
 
-def routes(names: Callable[[], Names], version: str) -> list[Route]:
-    return [
-        *_both("/apis", _all_groups(names)),
-        get_route("/", _document({"paths": list(PATHS)})),
-        *_both(f"/apis/{GROUP}", _document({"kind": "APIGroup", "apiVersion": "v1", **_group()})),
-        *_both(f"/apis/{GROUP}/{VERSION}", _served(lambda: _resource_list(names()))),
-        *_both("/version", _document(_version_info(version))),
-    ]
-
-
-def _both(path: str, endpoint: Endpoint) -> list[Route]:
-    return [get_route(path, endpoint), get_route(f"{path}/", endpoint)]
+def routes(names: Callable[[], Names], version: str) -> dict[str, Endpoint]:
+    with_slash_too = {
+        "/apis": _all_groups(names),
+        f"/apis/{GROUP}": _document({"kind": "APIGroup", "apiVersion": "v1", **_group()}),
+        f"/apis/{GROUP}/{VERSION}": _served(lambda: _resource_list(names())),
+        "/version": _document(_version_info(version)),
+    }
+    root = {"/": _document({"paths": list(PATHS)})}
+    return root | with_slash_too | {f"{path}/": endpoint for path, endpoint in with_slash_too.items()}
 
 
 def _document(document: Mapping[str, Any]) -> Endpoint:

@@ -5,12 +5,10 @@ All types are inline, so that no name collides with kube-apiserver's definitions
 from typing import Any
 
 from fastapi import Request, Response
-from starlette.routing import Route
 
 from apiservice.api_group import GROUP, VERSION
 from apiservice.http.negotiation import for_client, unless_known
-from apiservice.http.replies import encoded, etag_of, json_reply
-from apiservice.http.routes import get_route
+from apiservice.http.replies import Endpoint, encoded, etag_of, json_reply
 
 _NAME = "io.k8s.metrics.pkg.apis.external_metrics.v1beta1.ExternalMetricValueList"
 _KIND = {"group": GROUP, "version": VERSION, "kind": "ExternalMetricValueList"}
@@ -18,25 +16,25 @@ _TEXT = {"type": "string"}
 _DOCUMENT = f"apis/{GROUP}/{VERSION}"
 
 
-def routes(version: str) -> list[Route]:
+def routes(version: str) -> dict[str, Endpoint]:
     v3 = encoded(_version_3(version))
     digest = etag_of(v3).strip('"')
     root = {"paths": {_DOCUMENT: {"serverRelativeURL": f"/openapi/v3/{_DOCUMENT}?hash={digest}"}}}
-    return [
-        _route("/openapi/v2", encoded(_version_2(version))),
-        _route("/openapi/v3", encoded(root)),
-        _route(f"/openapi/v3/{_DOCUMENT}", v3),
-    ]
+    return {
+        "/openapi/v2": _served(encoded(_version_2(version))),
+        "/openapi/v3": _served(encoded(root)),
+        f"/openapi/v3/{_DOCUMENT}": _served(v3),
+    }
 
 
-def _route(path: str, body: bytes) -> Route:
+def _served(body: bytes) -> Endpoint:
     response = json_reply(body, headers={"etag": etag_of(body), "vary": "Accept"})
 
     async def get(request: Request) -> Response:
         known = unless_known(response, request.scope)
         return known if known is not response else for_client(response, request.scope)
 
-    return get_route(path, get)
+    return get
 
 
 def _version_2(version: str) -> dict[str, Any]:
