@@ -14,22 +14,20 @@ from tests.support.history.compacting import compacted
 from tests.support.history.written_history import read, sample, write
 from tests.support.samples import row
 
-OFFSETS: tuple[tuple[int | None, int, int], ...] = ((7, 10, 2), (10, 10, 2), (0, 10, 4), (None, 10, 4), (None, 10, 10))
+COMMITTED: tuple[tuple[int | None, int, int], ...] = ((7, 10, 2), (10, 10, 2), (0, 10, 4))
 """Committed, log end and log start of each partition."""
+WITHOUT: tuple[tuple[int | None, int, int], ...] = ((None, 10, 4), (None, 10, 10))
 LAST_COMMITS = (NO_COMMIT, 3, 8, 10, FORGOTTEN)
+"""The last commit seen of partitions without a commit."""
+CASES = [(of, NO_COMMIT) for of in COMMITTED] + [(of, last) for of in WITHOUT for last in LAST_COMMITS]
 
 
 @pytest.mark.usefixtures("spark_session")
-@pytest.mark.parametrize(
-    ("reset", "last"), [(reset, last) for reset in ("earliest", "latest") for last in LAST_COMMITS]
-)
-def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str, last: int) -> None:
-    """`last`: the last commit seen of partitions whose commit has expired."""
+@pytest.mark.parametrize("reset", ["earliest", "latest"])
+def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str) -> None:
     rule = {"group": "billing", "topics": ["orders"], "offsetReset": reset}
-    rows = {("billing", "orders", at): row(*of) for at, of in enumerate(OFFSETS)}
-    snapshot = samples.snapshot(rows)
-    is_expired = snapshot.committed == NO_COMMIT
-    snapshot = replace(snapshot, last_commit=np.where(is_expired, last, snapshot.committed))
+    rows = {("billing", "orders", at): row(*of) for at, (of, _) in enumerate(CASES)}
+    snapshot = replace(samples.snapshot(rows), last_commit=np.array([last for _, last in CASES]))
     treatment = treatment_of(snapshot.layout, samples.watching(samples.settings(rules=[rule])), {})
     served = values_of(snapshot, treatment).lag.tolist()
     write(
@@ -42,14 +40,14 @@ def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, res
                 partition=at,
                 log_start=start,
                 offset_reset=reset,
-                last_commit=last if committed is None and last >= 0 else None,
+                last_commit=last if last >= 0 else None,
                 state="no_commit" if committed is None else "truncated" if committed < start else "ok",
             )
-            for at, (committed, end, start) in enumerate(OFFSETS)
+            for at, ((committed, end, start), last) in enumerate(CASES)
         ],
     )
     compacted(tmp_path)
     deltas = {delta["partition"]: delta["lag"] for delta in read(tmp_path, "deltas")}
     without = {part["partition"]: part["uncommitted_lag"] for part in read(tmp_path, "partitions")}
 
-    assert [without[at] if deltas[at] is None else deltas[at] for at in range(len(OFFSETS))] == served
+    assert [without[at] if deltas[at] is None else deltas[at] for at in range(len(CASES))] == served
