@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Protocol
 
 from adapter.clock import Clock
 from adapter.cluster.unlisted_groups import NO_SILENCE
@@ -28,7 +27,7 @@ from adapter.metrics.selection import (
     without_groups,
 )
 from adapter.metrics.selector_topics import SelectorTopics
-from adapter.metrics.store import ClusterView
+from adapter.metrics.store import ClusterView, Store
 from adapter.metrics.waking import Waking
 from adapter.settings.models import SERVED_NAMES, MetricKind, NamedMetric, Settings
 
@@ -42,13 +41,6 @@ IN_WORDS = {
     MetricKind.LEAD_MIN: "lead",
     MetricKind.UNCOMMITTED_PARTITIONS: "number of uncommitted partitions",
 }
-
-
-class Views(Protocol):
-    @property
-    def version(self) -> int: ...
-    @property
-    def views(self) -> tuple[ClusterView, ...]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +78,7 @@ class Served:
 
 class Metrics:
     def __init__(
-        self, settings: Settings, store: Views, clock: Clock, selector_topics: SelectorTopics | None = None
+        self, settings: Settings, store: Store, clock: Clock, selector_topics: SelectorTopics | None = None
     ) -> None:
         """Without `selector_topics`, only the settings give topics to groups that have no commit for them."""
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]

@@ -106,7 +106,7 @@ class Store:
 
     @property
     def version(self) -> int:
-        return max(self._renewed, *(feed.version for feed in self.feeds.values()))
+        return max([self._renewed, *(feed.version for feed in self.feeds.values())])
 
     @property
     def views(self) -> tuple[ClusterView, ...]:

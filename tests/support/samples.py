@@ -19,7 +19,7 @@ from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, St
 from adapter.lag.values import Treatment, values_of
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.selection import Requirement
-from adapter.metrics.store import ClusterView
+from adapter.metrics.store import ClusterView, Store
 from adapter.settings.file import parse
 from adapter.settings.models import MetricKind, Settings
 
@@ -181,12 +181,11 @@ def plain_treatment(layout: Layout) -> Treatment:
     return treatment_of(layout, watching(), {})
 
 
-@dataclass
-class FixedViews:
-    """A store that holds what it was given."""
-
-    views: tuple[ClusterView, ...]
-    version: int = 1
+def store_of(*views: ClusterView) -> Store:
+    store = Store(view.cluster for view in views)
+    for view in views:
+        store.replace(view)
+    return store
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class Answers:
     def read(self, metric: str, requirements: Sequence[Requirement] = ()) -> Reading:
         """`metric` as clients write it, or a short name."""
         name = f"kafka_consumergroup_{metric}" if metric in SHORT_NAMES else metric
-        metrics = Metrics(self.settings, FixedViews(tuple(self.views)), self.clock)
+        metrics = Metrics(self.settings, store_of(*self.views), self.clock)
         return metrics.read(name, requirements, self.namespace)
 
     def value(self, metric: str, requirements: Sequence[Requirement] = ()) -> int:

@@ -10,7 +10,7 @@ from adapter.metrics.selection import Requirement
 from adapter.metrics.store import Store, silent_view
 from tests.support import samples
 from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, WITHOUT_ROWS, answers, items
-from tests.support.samples import EPOCH, NEVER_READ, NOW, Answers, FixedViews, SteppedClock, row, view, wants, without
+from tests.support.samples import EPOCH, NEVER_READ, NOW, Answers, SteppedClock, row, store_of, view, wants, without
 
 # -- folds ---------------------------------------------------------------------------------------------
 
@@ -78,13 +78,13 @@ def test_names_match_in_any_case() -> None:
 
 def test_an_unknown_metric_is_refused_with_the_names_that_are_served() -> None:
     with pytest.raises(MetricUnknown, match=r"no metric 'lag' is served; the metrics are kafka_consumergroup_lag, "):
-        Metrics(samples.settings(), FixedViews(()), SteppedClock()).read("lag", ())
+        Metrics(samples.settings(), store_of(), SteppedClock()).read("lag", ())
 
 
 def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
     settings = samples.settings(metrics=[{"name": "Backlog", "value": "lag", "group": "billing"}])
 
-    assert Metrics(settings, FixedViews(()), SteppedClock()).names == (
+    assert Metrics(settings, store_of(), SteppedClock()).names == (
         "kafka_consumergroup_lag",
         "kafka_consumergroup_records_lag_max",
         "kafka_consumergroup_lead_min",

@@ -14,7 +14,7 @@ from adapter.metrics.selection import chosen_of, effort_of
 from apiservice.metrics_api.label_selector import parse
 from tests.support.kafka.questions import BILLING, SHIPPING
 from tests.support.kubernetes.fakes import GATE_SECONDS, LAG, LAG_OF_ORDERS, NAMESPACE, Answer, FakeMetrics, House
-from tests.support.samples import FixedViews, SteppedClock, row, settings, view
+from tests.support.samples import SteppedClock, row, settings, store_of, view
 
 LAG_NAME = "kafka_consumergroup_lag"
 BACKLOG = f"{NAMESPACE}/billing-backlog"
@@ -209,7 +209,7 @@ def test_effort_is_that_of_the_clusters_and_groups_that_the_question_reaches() -
     own = [{"name": "backlog", "value": "lag", "cluster": "main", "group": "billing"}]
     metrics = Metrics(
         settings(clusters=[{"name": name, "bootstrapServers": ["a:9092"]} for name in ("main", "west")], metrics=own),
-        FixedViews((view({**BILLING, **SHIPPING}), view(SHIPPING, cluster="west"))),
+        store_of(view({**BILLING, **SHIPPING}), view(SHIPPING, cluster="west")),
         SteppedClock(),
     )
 
