@@ -1,32 +1,22 @@
 """The rows that persist from cycle to cycle: their layout, treatment and last good values."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Protocol
 
 import numpy as np
 
 from adapter.cluster.groups import Directory, Phase
 from adapter.cluster.topics import Topology
 from adapter.collector.commits import Commits
+from adapter.collector.last_commits import LastCommits
 from adapter.collector.share_groups import Shares, with_share_starts
 from adapter.columns import Flags
-from adapter.lag.last_commit import LastCommit, recalled
+from adapter.lag.last_commit import recalled
 from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
 from adapter.lag.movement import no_movement
 from adapter.lag.rules import Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Observed, empty_snapshot, moved_to, remember_commits
 from adapter.lag.transaction_markers import followed, no_residue
 from adapter.settings.models import Isolation
-
-
-class Memory(Protocol):
-    """Implemented by `LastCommits`."""
-
-    @property
-    def is_loaded(self) -> bool: ...
-    @property
-    def known(self) -> Mapping[tuple[str, str, str], LastCommit]: ...
-    def groups_of(self, cluster: str) -> frozenset[str]: ...
 
 
 class CurrentRows:
@@ -104,7 +94,7 @@ class CurrentRows:
         self._groups_read_before = self._groups_read
         self.former = empty_snapshot()
 
-    def recall(self, cluster: str, memory: Memory) -> bool:
+    def recall(self, cluster: str, memory: LastCommits) -> bool:
         """Fills in the last commits of new rows, and of all rows once those of former processes are known."""
         is_complete = memory.is_loaded
         if self._recalled != (self.layout, is_complete):

@@ -11,8 +11,9 @@ import numpy as np
 from adapter.clock import Clock
 from adapter.cluster.unlisted_groups import Silence
 from adapter.collector.commits import CommitRound, Commits
-from adapter.collector.current_rows import CurrentRows, Memory
+from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
+from adapter.collector.last_commits import LastCommits
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members
 from adapter.collector.observed import batches_of, with_commits, with_ends
@@ -72,7 +73,7 @@ class Cycle:
         clock: Clock,
         *,
         keep: Keep | None = None,
-        memory: Memory | None = None,
+        memory: LastCommits | None = None,
         selector_topics: SelectorTopics | None = None,
         residue_after: float = RESIDUE_SECONDS,
     ) -> None:

@@ -8,8 +8,8 @@ from types import MappingProxyType
 import numpy as np
 
 from adapter.clock import Clock
-from adapter.collector.current_rows import Memory
 from adapter.collector.cycle import Cycle, Outcome
+from adapter.collector.last_commits import LastCommits
 from adapter.columns import NEVER
 from adapter.errors import some_of
 from adapter.history.sample import Keep, Sample
@@ -39,7 +39,7 @@ class Collector:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        memory: Memory | None = None,
+        memory: LastCommits | None = None,
         selector_topics: SelectorTopics | None = None,
     ) -> None:
         self.basis = basis_of(settings, cluster)
@@ -178,7 +178,7 @@ class Collectors:
         clock: Clock,
         keep: Keep | None = None,
         running: Mapping[str, Collector] = NO_COLLECTORS,
-        memory: Memory | None = None,
+        memory: LastCommits | None = None,
         selector_topics: SelectorTopics | None = None,
     ) -> None:
         self.by_name: dict[str, Collector] = {}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from adapter.clock import Clock
-from adapter.collector.current_rows import Memory
+from adapter.collector.last_commits import LastCommits
 from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all
 from adapter.history.sample import Keep
 from adapter.metrics.access import Audience
@@ -48,7 +48,7 @@ class LiveMetrics:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        memory: Memory | None = None,
+        memory: LastCommits | None = None,
     ) -> None:
         self._memory = memory
         self._selector_topics = SelectorTopics(clock.monotonic)
