@@ -75,7 +75,7 @@ def _sentence_of(error: TyperException, context: typer.Context | None) -> str:
         known = [flag for each in context.command.params for flag in each.opts] if context else []
         return f"{error.option_name} is not a known flag{did_you_mean(error.option_name, known)}"
     if refused := re.fullmatch(r"Invalid value for '?(--[a-z-]+)[^:]*: (.*)", text, re.DOTALL):
-        return f"{refused[1]}: {refused[2]}"
+        return f"{refused[1]}: {_as_refused_value(refused[2])}"
     if missing := re.match(r"Missing option '(--[a-z-]+)'", text):
         return f"{missing[1]} is required"
     if unknown := re.match(r"No such command '(.*?)'(?:\. Did you mean ('.*?'))?", text):
@@ -83,6 +83,14 @@ def _sentence_of(error: TyperException, context: typer.Context | None) -> str:
     if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", text):
         return f"unexpected argument: {extra[1]}"
     return text[:1].lower() + text[1:]
+
+
+def _as_refused_value(text: str) -> str:
+    """Words a refused choice like every other refused value."""
+    if (found := re.fullmatch(r"'(.*)' is not one of (.*)", text)) is None:
+        return text
+    near = did_you_mean(found[1], re.findall("'(.+?)'", found[2]))
+    return f"is {found[1]!r}; must be one of {found[2]}{near}"
 
 
 def _end(name: str, text: str) -> NoReturn:

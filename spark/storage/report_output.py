@@ -31,6 +31,8 @@ class FolderOutput:
     def prepare(self) -> None:
         try:
             self.root.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise Unusable(f"{self.root} is not a folder") from error
         except OSError as error:
             raise self._refusal(error) from error
         refuse_unwritable(self.root)

@@ -161,6 +161,8 @@ def test_a_folder_in_which_nothing_can_be_created_is_named_by_both_commands_at_t
         output_at(str(folder)).prepare()
     with pytest.raises(Unusable, match=r"^/proc/self cannot be written: "), LocalFiles(folder).reserved():
         pass
+    with pytest.raises(Unusable, match=f"^{__file__} is not a folder$"):
+        output_at(__file__).prepare()
 
 
 @pytest.mark.parametrize(
