@@ -12,8 +12,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from apiservice.tls.issuing import key_usage, unsigned
+
 VALID_FOR = datetime.timedelta(days=30)
-CLOCK_SKEW = datetime.timedelta(hours=1)
 Key = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | ed25519.Ed25519PrivateKey
 PublicKey = ec.EllipticCurvePublicKey | rsa.RSAPublicKey | ed25519.Ed25519PublicKey
 
@@ -53,7 +54,7 @@ class Authority:
         builder = (
             _certificate(_name(common_name, organizations), ca.subject, key.public_key(), valid_for)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(usages), critical=False)
             .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(ca_key.public_key()), critical=False)
         )
@@ -71,7 +72,7 @@ def new_authority(folder: Path, common_name: str) -> Authority:
     certificate = (
         _certificate(_name(common_name), _name(common_name), key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .add_extension(key_usage(signs_certificates=True), critical=True)
         .sign(key, hashes.SHA256())
     )
     return Authority(folder, _write(folder, "ca", certificate, key))
@@ -90,32 +91,7 @@ def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
 def _certificate(
     subject: x509.Name, issuer: x509.Name, key: PublicKey, valid_for: datetime.timedelta = VALID_FOR
 ) -> x509.CertificateBuilder:
-    now = datetime.datetime.now(datetime.UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + valid_for)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    """Python 3.13 and later refuse CAs whose certificate does not declare that they sign."""
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    return unsigned(subject, issuer, key, datetime.datetime.now(datetime.UTC), valid_for / datetime.timedelta(days=1))
 
 
 def _write(folder: Path, name: str, certificate: x509.Certificate, key: Key) -> Pair:

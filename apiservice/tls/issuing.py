@@ -13,6 +13,7 @@ import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from apiservice.api_group import API_SERVICE, GROUP, VERSION
@@ -51,7 +52,7 @@ class Authority:
 
     def issue(self, names: tuple[str, ...], now: datetime.datetime, days: int) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _for_server(_certificate(_name(names[0]), self.certificate.subject, key, now, days), names)
+        builder = _for_server(unsigned(_name(names[0]), self.certificate.subject, key.public_key(), now, days), names)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         certificate = builder.add_extension(issuer, critical=False).sign(self.key, hashes.SHA256())
         return Pair(certificate=pem(certificate), key=_key_pem(key))
@@ -59,9 +60,9 @@ class Authority:
 
 def new_authority(name: str, now: datetime.datetime, days: int) -> Authority:
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _certificate(_name(name), _name(name), key, now, days)
+    builder = unsigned(_name(name), _name(name), key.public_key(), now, days)
     builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_key_usage(signs_certificates=True), critical=True)
+    builder = builder.add_extension(key_usage(signs_certificates=True), critical=True)
     return Authority(builder.sign(key, hashes.SHA256()), key)
 
 
@@ -74,7 +75,7 @@ def service_names(service: str, namespace: str) -> tuple[str, ...]:
 def self_signed(names: tuple[str, ...], now: datetime.datetime, days: int) -> Pair:
     """Returns a self-signed pair; names may be IP addresses."""
     key = ec.generate_private_key(ec.SECP256R1())
-    builder = _for_server(_certificate(_name(names[0]), _name(names[0]), key, now, days), names)
+    builder = _for_server(unsigned(_name(names[0]), _name(names[0]), key.public_key(), now, days), names)
     return Pair(certificate=pem(builder.sign(key, hashes.SHA256())), key=_key_pem(key))
 
 
@@ -124,31 +125,32 @@ def api_service(metadata: Mapping[str, object], service: Mapping[str, object], b
     }
 
 
-def _certificate(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: datetime.datetime, days: int
+def unsigned(
+    subject: x509.Name, issuer: x509.Name, key: CertificatePublicKeyTypes, now: datetime.datetime, days: float
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(key.public_key())
+        .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - EARLY)
         .not_valid_after(now + datetime.timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 
 def _for_server(builder: x509.CertificateBuilder, names: tuple[str, ...]) -> x509.CertificateBuilder:
     return (
         builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
     )
 
 
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """Python 3.13 and later refuse CAs whose certificate does not declare that they sign."""
     return x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=signs_certificates,
