@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.turns import process_name
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
@@ -202,8 +203,10 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     lease = _lease(prepared)
     history = _history(settings, telemetry, lease)
-    last_commits = LastCommits(lambda: metrics.views, time, exchange)
-    metrics = LiveMetrics(settings, telemetry, time, None if history is None else history.append, last_commits)
+    topics = SelectorTopics(time.monotonic)
+    last_commits = LastCommits(lambda: metrics.views, time, exchange, topics)
+    keep = None if history is None else history.append
+    metrics = LiveMetrics(settings, telemetry, time, keep, last_commits, topics)
     changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
     upstreams = _upstreams(metrics, prepared.client, telemetry)
     reviews = ClusterReviews(prepared.client)

@@ -15,6 +15,7 @@ from adapter.clock import Clock
 from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT
 from adapter.errors import AdapterError, NotKept
 from adapter.lag.last_commit import LastCommit
+from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView
 from adapter.repeating import Repeating
 
@@ -26,6 +27,7 @@ RETRY_SECONDS = 5.0
 REST_SECONDS = 3600.0
 RENEW_SECONDS = 86_400
 """After this time an unchanged entry is written again, so that the entries in use are the newest."""
+ASKED_SECONDS = RENEW_SECONDS + REST_SECONDS
 MOST_BYTES = 800_000
 """An object in Kubernetes has at most 1 MiB. The oldest entries are dropped first."""
 MOST_KNOWN = 20_000
@@ -36,6 +38,8 @@ Key = tuple[str, str, str]
 """Cluster, group, topic."""
 NO_TOPIC = ""
 """In the entry of a group that has no commits."""
+ASKED = "?"
+"""Before the topic of an entry that a selector has asked for lately; no topic's name begins with it."""
 Kept = Mapping[Key, LastCommit]
 Exchange = Callable[[Callable[[str], str]], None]
 """Replaces the kept text by the function's result; raises AdapterError if that fails, `NotKept` if it always will."""
@@ -59,7 +63,11 @@ class Seen(NamedTuple):
 
 class LastCommits(Repeating):
     def __init__(
-        self, views: Callable[[], Sequence[ClusterView]], clock: Clock, exchange: Exchange | None = None
+        self,
+        views: Callable[[], Sequence[ClusterView]],
+        clock: Clock,
+        exchange: Exchange | None = None,
+        selector_topics: SelectorTopics | None = None,
     ) -> None:
         super().__init__("last-commits")
         self._views = views
@@ -70,8 +78,10 @@ class LastCommits(Repeating):
         self._groups: Mapping[str, frozenset[str]] = {}
         """Cluster -> its groups in `known`."""
         self.is_loaded = exchange is None
+        self._topics = selector_topics or SelectorTopics(clock.monotonic)
+        self._text: str | None = None
+        """As last found or written there, and what it means."""
         self._written: Kept = {}
-        """What was last found or written there."""
         self._refusal = ""
         """Why nothing can be kept, as last logged."""
         self._an_hour_ago: Mapping[Key, Seen] = {}
@@ -90,6 +100,9 @@ class LastCommits(Repeating):
         seen = {
             key: one for view in self._views() for key, one in seen_in(view, now, now - self._clock.monotonic()).items()
         }
+        # Not of the views: other replicas should read what this one is asked for, so that they can answer as well.
+        for (cluster, group, topic), partitions in self._topics.asked_here().items():
+            seen[cluster, group, ASKED + topic] = Seen(LastCommit("", int(now), (NO_COMMIT,) * partitions), (0,))
         self._know(_merged({key: one.last for key, one in seen.items()}, self.known))
         if self._exchange is None:
             return
@@ -98,8 +111,10 @@ class LastCommits(Repeating):
             self._an_hour_ago, self._marked_at = seen, self._clock.monotonic()
             gone = self.known.keys() - seen.keys() - self._written.keys()
             due |= {key: self.known[key] for key in gone}
-        if due or not self.is_loaded:
-            self._keep(self._exchange, due)
+        self._keep(self._exchange, due)
+        for (cluster, group, topic), one in self.known.items():
+            if topic.startswith(ASKED) and one.seen_at > now - ASKED_SECONDS:
+                self._topics.expect((cluster, group, topic.removeprefix(ASKED)), len(one.offsets))
 
     def _know(self, known: Kept) -> None:
         self.known = known if len(known) <= MOST_KNOWN else dict(_by_age(known.items())[:MOST_KNOWN])
@@ -120,10 +135,14 @@ class LastCommits(Repeating):
         return not merged.is_same(written) and (is_at_rest or one.has_expired_since(written))
 
     def _keep(self, exchange: Exchange, due: Kept) -> None:
-        written: Kept = {}
+        known_text, before, now_text = self._text, self._written, ""
+        written = before
 
         def changed(text: str) -> str:
-            nonlocal written
+            nonlocal written, now_text
+            now_text = text
+            if not due and text == known_text:
+                return text
             found = loads(text)
             merged = {key: one.merged(found.get(key)).filled_from(self.known.get(key)) for key, one in due.items()}
             # Another replica may have written the same entry.
@@ -133,19 +152,22 @@ class LastCommits(Repeating):
                 if (other := found.get(key)) is None or not one.is_same(other) or _is_old(other, one)
             }
             written = {**found, **news}
-            return dumps(written) if news else text
+            now_text = dumps(written) if news else text
+            return now_text
 
         try:
             exchange(changed)
-            self._written, self._refusal = written, ""
+            self._text, self._written, self._refusal = now_text, written, ""
         except NotKept as error:
             if str(error) != self._refusal:
                 logger.warning("the last commits are not kept over restarts: %s", error)
             self._refusal = str(error)
         except AdapterError as error:
-            logger.warning("the last commits could not be kept, and will be later: %s", error)
+            level = logging.WARNING if due or not self.is_loaded else logging.DEBUG
+            logger.log(level, "the last commits could not be kept, and will be later: %s", error)
             return
-        self._know(_merged(written, self.known))
+        if written is not before:
+            self._know(_merged(written, self.known))
         self.is_loaded = True
 
 

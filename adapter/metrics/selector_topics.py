@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from threading import Lock
 
+from adapter.columns import NEVER
+
 MOST_PARTITIONS = 50_000
 MOST_OF_NAMESPACE = 10_000
 """Partitions, so that no namespace can take the room of the others."""
@@ -22,9 +24,11 @@ Key = tuple[str, str, str]
 
 @dataclass(slots=True)
 class _Asked:
-    at: float
     partitions: int
     namespace: str | None
+    wanted_at: float
+    read_at: float
+    """By a reader of this process."""
 
 
 class SelectorTopics:
@@ -40,18 +44,21 @@ class SelectorTopics:
     def ask(self, key: Key, partitions: int, namespace: str | None) -> bool:
         """Has the collector read this topic for the group from its next cycle on; returns False if there is no room."""
         with self._lock:
-            known = self._asked.get(key)
-            if known is not None:
-                known.at = self._monotonic()
-                return True
-            if (
-                self._partitions.total() + partitions > MOST_PARTITIONS
-                or self._partitions[namespace] + partitions > MOST_OF_NAMESPACE
-            ):
-                return False
-            self._asked[key] = _Asked(self._monotonic(), partitions, namespace)
-            self._partitions[namespace] += partitions
-            return True
+            asked = self._wanted(key, partitions, namespace)
+            if asked is not None:
+                asked.read_at = asked.wanted_at
+            return asked is not None
+
+    def expect(self, key: Key, partitions: int) -> None:
+        """Reads it as well, because readers asked another replica or a former process."""
+        with self._lock:
+            self._wanted(key, partitions, None)
+
+    def asked_here(self) -> Mapping[Key, int]:
+        """Returns what readers have asked this process for lately -> partitions."""
+        with self._lock:
+            oldest = self._monotonic() - KEEP_SECONDS
+            return {key: asked.partitions for key, asked in self._asked.items() if asked.read_at >= oldest}
 
     def of(self, cluster: str, interval: float) -> Mapping[str, frozenset[str]]:
         """Returns group -> topics to read for it, without those that nobody asks for any more."""
@@ -59,11 +66,22 @@ class SelectorTopics:
             oldest = self._monotonic() - max(KEEP_SECONDS, KEEP_CYCLES * interval)
             found: dict[str, set[str]] = {}
             for key in [key for key in self._asked if key[0] == cluster]:
-                if self._asked[key].at < oldest:
+                if self._asked[key].wanted_at < oldest:
                     self._forget(key)
                 else:
                     found.setdefault(key[1], set()).add(key[2])
         return {group: frozenset(topics) for group, topics in found.items()}
+
+    def _wanted(self, key: Key, partitions: int, namespace: str | None) -> _Asked | None:
+        asked = self._asked.get(key)
+        if asked is None:
+            of_namespace = self._partitions[namespace] + partitions
+            if of_namespace > MOST_OF_NAMESPACE or self._partitions.total() + partitions > MOST_PARTITIONS:
+                return None
+            asked = self._asked[key] = _Asked(partitions, namespace, NEVER, NEVER)
+            self._partitions[namespace] = of_namespace
+        asked.wanted_at = self._monotonic()
+        return asked
 
     def _forget(self, key: Key) -> None:
         asked = self._asked.pop(key)

@@ -49,9 +49,10 @@ class LiveMetrics:
         clock: Clock,
         keep: Keep | None = None,
         memory: LastCommits | None = None,
+        selector_topics: SelectorTopics | None = None,
     ) -> None:
         self._memory = memory
-        self._selector_topics = SelectorTopics(clock.monotonic)
+        self._selector_topics = selector_topics or SelectorTopics(clock.monotonic)
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep

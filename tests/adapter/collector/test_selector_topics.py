@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from adapter.collector.cycle import Cycle
-from adapter.collector.last_commits import LastCommits
+from adapter.collector.last_commits import ASKED_SECONDS, LastCommits
 from adapter.errors import AdapterError, NothingChosen, ValueUnavailable
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
@@ -32,7 +32,7 @@ class Adapter:
         self.text = kept if kept is not None else [""]
         clock, given = self.rig.clock, self.rig.settings
         self.topics = SelectorTopics(clock.monotonic)
-        self.memory = LastCommits(lambda: self.rig.store.views, clock, self._exchange)
+        self.memory = LastCommits(lambda: self.rig.store.views, clock, self._exchange, self.topics)
         self.rig.cycle = Cycle(
             "main", given.collection.interval, Watching(given, "main"), self.rig.brokers, self.rig.store, clock,
             keep=self.rig.samples.append, memory=self.memory, selector_topics=self.topics,
@@ -187,8 +187,26 @@ def test_after_a_restart_it_counts_from_the_kept_commits() -> None:
     before.memory.run_once()
     restarted = Adapter(before.rig.kafka, kept=kept)
 
-    assert restarted.woken(**EXACT) == 13
+    assert restarted.value(**EXACT) == 13, "without a refusal, because selectors had asked for it"
     assert restarted.woken(group="billing", topic="other") == 8
+
+
+def test_another_replica_answers_at_once_what_selectors_ask_this_one_for() -> None:
+    kept = [""]
+    one = gone(kept=kept)
+    other = Adapter(one.rig.kafka, kept=kept)
+    one.woken(**EXACT)
+    one.memory.run_once()
+    other.run()
+
+    assert other.value(**EXACT) == 13
+
+    one.rig.clock.seconds += ASKED_SECONDS + 60
+    other.rig.clock.seconds = one.rig.clock.seconds
+    for adapter in (one, other):
+        adapter.run()
+
+    assert one.topics.of("main", 10.0) == other.topics.of("main", 10.0) == {}
 
 
 def test_a_group_that_never_committed_is_kept_over_a_restart_once_a_selector_names_it() -> None:
@@ -201,7 +219,7 @@ def test_a_group_that_never_committed_is_kept_over_a_restart_once_a_selector_nam
     assert before.woken(group="billing", topic="other") == 8
     before.memory.run_once()
 
-    assert Adapter(before.rig.kafka, kept=kept).woken(group="billing", topic="other") == 8
+    assert Adapter(before.rig.kafka, kept=kept).value(group="billing", topic="other") == 8
 
 
 def test_a_gone_group_that_nobody_names_is_kept_within_an_hour() -> None:
@@ -231,7 +249,7 @@ def test_a_group_that_wakes_up_counts_as_any_other_and_is_no_longer_asked_for() 
     adapter.run()
     assert adapter.value(**EXACT) == adapter.value(group="billing") == 1
 
-    adapter.rig.clock.seconds += KEEP_SECONDS + 1
+    adapter.rig.clock.seconds += ASKED_SECONDS + 60
     adapter.run()
 
     assert adapter.topics.of("main", 10.0) == {}
@@ -241,11 +259,21 @@ def test_a_group_that_wakes_up_counts_as_any_other_and_is_no_longer_asked_for() 
 def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
     adapter = gone()
     adapter.woken(**EXACT)
-    adapter.rig.clock.seconds += KEEP_SECONDS + 1
+    adapter.rig.clock.seconds += ASKED_SECONDS + 60
     adapter.run()
 
     assert "billing" not in adapter.rig.view.layout.groups
     assert "billing" not in adapter.rig.cycle._commits.topics
+
+
+def test_without_a_config_map_it_is_forgotten_after_ten_minutes() -> None:
+    adapter = gone()
+    adapter.memory._exchange = None
+    adapter.woken(**EXACT)
+    adapter.rig.clock.seconds += KEEP_SECONDS + 1
+    adapter.run()
+
+    assert adapter.topics.of("main", 10.0) == {}
 
 
 def test_no_namespace_takes_the_room_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,15 +4,19 @@ import functools
 from pathlib import Path
 from urllib.parse import quote
 
+import pytest
+
 from apiservice.cluster_api.connection import connect
 from apiservice.cluster_api.kept_text import KeptText
 from local.adapter import EXTERNAL_METRICS, LAST_COMMITS, NAMESPACE, Adapter, items, own_kubeconfig, process
 from local.certificates import Pair
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
-from local.kubernetes.control_plane import ControlPlane
+from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import wait_until
+from tests.end_to_end.cluster.test_control_plane import SLEEP, deployment
 from tests.support.real.changes import WAIT_SECONDS, commit_and_expire
+from tests.support.real.groups_to_read import LAG, UNREAD_TOPIC
 from tests.support.real.in_process import in_process
 
 
@@ -60,3 +64,33 @@ def lags(adapter: Adapter, caller: Pair, selector: str) -> tuple[int, list[str]]
     path = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector={quote(selector)}"
     status, body = adapter.get(path, shown=caller)
     return status, [item["value"] for item in items(body)] if status == 200 else []
+
+
+@pytest.mark.usefixtures("adapter")
+def test_an_hpa_without_a_rule_wakes_its_target_up_for_a_topic_that_the_group_never_committed(
+    control_plane: ControlPlane, one_broker: Kafka, namespace: str
+) -> None:
+    control_plane.apply([deployment(namespace, SLEEP), one_line_hpa(namespace, group="mail", topic=UNREAD_TOPIC)])
+    worker = f"/apis/apps/v1/namespaces/{namespace}/deployments/consumer"
+    wait_until(lambda: control_plane.get(worker)["spec"]["replicas"] == 0, "the HPA to scale to zero", WAIT_SECONDS)
+
+    produce(one_broker, UNREAD_TOPIC, 5)
+
+    wait_until(lambda: control_plane.get(worker)["spec"]["replicas"] == 2, "two replicas for 5 messages", WAIT_SECONDS)
+
+
+def one_line_hpa(namespace: str, **labels: str) -> Manifest:
+    metric = {"name": LAG, "selector": {"matchLabels": labels}}
+    target = {"type": "AverageValue", "averageValue": "3"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "consumer", "namespace": namespace},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "consumer"},
+            "minReplicas": 0,
+            "maxReplicas": 3,
+            "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
+            "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+        },
+    }

@@ -12,7 +12,9 @@ from local.kubernetes.control_plane import ControlPlane
 from local.processes import wait_until
 
 LAG = "kafka_consumergroup_lag"
-TOPICS = {"read-orders": 3, "read-invoices": 2}
+UNREAD_TOPIC = "read-by-nobody"
+"""Empty, and no group has committed for it."""
+TOPICS = {"read-orders": 3, "read-invoices": 2, UNREAD_TOPIC: 1}
 MESSAGES = {("read-orders", 0): 1200, ("read-orders", 1): 7, ("read-orders", 2): 64, ("read-invoices", 1): 15_000}
 COMMITS = {
     "ledger": {

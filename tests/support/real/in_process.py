@@ -161,9 +161,9 @@ def in_process(
     (main,) = settings.clusters
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
-    memory = LastCommits(lambda: store.views, clock, exchange)
-    watching = Watching(settings, main.name)
     topics = SelectorTopics(time.monotonic)
+    memory = LastCommits(lambda: store.views, clock, exchange, topics)
+    watching = Watching(settings, main.name)
     cycle = Cycle(
         main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory, selector_topics=topics
     )
