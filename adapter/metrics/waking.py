@@ -61,12 +61,14 @@ class Waking:
         there = [view for view in views if topic in view.partitions]
         if not there or not fits("group", group, asked) or not fits("topic", topic, asked):
             return ()
-        if not may_name(group) or not self._is_left_to_selectors(group):
-            return ()
         committed = [view for view in there if (view.cluster, group, topic) in view.remembered]
         # A topic that the reader may not see is not shown by its size either.
         known = committed or [view for view in there if topic in view.topics and view.knows(group)]
-        if not known and any(view.once_known is None and topic in view.topics for view in there):
+        is_undecided = not known and any(view.once_known is None and topic in view.topics for view in there)
+        # Last, because the settings may have thousands of rules.
+        if not (known or is_undecided) or not may_name(group) or not self._is_left_to_selectors(group):
+            return ()
+        if is_undecided:
             raise ValueUnavailable(f"whether Kafka once knew group {group} has not been read yet")
         return known
 
