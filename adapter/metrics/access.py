@@ -141,9 +141,14 @@ class _Seen(NamedTuple):
 
 
 def _seen_of(view: ClusterView, groups: Sequence[str]) -> _Seen:
-    codes, totals = {group: view.layout.codes[group] for group in groups}, view.totals
-    topics = {totals.topic[entry] for code in codes.values() for entry in totals.spans.get(code, ())}
-    return _Seen(codes, frozenset(view.layout.topics[code] for code in topics), view.dormant)
+    codes, totals, names = {group: view.layout.codes[group] for group in groups}, view.totals, view.layout.topics
+    topics = {
+        totals.topic[entry]
+        for group, code in codes.items()
+        for entry in totals.spans.get(code, ())
+        if (group, names[totals.topic[entry]]) not in view.only_selected
+    }
+    return _Seen(codes, frozenset(names[code] for code in topics), view.dormant)
 
 
 def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:

@@ -314,6 +314,17 @@ def test_a_namespace_wakes_neither_the_groups_of_others_nor_sees_the_size_of_the
     assert isinstance(adapter.error(namespace="security", **EXACT), NothingChosen)
 
 
+def test_a_topic_that_others_ask_for_is_not_shown_to_a_namespace_that_reads_the_group() -> None:
+    rules = [{"group": "audit", "namespaces": ["security"]}]
+    adapter = Adapter(kafka(), samples.settings(rules=rules, tenancy="closed"))
+    assert adapter.woken(group="audit", topic="other") == 8
+
+    assert str(adapter.error(namespace="security", topic="others")) == (
+        "no topic 'others' is known; known topics are trail"
+    )
+    assert isinstance(adapter.error(namespace="security", group="audit", topic="other"), NothingChosen)
+
+
 def test_the_history_does_not_count_it() -> None:
     adapter = gone()
     adapter.woken(**EXACT)
