@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass, replace
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,7 +13,7 @@ from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
-from spark.figures.model import STALE_SECONDS, Findings, Gap, Group, Periods, Topic
+from spark.figures.model import STALE_SECONDS, Findings, Group, Periods, Topic
 from spark.figures.periods import HOUR, silent_between, time_of
 
 STANDING_STILL = {"stuck", "lag_without_members"}
@@ -44,7 +45,8 @@ class Coverage:
     """What the intervals promise, also for hours that have no row of any group."""
     missing_hours: int
     """Hours between the first and the last that have no row of any group."""
-    gaps: tuple[Gap, ...]
+    gaps: tuple[tuple[datetime, datetime], ...]
+    """From the first of these hours to the end of the last, for each stretch."""
     late_samples: int
     """Samples that came after a gap of any length."""
     resets: int
@@ -62,13 +64,9 @@ class Report:
     standings: tuple[Standing, ...]
     coverage: Coverage
 
-    @property
-    def zone(self) -> ZoneInfo:
-        return ZoneInfo(self.findings.timezone)
-
 
 def decided(findings: Findings) -> Report:
-    zone = ZoneInfo(findings.timezone)
+    zone = findings.zone
     names = file_names(findings.groups)
     clusters = {group.cluster for group in findings.groups}
     newest = max((group.hours.start[-1] for group in findings.groups), default=None)
@@ -108,7 +106,7 @@ def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     silent = silent_between(hours)
     begins = np.flatnonzero(np.diff(silent, prepend=silent[:1] - 2 * HOUR) > HOUR)
     gaps = [
-        Gap(time_of(silent[begin]), time_of(silent[end - 1] + HOUR))
+        (time_of(silent[begin]), time_of(silent[end - 1] + HOUR))
         for begin, end in itertools.pairwise([*begins, len(silent)])
     ]
     return Coverage(

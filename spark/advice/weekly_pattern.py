@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from spark.advice.demand import well_covered
 from spark.figures.model import Floats, Periods, Times
 from spark.figures.periods import between, median
+from spark.tables.columns import ratio
 
 Hours = NDArray[np.int64]
 """Of the day, 0 to 23."""
@@ -81,7 +82,7 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
     np.add.at(total, (days, of_day), rates)
     np.add.at(seen, (days, of_day), 1.0)
     return Week(
-        rates=np.divide(total, seen, out=np.full((7, 24), np.nan), where=seen > 0),
+        rates=ratio(total, seen),
         hours_seen=seen,
         typical=np.array([median(rates[np.equal(of_day, hour)]) for hour in range(24)]),
         explained=_explained(rates, np.asarray(of_day, np.int64)),
@@ -119,7 +120,6 @@ def _explained(rates: Floats, of_day: Hours) -> float:
         return 0.0
     total = np.bincount(of_day, weights=rates, minlength=24)
     seen = np.bincount(of_day, minlength=24)
-    means = np.divide(total, seen, out=np.zeros(24), where=seen > 0)
-    left = float(((rates - means[of_day]) ** 2).sum()) / (len(rates) - classes)
+    left = float(((rates - ratio(total, seen)[of_day]) ** 2).sum()) / (len(rates) - classes)
     there = float(((rates - rates.mean()) ** 2).sum()) / (len(rates) - 1)
     return 1 - left / there if there > 0 else 0.0

@@ -7,11 +7,13 @@ import math
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from functools import cached_property
+from zoneinfo import ZoneInfo
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spark.figures.agreement import Agreement
+from spark.tables.columns import ratio
 from spark.tables.sample_files import Skipped
 
 Floats = NDArray[np.float64]
@@ -75,11 +77,11 @@ class Periods:
     @property
     def production_rate(self) -> Floats:
         """Messages per second of covered time; NaN where nothing is covered."""
-        return _ratio(self.produced, self.covered_seconds)
+        return ratio(self.produced, self.covered_seconds)
 
     @property
     def consumption_rate(self) -> Floats:
-        return _ratio(self.consumed, self.covered_seconds)
+        return ratio(self.consumed, self.covered_seconds)
 
 
 NUMBERS = tuple(field.name for field in fields(Periods) if field.name != "start")
@@ -274,14 +276,6 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """A stretch of hours that have no row of any group."""
-
-    first: datetime
-    until: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class Findings:
     """All that was gathered for one report."""
 
@@ -291,7 +285,8 @@ class Findings:
     """Start of the first hour that counts, UTC."""
     until: datetime
     """End of the last hour that counts, UTC."""
-    timezone: str
+    zone: ZoneInfo
+    """In which times are shown."""
     groups: tuple[Group, ...]
     skipped: tuple[Skipped, ...] = ()
     """What of the history no figure contains."""
@@ -324,11 +319,6 @@ def overlap(hours: Times, since: datetime, until: datetime) -> Flags:
     """Which of these hours have a part between two times."""
     found: Flags = (hours > as_column(since) - np.timedelta64(1, "h")) & (hours < as_column(until))
     return found
-
-
-def _ratio(part: Floats, whole: Floats) -> Floats:
-    ratio: Floats = np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-    return ratio
 
 
 def _newest(column: Floats) -> float:

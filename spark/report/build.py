@@ -34,7 +34,6 @@ class Request:
     location: str
     output: str
     wanted: Wanted
-    timezone: str
     now: datetime
     agreements: Agreements
 
@@ -74,9 +73,7 @@ def requested(
         raise Unusable(f"--from {times[0]} is in the future")
     if until is not None and until > now:
         until = None  # what ends later has no end yet
-    return Request(
-        location, output, Wanted(since, until), timezone, now, replace(agreements or Agreements(), zone=zone)
-    )
+    return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone))
 
 
 def zone_of(name: str) -> ZoneInfo:
@@ -118,7 +115,7 @@ def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], Non
         made_at=request.now,
         since=since,
         until=until,
-        timezone=request.timezone,
+        zone=request.agreements.zone,
         groups=groups,
         skipped=skipped_in(tables.files, request),
         is_past=request.wanted.until is not None,

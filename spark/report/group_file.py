@@ -89,7 +89,7 @@ class Agreements:
     only: Collection[str] = ()
     """Names; empty: all groups."""
     zone: ZoneInfo = field(default_factory=lambda: ZoneInfo("UTC"))
-    """Of the pauses."""
+    """Of the pauses, and of all that the report shows."""
 
     def of(self, cluster: str, group: str) -> Agreement:
         part = next((part for part in self.parts if part.is_about(cluster, group)), None)

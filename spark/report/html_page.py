@@ -35,11 +35,11 @@ def page_of(report: Report) -> str:
         f'<p class="soft">{escaped(range_in_words(report))}</p>',
         f'<p class="lead">{escaped(at_a_glance(report))}</p>',
         f'{tables.attention_table(report)}<p class="soft">{UNITS}</p>' if report.standings else "",
-        *(_section(standing, report.zone) for standing in drawn),
+        *(_section(standing, report.findings.zone) for standing in drawn),
         _more(len(report.standings) - len(drawn)),
         tables.coverage_table(report),
         (
-            f'<p class="soft">Made {escaped(formatting.moment(findings.made_at, report.zone))} from '
+            f'<p class="soft">Made {escaped(formatting.moment(findings.made_at, report.findings.zone))} from '
             f"<code>{escaped(findings.location)}</code> by "
             f"{escaped(f'kafka-lag-adapter {findings.version}'.strip())}.</p>"
         ),
@@ -54,11 +54,11 @@ def page_of(report: Report) -> str:
 
 
 def range_in_words(report: Report) -> str:
-    findings, zone = report.findings, report.zone
+    findings, zone = report.findings, report.findings.zone
     age = findings.age_seconds
     since, until = (formatting.moment(at, zone) for at in (findings.since, findings.until))
     of_data = "" if age is None else f" The newest data is {formatting.duration(age)} old."
-    return f"{since} to {until}, times in {findings.timezone}.{of_data}"
+    return f"{since} to {until}, times in {zone.key}.{of_data}"
 
 
 def at_a_glance(report: Report) -> str:

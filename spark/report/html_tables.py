@@ -237,7 +237,7 @@ def coverage_in_words(report: Report) -> list[str]:
 def coverage_table(report: Report) -> str:
     coverage, skipped = report.coverage, report.findings.skipped
     gaps = [
-        (escaped(formatting.moment(gap.first, report.zone)), escaped(formatting.moment(gap.until, report.zone)))
+        tuple(escaped(formatting.moment(at, report.findings.zone)) for at in gap)
         for gap in coverage.gaps[:MOST_SKIPPED]
     ]
     files = [(f"<code>{escaped(it.path)}</code>", escaped(it.reason)) for it in skipped[:MOST_SKIPPED]]

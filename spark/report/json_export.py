@@ -33,11 +33,11 @@ def json_of(report: Report) -> str:
         "location": findings.location,
         "from": findings.since,
         "to": findings.until,
-        "timezone": findings.timezone,
+        "timezone": findings.zone.key,
         "age_seconds": findings.age_seconds,
         "coverage": {
             **asdict(report.coverage),
-            "gaps": [{"from": gap.first, "to": gap.until} for gap in report.coverage.gaps],
+            "gaps": [{"from": first, "to": until} for first, until in report.coverage.gaps],
             "skipped": [{"file": skipped.path, "reason": skipped.reason} for skipped in findings.skipped],
         },
         "groups": [_group(standing, report) for standing in report.standings],
@@ -77,7 +77,7 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
 
 def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
     above, drain = topic.above, drain_seconds(topic, standing.advice)
-    week, weeks = week_of(topic.hours, report.zone), weeks_of(topic.hours)
+    week, weeks = week_of(topic.hours, report.findings.zone), weeks_of(topic.hours)
     return {
         "topic": topic.name,
         "lag": topic.lag and asdict(topic.lag),

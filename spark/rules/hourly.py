@@ -4,7 +4,7 @@ import numpy as np
 
 from spark.rules.percentiles import percentiles_of
 from spark.rules.totals import counts, greatest, least, seconds_of, sums
-from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of
+from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of, ratio
 from spark.tables.contract import EVENTS, HOUR_MICROS, NAMES, SUMMARY
 
 HOUR_SECONDS = 3600
@@ -48,7 +48,7 @@ def _of_lags(totals: Rows, begins: Ints) -> dict[str, Values]:
     return {
         **lag_percentiles_of(lag[lag >= 0], samples),
         "lag_max": greatest(lag, begins),
-        "lag_mean": _ratio(lag_sum, samples),
+        "lag_mean": ratio(lag_sum, samples),
         "lag_partition_max": greatest(totals["lag_max"], begins),
         "seconds_lagging": np.add.reduceat(np.where(is_lagging, interval, 0.0), begins),
         "lagging_consumed": sums(lagging_consumed, begins)[0],
@@ -65,7 +65,7 @@ def _of_members(totals: Rows, begins: Ints) -> dict[str, Values]:
     fewest = least(np.where(members >= 0, members, np.nan), begins)
     return {
         "members_min": np.where(known > 0, fewest, UNKNOWN),
-        "members_mean": _ratio(total, known),
+        "members_mean": ratio(total, known),
         "members_max": greatest(members, begins),
         "known_members": known,
     }
@@ -81,16 +81,10 @@ def _of_changes(partitions: Rows) -> dict[str, Values]:
         "produced": produced,
         "consumed": consumed,
         "covered_seconds": covered_seconds,
-        "production_rate": _ratio(produced, covered_seconds),
-        "consumption_rate": _ratio(consumed, covered_seconds),
-        "skew": _ratio(greatest(partitions["produced"], begins), produced),
+        "production_rate": ratio(produced, covered_seconds),
+        "consumption_rate": ratio(consumed, covered_seconds),
+        "skew": ratio(greatest(partitions["produced"], begins), produced),
     }
-
-
-def _ratio(number: Values, of: Values) -> Values:
-    """NaN where the number is not known, or is one of nothing."""
-    ratio: Values = np.divide(number, of, out=np.full(len(number), np.nan), where=(number >= 0) & (of > 0))
-    return ratio
 
 
 def steepest_of(totals: Rows, begins: Ints) -> Values:
@@ -101,7 +95,7 @@ def steepest_of(totals: Rows, begins: Ints) -> Values:
     of_part = begins_of(topic, part)
     produced, _ = sums(totals["produced"], of_part)
     seconds = seconds_of(totals["seconds"], of_part)
-    is_covered = (produced >= 0) & (seconds >= COVERED * STEEPEST_SECONDS)
-    rate = np.divide(produced, seconds, out=np.full(len(of_part), np.nan), where=is_covered)
+    is_covered = seconds >= COVERED * STEEPEST_SECONDS
+    rate = np.where(is_covered, ratio(produced, seconds), np.nan)
     found: Values = np.fmax.reduceat(rate, np.searchsorted(of_part, begins))
     return found

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from adapter.location import Bucket, bucket_at
+from adapter.location import bucket_at
 from spark.errors import ReportError, Unusable
 from spark.storage.local import LocalFiles
 from spark.storage.protocol import Files
@@ -47,17 +47,12 @@ def _attempted(probe: Callable[[], bool]) -> bool | Exception:
 
 def files_at(location: str) -> Files:
     """Touches nothing yet. Raises Unusable for what is neither a path nor a bucket."""
-    bucket = bucket_in(location)
-    if bucket is not None:
-        from spark.storage.bucket import BucketFiles  # noqa: PLC0415 -- the providers' libraries are slow to load
-
-        return BucketFiles(bucket)
-    return LocalFiles(Path(location).absolute())
-
-
-def bucket_in(location: str) -> Bucket | None:
-    """None: a path. Raises Unusable."""
     try:
-        return bucket_at(location)
+        bucket = bucket_at(location)
     except ValueError as error:
         raise Unusable(str(error)) from error
+    if bucket is None:
+        return LocalFiles(Path(location).absolute())
+    from spark.storage.bucket import BucketFiles  # noqa: PLC0415 -- the providers' libraries are slow to load
+
+    return BucketFiles(bucket)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark.errors import ReportError, Unusable
-from spark.storage.local import refuse_unwritable
-from spark.storage.location import answer_of, bucket_in, files_at
+from spark.storage.local import LocalFiles, refuse_unwritable
+from spark.storage.location import answer_of, files_at
 from spark.storage.protocol import Files
 
 PROBE = ".writable"
@@ -21,7 +21,8 @@ def output_at(place: str) -> "FolderOutput | BucketOutput":
     So do both outputs where the place cannot be written: `prepare` before anything is computed for nothing, and
     `publish`, which takes the text for each path and leaves no other files in `hpa/`.
     """
-    return FolderOutput(Path(place)) if bucket_in(place) is None else BucketOutput(files_at(place))
+    files = files_at(place)
+    return FolderOutput(files.root) if isinstance(files, LocalFiles) else BucketOutput(files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,12 @@ def aligned_texts(parts: Sequence[Rows]) -> list[Rows]:
     ]
 
 
+def ratio(number: Values, of: Values) -> Values:
+    """NaN where the number is not known, or is one of nothing."""
+    found: Values = np.divide(number, of, out=np.full(number.shape, np.nan), where=(number >= 0) & (of > 0))
+    return found
+
+
 def numbered(*columns: Values) -> Ints:
     """A number for each combination that occurs, 0, 1, …, in the order of the columns' values."""
     begins = begins_of(*columns)

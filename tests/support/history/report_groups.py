@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -132,4 +133,4 @@ def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
 def findings(*groups: Group, timezone: str = "Europe/Berlin", is_past: bool = True) -> Findings:
     """Made on Tuesday of the week after. `is_past`: the range was asked for, so the age of the data is not said."""
     made_at, until = MONDAY + timedelta(days=8), MONDAY + timedelta(days=7)
-    return Findings("history", made_at, MONDAY, until, timezone, groups, is_past=is_past)
+    return Findings("history", made_at, MONDAY, until, ZoneInfo(timezone), groups, is_past=is_past)
