@@ -117,7 +117,7 @@ def members_needed(rate: float, per_member: float, partitions: int) -> int:
 def _largest_rise(hours: Periods) -> float:
     following = np.diff(hours.start) == np.timedelta64(1, "h")
     rises = np.diff(hours.production_rate)[following]
-    return float(max(rises.max(), 0.0)) if len(rises) else 0.0
+    return float(rises.max(initial=0.0))
 
 
 def _dips(hours: Periods) -> int:
@@ -135,9 +135,7 @@ def _done_for_sure(hours: Periods) -> float:
     """By as many members as there can have been: where they were not counted, one for each partition."""
     members = np.where(hours.members_max > 0, hours.members_max, np.maximum(hours.partitions, 1))
     working = np.where(hours.partitions > 0, np.fmin(members, hours.partitions), members)
-    done = hours.consumption_rate / working
-    known = done[~np.isnan(done)]
-    return float(known.max()) if len(known) else 0.0
+    return float(np.fmax.reduce(hours.consumption_rate / working, initial=0.0))
 
 
 def _largest(column: Floats) -> int | None:

@@ -32,12 +32,16 @@ def _at_work(group: Group) -> Periods:
 
 
 def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
-    found = [topic for topic in group.topics if topic.still is not None and _has_reader(group, topic.still)]
-    newest = time_of(_at_work(group).start[-1])
-    now = [topic for topic in found if topic.still is not None and topic.still.until > newest]
-    stills = [(topic.name, topic.partitions, topic.still) for topic in now or found if topic.still is not None]
-    if not stills:
+    found = [
+        (topic.name, topic.partitions, topic.still)
+        for topic in group.topics
+        if topic.still is not None and _has_reader(group, topic.still)
+    ]
+    if not found:
         return _stuck_as_a_whole(group, zone)
+    newest = time_of(_at_work(group).start[-1])
+    now = [each for each in found if each[2].until > newest]
+    stills = now or found
     first = min((still for *_, still in stills), key=lambda still: still.since)
     until = max(still.until for *_, still in stills)
     what = _named([_partitions(*it) for it in stills])

@@ -239,6 +239,13 @@ def test_a_group_that_goes_home_for_a_planned_pause_is_not_stuck() -> None:
     assert finding(dataclasses.replace(resting, agreement=Agreement(pauses=(pause,))), "stuck") is None
 
 
+def test_a_group_that_is_always_in_a_planned_pause_is_not_stuck() -> None:
+    pause = Pause(frozenset(range(7)), timedelta(0), timedelta(days=1), ZoneInfo("UTC"))
+    resting = read(hours(48, members_max=0))
+
+    assert finding(dataclasses.replace(resting, agreement=Agreement(pauses=(pause,))), "stuck") is None
+
+
 def test_hours_whose_samples_are_gone_explain_nothing_of_the_time_that_is_left() -> None:
     of = hours(48, lag=lambda _: 900.0)
     of.members_max[:30] = 0
