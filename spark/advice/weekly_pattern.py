@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from spark.advice.demand import well_covered
 from spark.figures.model import Floats, Periods, Times
-from spark.figures.periods import between, median
+from spark.figures.periods import between
+from spark.rules.percentiles import percentiles_of
 from spark.tables.columns import ratio
 
 Hours = NDArray[np.int64]
@@ -78,14 +79,14 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
     counted, local = between(counted, np.arange(len(local)) < number), local[:number]
     rates: Floats = getattr(counted, column)
     total, seen = np.zeros((7, 24)), np.zeros((7, 24))
-    days, of_day = [time.weekday() for time in local], [time.hour for time in local]
+    days, of_day = (np.array(of, np.int64) for of in ([at.weekday() for at in local], [at.hour for at in local]))
     np.add.at(total, (days, of_day), rates)
     np.add.at(seen, (days, of_day), 1.0)
     return Week(
         rates=ratio(total, seen),
         hours_seen=seen,
-        typical=np.array([median(rates[np.equal(of_day, hour)]) for hour in range(24)]),
-        explained=_explained(rates, np.asarray(of_day, np.int64)),
+        typical=percentiles_of(rates[np.argsort(of_day)], np.bincount(of_day, minlength=24), 50)["p50"],
+        explained=_explained(rates, of_day),
         days_seen=_days_in(local),
     )
 
