@@ -14,10 +14,9 @@ from adapter.lag.snapshot import State
 from adapter.lag.totals import Totals
 from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import MetricValue, folded, is_changed_by, oldest_of, worst_of
+from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import (
     Chosen,
-    Exactly,
-    Requirement,
     chosen_of,
     effort_of,
     fits,
@@ -66,7 +65,7 @@ class Served:
             return ()
         named = {"cluster": (self.own.cluster,), "group": (self.own.group,), "topic": self.own.topics or (None,)}
         return tuple(
-            Exactly(key, frozenset(value for value in values if value is not None))
+            Requirement(key, Operator.IN, frozenset(value for value in values if value is not None))
             for key, values in named.items()
             if None not in values
         )

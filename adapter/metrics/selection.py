@@ -6,37 +6,13 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 
 from adapter.columns import Indexes
 from adapter.lag.totals import Totals, totals_of
+from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import ClusterView
-
-
-class Requirement(Protocol):
-    """One requirement of a label selector."""
-
-    @property
-    def key(self) -> str: ...
-    @property
-    def only(self) -> frozenset[str] | None:
-        """The only matching values, if the requirement lists them."""
-
-    def matches(self, value: str | None) -> bool:
-        """Whether the label's value (None if absent) meets the requirement."""
-
-
-@dataclass(frozen=True, slots=True)
-class Exactly:
-    """A requirement of a named metric: its group, cluster and topics."""
-
-    key: str
-    only: frozenset[str]
-
-    def matches(self, value: str | None) -> bool:
-        return value in self.only
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from adapter.errors import ValueUnavailable
-from adapter.metrics.selection import Requirement, fits, named
+from adapter.metrics.requirement import Requirement
+from adapter.metrics.selection import fits, named
 from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import Settings

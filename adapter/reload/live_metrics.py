@@ -13,7 +13,7 @@ from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop
 from adapter.history.sample import Keep
 from adapter.metrics.access import Audience
 from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.selection import Requirement
+from adapter.metrics.requirement import Requirement
 from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.models import Settings

@@ -12,7 +12,7 @@ from fastapi import Response
 
 from adapter.metrics.access import Audience
 from adapter.metrics.query import CHEAP_EFFORT, Reading
-from adapter.metrics.selection import Requirement
+from adapter.metrics.requirement import Requirement
 from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
 from apiservice.http.negotiation import check_read, is_for_people
@@ -20,7 +20,7 @@ from apiservice.http.query_parameters import label_selector
 from apiservice.http.replies import json_reply, pretty
 from apiservice.http.worker import SharedWork
 from apiservice.metrics_api.encoding import external_metric_values, warning_header
-from apiservice.metrics_api.label_selector import LabelRequirement, parse
+from apiservice.metrics_api.label_selector import parse
 
 _NAMESPACES = f"/apis/{GROUP}/{VERSION}/namespaces/"
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
@@ -125,7 +125,7 @@ def read_of(path: str) -> tuple[str, str] | None:
     return (namespace, metric) if namespace and metric and "/" not in metric else None
 
 
-def _asked(query: bytes) -> tuple[LabelRequirement, ...]:
+def _asked(query: bytes) -> tuple[Requirement, ...]:
     selector = label_selector(query)
     return _parse_and_keep(selector) if len(selector) <= _LONGEST_SELECTOR_KEPT else parse(selector)
 

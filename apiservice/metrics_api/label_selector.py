@@ -5,69 +5,17 @@ A value list may hold empty values anywhere, as in `x in (,a,,)`."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from enum import StrEnum
 
+from adapter.metrics.requirement import Operator, Requirement, int64
 from apiservice.http.status import BadRequest
-from apiservice.metrics_api.label_syntax import int64, invalid, problems_of_key, problems_of_value
+from apiservice.metrics_api.label_syntax import invalid, problems_of_key, problems_of_value
 
 
 class SelectorInvalid(BadRequest):
     """The text is not a label selector."""
 
 
-class Operator(StrEnum):
-    """Operators by their notation between key and value."""
-
-    EXISTS = ""
-    ABSENT = "!"
-    EQUALS = "="
-    DOUBLE_EQUALS = "=="
-    NOT_EQUALS = "!="
-    IN = "in"
-    NOT_IN = "notin"
-    GREATER = ">"
-    LESS = "<"
-
-
-@dataclass(frozen=True, slots=True)
-class LabelRequirement:
-    """One requirement. EXISTS and ABSENT have no values, IN and NOT_IN any number, the others one."""
-
-    key: str
-    operator: Operator
-    values: frozenset[str] = frozenset()
-
-    @property
-    def only(self) -> frozenset[str] | None:
-        return self.values if self.operator in _LISTS_VALUES else None
-
-    def matches(self, value: str | None) -> bool:
-        match self.operator:
-            case Operator.EQUALS | Operator.DOUBLE_EQUALS | Operator.IN:
-                return value in self.values
-            case Operator.NOT_EQUALS | Operator.NOT_IN:
-                return value not in self.values
-            case Operator.EXISTS:
-                return value is not None
-            case Operator.ABSENT:
-                return value is None
-            case Operator.GREATER | Operator.LESS:
-                return self._compares(value)
-
-    def _compares(self, value: str | None) -> bool:
-        number = None if value is None else int64(value)
-        (text,) = self.values
-        limit = int64(text)
-        if number is None or limit is None:
-            return False
-        return number > limit if self.operator is Operator.GREATER else number < limit
-
-
-_LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})
-
-
-def parse(text: str) -> tuple[LabelRequirement, ...]:
+def parse(text: str) -> tuple[Requirement, ...]:
     """Returns the requirements sorted by key, or raises SelectorInvalid with the wording of Kubernetes' own parser."""
     tokens = [_END, *reversed(_TOKEN.findall(text))]
     return tuple(sorted(_requirements(tokens), key=lambda requirement: requirement.key))
@@ -84,7 +32,7 @@ def _is_identifier(token: str) -> bool:
     return token != _END and token not in _SYMBOLS
 
 
-def _requirements(tokens: list[str]) -> Iterator[LabelRequirement]:
+def _requirements(tokens: list[str]) -> Iterator[Requirement]:
     """Takes the tokens from the end of the list: they are in reverse, so that each is taken at once."""
     expected = "!, identifier, or 'end of string'"
     separator = "," if tokens[-1] != _END else _END
@@ -97,7 +45,7 @@ def _requirements(tokens: list[str]) -> Iterator[LabelRequirement]:
             raise SelectorInvalid(f"found '{separator}', expected: ',' or 'end of string'")
 
 
-def _requirement(tokens: list[str]) -> LabelRequirement:
+def _requirement(tokens: list[str]) -> Requirement:
     is_absent = tokens[-1] == Operator.ABSENT
     if is_absent:
         tokens.pop()
@@ -106,7 +54,7 @@ def _requirement(tokens: list[str]) -> LabelRequirement:
     if problems:
         raise _unreadable(invalid("<nil>", key, problems))
     if is_absent or tokens[-1] in (_END, ","):
-        return LabelRequirement(key, Operator.ABSENT if is_absent else Operator.EXISTS)
+        return Requirement(key, Operator.ABSENT if is_absent else Operator.EXISTS)
     token = tokens.pop()
     operator = _BINARY.get(token)
     if operator is None:
@@ -116,7 +64,7 @@ def _requirement(tokens: list[str]) -> LabelRequirement:
     else:
         values = [""] if tokens[-1] in (_END, ",") else [_identifier(tokens)]
     _check_values(key, operator, values)
-    return LabelRequirement(key, operator, frozenset(values))
+    return Requirement(key, operator, frozenset(values))
 
 
 def _identifier(tokens: list[str]) -> str:

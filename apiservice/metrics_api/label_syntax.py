@@ -63,14 +63,3 @@ def _bytes_of(text: str) -> int:
 
 def invalid(place: str, value: str, problems: list[str]) -> str:
     return f"{place}: Invalid value: {json.dumps(value, ensure_ascii=False)}: {'; '.join(problems)}"
-
-
-_INTEGER = re.compile(r"[+-]?[0-9]{1,300}")
-
-
-def int64(text: str) -> int | None:
-    """Parses like Go's ParseInt: ASCII digits, any leading zeros, within 64 bits."""
-    if not _INTEGER.fullmatch(text):
-        return None
-    number = int(text)
-    return number if -(2**63) <= number < 2**63 else None

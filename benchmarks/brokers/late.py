@@ -8,7 +8,7 @@ from pathlib import Path
 from adapter.collector.threads import Collectors
 from adapter.errors import AdapterError
 from adapter.metrics.query import Metrics
-from adapter.metrics.selection import Exactly
+from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.store import Store
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
@@ -76,7 +76,7 @@ def _collecting(brokers: LateBroker) -> Iterator[Metrics]:
 
 def _lag(metrics: Metrics, group: str) -> int | None:
     try:
-        found = metrics.read("kafka_consumergroup_lag", [Exactly("group", frozenset({group}))])
+        found = metrics.read("kafka_consumergroup_lag", [Requirement("group", Operator.IN, frozenset({group}))])
     except AdapterError:
         return None
     return sum(item.value for item in found.values)

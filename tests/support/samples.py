@@ -18,7 +18,7 @@ from adapter.lag.rules import Watching, treatment_of
 from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, empty_snapshot, nothing_observed
 from adapter.lag.values import Treatment, values_of
 from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.selection import Requirement
+from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.file import parse
 from adapter.settings.models import MetricKind, Settings
@@ -188,30 +188,17 @@ def store_of(*views: ClusterView) -> Store:
     return store
 
 
-@dataclass(frozen=True)
-class Wants:
-    """A requirement of a label selector; `negated`: the label must have none of the values, or be absent."""
-
-    key: str
-    values: frozenset[str]
-    negated: bool = False
-
-    @property
-    def only(self) -> frozenset[str] | None:
-        return None if self.negated else self.values
-
-    def matches(self, value: str | None) -> bool:
-        return (value in self.values) is not self.negated
-
-
 def wants(**labels: str | Sequence[str]) -> tuple[Requirement, ...]:
     """`group="billing"`, `partition=["0", "1"]`."""
-    return tuple(Wants(key, frozenset([value] if isinstance(value, str) else value)) for key, value in labels.items())
+    return tuple(
+        Requirement(key, Operator.IN, frozenset([value] if isinstance(value, str) else value))
+        for key, value in labels.items()
+    )
 
 
 def without(**labels: str) -> tuple[Requirement, ...]:
     """`topic="orders"`: every topic but that one."""
-    return tuple(Wants(key, frozenset([value]), negated=True) for key, value in labels.items())
+    return tuple(Requirement(key, Operator.NOT_IN, frozenset([value])) for key, value in labels.items())
 
 
 @dataclass

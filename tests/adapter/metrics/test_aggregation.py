@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from adapter.errors import NothingChosen, ValueUnavailable
 from adapter.lag.snapshot import State
+from adapter.metrics.requirement import Operator, Requirement
 from tests.support import samples
 from tests.support.kafka.questions import answers, items
 from tests.support.samples import NEVER_READ, NOW, Key, Row, row
@@ -22,7 +23,7 @@ BAD = st.sampled_from([NEVER_READ, row(9, 3, state=State.AHEAD), row(1, 5).aged(
 CELL = st.one_of(*[GOOD] * 5, UNCOMMITTED, UNCOMMITTED, BAD)
 REQUIREMENT = st.sampled_from(sorted(NAMES)).flatmap(
     lambda key: st.builds(
-        lambda values, negated: samples.Wants(key, values, negated),
+        lambda values, negated: Requirement(key, Operator.NOT_IN if negated else Operator.IN, values),
         st.frozensets(st.sampled_from((*NAMES[key], "nobody")), min_size=1, max_size=2),
         st.booleans(),
     )
@@ -30,7 +31,7 @@ REQUIREMENT = st.sampled_from(sorted(NAMES)).flatmap(
 Answer = list[tuple[dict[str, str], int]] | type[Exception]
 
 
-def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[samples.Wants]) -> Answer:
+def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[Requirement]) -> Answer:
     """The rules of the folds, one row at a time."""
     chosen = {key: one for key, one in sorted(rows.items()) if all(fits(key, one) for one in requirements)}
     refused_state = State.AHEAD if metric != "uncommitted_partitions" else None
@@ -51,7 +52,7 @@ def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[sa
     return [(labels_of(chosen), min(max(one.committed - one.log_start, 0) for one in counted.values()))]
 
 
-def fits(key: Key, requirement: samples.Wants) -> bool:
+def fits(key: Key, requirement: Requirement) -> bool:
     group, topic, partition = key
     return requirement.matches({"group": group, "topic": topic, "partition": str(partition)}[requirement.key])
 
@@ -77,7 +78,7 @@ def labels_of(keys: Collection[tuple[str, str] | Key]) -> dict[str, str]:
     st.lists(REQUIREMENT, min_size=1, max_size=2),
 )
 def test_folds_say_what_the_rules_say_row_by_row(
-    cells: Mapping[tuple[str, str], list[Row]], metric: str, requirements: list[samples.Wants]
+    cells: Mapping[tuple[str, str], list[Row]], metric: str, requirements: list[Requirement]
 ) -> None:
     # The layout has every partition of a topic for all its groups.
     sizes: dict[str, int] = {}

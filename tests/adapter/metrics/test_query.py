@@ -6,7 +6,7 @@ from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.metrics.query import Metrics
-from adapter.metrics.selection import Requirement
+from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import Store, silent_view
 from tests.support import samples
 from tests.support.kafka.questions import BILLING, SHIPPING, SILENCE, WITHOUT_ROWS, answers, items

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiservice.metrics_api.label_selector import LabelRequirement, Operator, SelectorInvalid, parse
+from adapter.metrics.requirement import Operator, Requirement
+from apiservice.metrics_api.label_selector import SelectorInvalid, parse
 
 VALUE_RULE = "a valid label must be an empty string or consist of alphanumeric characters, "
 P = "unable to parse requirement: "
@@ -122,12 +123,12 @@ NOT_MATCHING = [
 ]
 
 
-def canonical_text(requirements: Iterable[LabelRequirement]) -> str:
+def canonical_text(requirements: Iterable[Requirement]) -> str:
     """Returns the selector in Kubernetes' own notation."""
     return ",".join(map(text_of, requirements))
 
 
-def text_of(requirement: LabelRequirement) -> str:
+def text_of(requirement: Requirement) -> str:
     values = ",".join(sorted(requirement.values))
     match requirement.operator:
         case Operator.ABSENT:
@@ -278,7 +279,7 @@ def test_the_canonical_text_says_the_same(written: tuple[list[Drawn], str]) -> N
 def test_a_requirement_matches_as_its_operator_says(drawn: Drawn, value: str | None, listed: bool) -> None:  # noqa: FBT001 - drawn
     key, operator, values = drawn
     label = values[0] if listed and values else value
-    requirement = LabelRequirement(key, Operator("" if operator == "exists" else operator), frozenset(values))
+    requirement = Requirement(key, Operator("" if operator == "exists" else operator), frozenset(values))
 
     assert requirement.matches(label) == fulfils(drawn, label)
 

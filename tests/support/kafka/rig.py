@@ -7,7 +7,7 @@ from adapter.collector.cycle import Cycle, Outcome
 from adapter.history.sample import Sample
 from adapter.lag.rules import Watching
 from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.selection import Requirement
+from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.models import Settings
 from tests.support import samples

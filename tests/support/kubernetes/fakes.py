@@ -15,7 +15,7 @@ from adapter.errors import MetricUnknown
 from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
 from adapter.metrics.query import Reading
-from adapter.metrics.selection import Requirement
+from adapter.metrics.requirement import Requirement
 from apiservice.app import ApiServer
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.http.health import Readiness
