@@ -103,13 +103,21 @@ def _check_package(mechanism: str | None) -> None:
 
 def _check_region(mechanism: str | None) -> None:
     """Nothing is asked for it: botocore knows it from the environment or from AWS's configuration file."""
-    if mechanism == "AWS_MSK_IAM":
-        session = importlib.import_module("botocore.session").Session()
-        if not session.get_config_variable("region"):
-            raise CredentialsInvalid(
-                "mechanism AWS_MSK_IAM needs the cluster's region: AWS_DEFAULT_REGION is not set, "
-                "and AWS's configuration file contains none"
-            )
+    if mechanism != "AWS_MSK_IAM":
+        return
+    # An extra, which few installations have.
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - see above
+    from botocore.session import Session  # noqa: PLC0415 - see above
+
+    try:
+        region = Session().get_config_variable("region")
+    except BotoCoreError as error:
+        raise CredentialsInvalid(f"mechanism AWS_MSK_IAM: {error}") from error
+    if not region:
+        raise CredentialsInvalid(
+            "mechanism AWS_MSK_IAM needs the cluster's region: AWS_DEFAULT_REGION is not set, "
+            "and AWS's configuration file contains none"
+        )
 
 
 def _login_of(security: Security, files: SecretFiles, mechanism: str | None) -> Login:

@@ -66,6 +66,10 @@ def test_a_region_that_nobody_gave_is_refused_at_start(aws: pytest.MonkeyPatch) 
         "clusters[0].security: mechanism AWS_MSK_IAM needs the cluster's region: AWS_DEFAULT_REGION is not set, "
         "and AWS's configuration file contains none"
     )
+    aws.setenv("AWS_PROFILE", "absent")
+    assert security_problems(protocol="SASL_SSL", mechanism="AWS_MSK_IAM") == (
+        "clusters[0].security: mechanism AWS_MSK_IAM: The config profile (absent) could not be found"
+    )
     aws.setenv("AWS_DEFAULT_REGION", "eu-central-1")
     assert security_of("AWS_MSK_IAM").mechanism == "AWS_MSK_IAM"
 
