@@ -35,10 +35,13 @@ PROVIDERS_WORDS = {
 }
 REASON = re.compile(
     r"NETWORK_CONNECTION.*Details: (.+)"
+    r"|ACCESS_DENIED during (\w+) operation"
+    r"|NO_SUCH_BUCKET during \w+ operation: (.+)"
     r"|underlying error message was: (?:.*? CURL error \[\d+\]=)?(.+?) error_info="
     r"|Fail to get a new connection for: \S+ (.+)"
 )
-"""The reason in a provider's message, after operations, error codes and addresses."""
+"""The reason in a provider's message, between operations, error codes and addresses; the operation that is denied."""
+BEGINNINGS = {"unreachable": "cannot be reached: ", "denied": "access is denied: "}
 LONGEST = 300
 """Characters of a provider's message: some libraries add a page of advice."""
 
@@ -65,9 +68,7 @@ def translated(place: object) -> Iterator[None]:
 def _words_of(error: Exception, cause: str) -> str:
     found = REASON.search(str(error))
     reason = str(found[found.lastindex or 0] if found else error)
-    return ("cannot be reached: " if cause == "unreachable" else "") + textwrap.shorten(
-        reason, LONGEST, placeholder=" …"
-    )
+    return BEGINNINGS.get(cause, "") + textwrap.shorten(reason, LONGEST, placeholder=" …")
 
 
 def _cause_of(error: OSError | pa.ArrowException) -> str:

@@ -60,10 +60,11 @@ def leased(store: ObjectStore, shown: str) -> Iterator[Check]:
 def _translated(shown: str) -> Iterator[None]:
     try:
         yield
+    except (PermissionDeniedError, UnauthenticatedError) as error:
+        raise Unusable(f"{shown}: access is denied: {NAME} cannot be written") from error
     except (BaseError, OSError) as error:
-        refused = not isinstance(error, BaseError) or isinstance(error, PermissionDeniedError | UnauthenticatedError)
         text = f"{shown}: {str(error).partition(chr(10))[0]}"
-        raise (Unusable if refused else Unreachable)(text) from error
+        raise (Unreachable if isinstance(error, BaseError) else Unusable)(text) from error
 
 
 def _renew_until(lease: _Lease, ended: threading.Event) -> None:

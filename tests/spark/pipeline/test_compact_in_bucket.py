@@ -229,7 +229,7 @@ def test_trouble_with_a_bucket_is_one_sentence_that_names_it(
     status, sentence = told(LOCATION)
     assert (status, sentence.partition(" holds no ")[0]) == (2, f"kafka-lag-report: {LOCATION}")
     for environment, status, word in (
-        (nobody, 2, "ACCESS_DENIED"),
+        (nobody, 2, "access is denied: "),
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, 2, "cannot be reached: Failed to connect to 127.0.0.1"),
     ):
         found, sentence = told(LOCATION, environment)

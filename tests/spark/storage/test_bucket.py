@@ -141,7 +141,7 @@ def test_without_credentials_the_store_s_refusal_is_told(
 
     told = trouble(BucketFiles(BUCKET), Unusable)
     assert told.startswith(f"{LOCATION}: ")
-    assert "ACCESS_DENIED" in told
+    assert "access is denied: " in told
     assert store.requests
 
 

@@ -16,6 +16,7 @@ from local.s3.object_store import OWNER, STRANGER, Account
 from spark.errors import Unusable
 from spark.storage import location
 from spark.storage.local import LocalFiles
+from spark.storage.location import files_at
 from spark.storage.report_output import output_at
 from tests.support.history.fake_store import fake_store
 from tests.support.history.real_bucket import RealBucket
@@ -94,9 +95,9 @@ def test_what_is_no_location_is_said(place: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("account", "url", "said"),
     [
-        (Account("owner", "wrong"), None, "ACCESS_DENIED"),
-        (Account("nobody", "nothing"), None, "ACCESS_DENIED"),
-        (STRANGER, None, "ACCESS_DENIED"),
+        (Account("owner", "wrong"), None, "access is denied: HeadObject"),
+        (Account("nobody", "nothing"), None, "access is denied: HeadObject"),
+        (STRANGER, None, "access is denied: HeadObject"),
         (OWNER, NOWHERE, "Could not connect to server"),
         (OWNER, UNKNOWN, "Could not resolve host"),
     ],
@@ -150,8 +151,11 @@ def test_a_bucket_that_refuses_the_report_is_named_before_anything_is_computed(m
         assert store.below("reports/") == {}
 
         store.is_read_only = True
-        with pytest.raises(Unusable, match=r"^s3://lag/reports: .*ACCESS_DENIED"):
+        with pytest.raises(Unusable, match=r"^s3://lag/reports: access is denied: PutObject$"):
             output_at("s3://lag/reports").prepare()
+        said = r"^s3://lag/history: access is denied: \.compacting\.lease cannot be written$"
+        with pytest.raises(Unusable, match=said), files_at("s3://lag/history").reserved():
+            pass
 
 
 def test_a_folder_in_which_nothing_can_be_created_is_named_by_both_commands_at_their_start() -> None:
