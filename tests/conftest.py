@@ -22,6 +22,8 @@ NUMBERS = itertools.count(1)
 SPARK_FIXTURES = {"spark_session", "s3_server"}
 SHARED = {"one_broker", "three_brokers", "spark_session"}
 """Fixtures of a whole run that tests of several files use, beside the control plane."""
+INSTALLING = {"plane", "guarded", "documented"}
+"""The control plane on which adapters are installed, and the broker with an authorizer."""
 
 
 PARTS = ("unit", "spark", "e2e")
@@ -69,11 +71,13 @@ def _part_of(item: pytest.Item) -> str:
 
 def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
     """End-to-end tests are grouped by folder if they share real parts with other files, by file otherwise; all that
-    need the control plane are one group. Tests that need one session of Spark are two. Any process may take the
-    others."""
+    need the control plane are one group, and all that install adapters another. Tests that need one session of Spark
+    are two groups. Any process may take the others."""
     fixtures = getattr(item, "fixturenames", ())
     if "control_plane" in fixtures:
         return "cluster"
+    if not INSTALLING.isdisjoint(fixtures):
+        return "install"
     if part == "e2e":
         return item.path.parent.name if shares else item.path.stem
     if "spark_session" in fixtures:

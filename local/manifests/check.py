@@ -14,7 +14,7 @@ from local.manifests.shipped import KUSTOMIZATION, NAME, Manifest, Shipped, at, 
 
 RULES = (*consistency.RULES, *deployment.RULES, *report.RULES, *spark_operator.RULES)
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
-CHART_FILES = {"Chart.yaml", "values.yaml"}
+NO_OBJECTS = {"Chart.yaml", "values.yaml", "settings.yaml"}
 
 
 class Unreadable(Exception):
@@ -51,9 +51,9 @@ def read(path: Path) -> Manifest:
 
 
 def object_files(folder: Path) -> list[Path]:
-    """Returns the files with objects and kustomizations, without those that only Helm reads."""
+    """Returns the files with objects and kustomizations, without what only Helm reads and the settings."""
     files = sorted(folder.rglob("*.yaml"))
-    return [path for path in files if path.name not in CHART_FILES and path.parent.name != "templates"]
+    return [path for path in files if path.name not in NO_OBJECTS and path.parent.name != "templates"]
 
 
 def gather(folder: Path = MANIFESTS) -> Shipped:

@@ -20,6 +20,7 @@ from local.kubernetes.node import Node
 from local.kubernetes.node import node as running_node
 from local.processes import logs, scratch
 from tests.support.real import groups_to_read
+from tests.support.real.guarded import guarded_kafka, run_commands_of_the_page
 
 OFTEN = {
     "log.initial.task.delay.ms": "1000",
@@ -83,6 +84,20 @@ def one_broker(rig_home: Path) -> Iterator[Kafka]:
 def three_brokers(rig_home: Path) -> Iterator[Kafka]:
     with kafka(rig_home / "three-brokers", brokers=3) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def guarded(rig_home: Path) -> Iterator[Kafka]:
+    """A broker with an authorizer; `guarded_kafka` says who may do what."""
+    with guarded_kafka(rig_home / "guarded-broker") as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def documented(guarded: Kafka, rig_home: Path) -> Kafka:
+    """The same broker, with the users and the least ACLs of docs/kafka-security.md."""
+    run_commands_of_the_page(guarded, rig_home / "guarded-broker")
+    return guarded
 
 
 @pytest.fixture(scope="session")

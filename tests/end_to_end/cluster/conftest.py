@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from local.adapter import API_SERVICE
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.kubernetes.control_plane import control_plane as running_control_plane
 from local.processes import wait_until
@@ -25,6 +26,22 @@ def plane(rig_home: Path) -> Iterator[ControlPlane]:
         for version, kinds in OPTIONAL_KINDS.items():
             wait_until(partial(serves, running, version, kinds), f"the kinds of {version}", 60)
         yield running
+
+
+@pytest.fixture
+def somebody_elses(plane: ControlPlane) -> Iterator[Manifest]:
+    """The APIService as KEDA has it, in force."""
+    service = {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443}
+    spec = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
+    theirs = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+        "spec": {**spec, "groupPriorityMinimum": 100, "versionPriority": 100},
+    }
+    plane.apply([theirs])
+    yield plane.get(API_SERVICE)["spec"]
+    plane.delete([theirs])
 
 
 def definition(version: str, kind: str) -> Manifest:

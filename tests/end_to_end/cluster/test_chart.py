@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.settings.file import parse
 from adapter.settings.models import Settings
 from local.manifests import rendered
 from local.manifests.check import MANIFESTS
@@ -23,6 +24,7 @@ ALIKE = {
     "upstream": (["upstream"], ["upstream"]),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),
+    "several clusters": (["several-clusters"], ["secret-for-each-cluster"]),
     "everything": (
         ["cert-manager", "api-service", "monitoring", "report"],
         ["cert-manager", "monitoring", "volume"],
@@ -41,7 +43,7 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     """Returns the objects without what is meant to differ.
 
     These are the Namespace, the manager, the checksum that restarts the pods and the labels for Prometheus. The
-    settings become a mapping without history and upstream, which users of kustomize add themselves.
+    settings become a value without history and upstream, which users of kustomize add themselves.
     """
     found = by_name([document for document in documents if document["kind"] != "Namespace"])
     for document in found.values():
@@ -52,10 +54,8 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
             if not metadata.get("annotations", {"any": ""}):
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap" and "data" in document:
-            document["data"] = {
-                key: {**yaml.safe_load(text), "history": None, "upstream": None}
-                for key, text in document["data"].items()
-            }
+            settings = yaml.safe_load(document["data"]["settings.yaml"])
+            document["data"] = parse({**settings, "history": {}, "upstream": None}, opens_files=False)
     return found
 
 

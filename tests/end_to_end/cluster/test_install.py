@@ -6,12 +6,12 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from local.adapter import API_SERVICE
 from local.downloads import command_line_tools
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests import rendered
@@ -21,7 +21,6 @@ from tests.end_to_end.cluster.test_chart import VALUES
 
 DOCS = MANIFESTS.parent / "docs"
 PAGE = DOCS / "install.md"
-API_SERVICE = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io"
 
 FAULTY_SETTINGS = """
 clusters: [{name: main, bootstrapServers: ['kafka:9092']}]
@@ -79,22 +78,6 @@ def test_every_command_of_the_page_prints_what_it_shows(plane: ControlPlane, tmp
         env=environment,
     )
     assert left == ""
-
-
-@pytest.fixture
-def somebody_elses(plane: ControlPlane) -> Iterator[Manifest]:
-    """The APIService as KEDA has it, in force."""
-    service = {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443}
-    spec = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
-    theirs = {
-        "apiVersion": "apiregistration.k8s.io/v1",
-        "kind": "APIService",
-        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
-        "spec": {**spec, "groupPriorityMinimum": 100, "versionPriority": 100},
-    }
-    plane.apply([theirs])
-    yield plane.get(API_SERVICE)["spec"]
-    plane.delete([theirs])
 
 
 def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(

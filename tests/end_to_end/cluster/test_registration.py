@@ -6,7 +6,6 @@ import base64
 import datetime
 import re
 import ssl
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -24,23 +23,19 @@ from apiservice.tls import issuing
 from apiservice.tls.managed import Managed, managed_of
 from local.adapter import API_SERVICE, EXTERNAL_METRICS, Adapter, external_name, items, process
 from local.certificates import new_authority
-from local.downloads import command_line_tools
 from local.kafka.broker import Kafka
 from local.kafka.tools import create_topic
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.manifests.check import MANIFESTS, load
 from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
+from tests.support.real.applied import HASTY, hand_over, remark_of
 
 PLACE = "lagging"
 SECRET = f"/api/v1/namespaces/{PLACE}/secrets/{NAME}-serving"
 OWNER = f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{NAME}-registration"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3Dregistered"
 MERGE = "application/merge-patch+json"
-HASTY = (
-    "from apiservice.registration import keeper; from apiservice.tls import managed; "
-    "keeper.ROUND_SECONDS, managed.SPREAD_SECONDS = 0.3, 2.0; from apiservice.__main__ import main; main()"
-)
 KEDA = {"namespace": "keda", "name": "keda-operator-metrics-apiserver", "port": 443}
 AS_ADMIN = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
 DAY = datetime.timedelta(days=1)
@@ -68,15 +63,9 @@ class Cluster:
     def patch(self, change: Manifest, manager: str) -> None:
         self.plane.ask("PATCH", f"{API_SERVICE}?fieldManager={manager}", change, content_type=MERGE)
 
-    def remark(self, replica: Adapter) -> str:
-        status, body = replica.get_plain("/readyz?verbose")
-        assert status == 200, body
-        found = re.search(r"^warn: api-service: (.*)$", body.decode(), re.MULTILINE)
-        return found[1] if found else ""
-
     def wait_for_remark(self, words: str) -> None:
         def is_there() -> bool:
-            remarks = [self.remark(replica) for replica in (self.first, self.second)]
+            remarks = [remark_of(replica) for replica in (self.first, self.second)]
             return all(words in remark and bool(words) == bool(remark) for remark in remarks)
 
         wait_until(is_there, f"the remark {words!r}", 60, alive=[self.first.process, self.second.process])
@@ -86,10 +75,10 @@ class Cluster:
 
 
 @pytest.fixture(scope="module")
-def cluster(plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> Iterator[Cluster]:
-    create_topic(one_broker, "registered", 1)
+def cluster(plane: ControlPlane, guarded: Kafka, rig_home: Path) -> Iterator[Cluster]:
+    create_topic(guarded, "registered", 1)
     settings = {
-        "clusters": [{"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}],
+        "clusters": [{"name": "main", "bootstrapServers": guarded.bootstrap_servers.split(",")}],
         "collection": {"interval": "1s", "groups": {"include": ["registered"]}},
         "rules": [{"group": "registered", "topics": ["registered"]}],
     }
@@ -272,33 +261,17 @@ def test_an_api_service_of_others_is_left_alone_until_it_is_handed_over(cluster:
     cluster.patch({"spec": {"service": KEDA, "caBundle": theirs}}, "helm")
     cluster.wait_for_remark("belongs to KEDA (Service keda/keda-operator-metrics-apiserver)")
 
-    assert "point the APIService to lagging/kafka-lag-adapter (docs/install.md, Taking over)" in cluster.remark(
+    assert "point the APIService to lagging/kafka-lag-adapter (docs/install.md, Taking over)" in remark_of(
         cluster.first
     )
     # Uninstalling this adapter no longer deletes it.
     wait_until(lambda: "ownerReferences" not in cluster.api_service["metadata"], "the owner to be removed", 60)
     assert cluster.api_service["spec"] == {**ours["spec"], "service": KEDA, "caBundle": theirs}
 
-    hand_over(cluster)
+    hand_over(cluster.plane, PLACE, cluster.first.port)
     cluster.wait_for_remark("")
     cluster.wait_until_registered()
     assert cluster.api_service["metadata"]["ownerReferences"] == ours["metadata"]["ownerReferences"]
-
-
-def hand_over(cluster: Cluster) -> None:
-    """By the command of docs/install.md, with the names of this test."""
-    page = (MANIFESTS.parent / "docs" / "install.md").read_text()
-    (command,) = re.findall(r"^CA=.*?(?=^```)", page, re.MULTILINE | re.DOTALL)
-    command = command.replace("kubectl -n kafka-lag-adapter", f"kubectl -n {PLACE}")
-    command = command.replace('"namespace":"kafka-lag-adapter"', f'"namespace":"{PLACE}"')
-    command = command.replace('"port":443', f'"port":{cluster.first.port}')
-    environment = {
-        "PATH": f"{command_line_tools()}:/usr/bin:/bin",
-        "KUBECONFIG": str(cluster.plane.admin_kubeconfig),
-        "HOME": str(cluster.plane.home),  # where kubectl has its cache
-    }
-    ended = subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=False)
-    assert "patched" in ended.stdout, ended.stderr
 
 
 def test_a_changed_front_proxy_ca_is_taken_up_live(cluster: Cluster, tmp_path: Path) -> None:

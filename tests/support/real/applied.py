@@ -1,0 +1,122 @@
+"""One pod of a Deployment that was applied to the real kube-apiserver, as a process with the container's arguments.
+
+There is no kubelet and no kube-proxy. So the ConfigMap and the Secrets that the pod mounts are folders, whose paths
+stand in for those of the container; the token of its ServiceAccount is in a kubeconfig; and the Service is changed to
+one that leads to this machine. In place of the image, the installed command runs."""
+
+import base64
+import contextlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.adapter import Adapter, external_name, new_serving
+from local.downloads import command_line_tools
+from local.kubernetes.control_plane import ControlPlane
+from local.manifests.check import MANIFESTS
+from local.manifests.shipped import NAME
+from local.processes import free_port, start, wait_until
+
+CONFIGURATION = "/etc/kafka-lag-adapter"
+"""Every ConfigMap and Secret is mounted below this folder, and the settings name their files by it."""
+MERGE = "application/merge-patch+json"
+HASTY = (
+    "from apiservice.registration import keeper; from apiservice.tls import managed; "
+    "keeper.ROUND_SECONDS, managed.SPREAD_SECONDS = 0.3, 2.0; from apiservice.__main__ import main; main()"
+)
+"""The installed command, which looks at the APIService more often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """`home` stands in for the container's file system."""
+
+    plane: ControlPlane
+    namespace: str
+    spec: dict[str, Any]
+    home: Path
+
+    def mount(self) -> None:
+        """Writes the mounted objects as they are now, as the kubelet does at the start and after a change."""
+        volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
+        for mount in self.spec["containers"][0]["volumeMounts"]:
+            if mount["mountPath"].startswith(CONFIGURATION):
+                folder = Path(self.here(mount["mountPath"]))
+                folder.mkdir(parents=True, exist_ok=True)
+                for key, content in self._contents(volumes[mount["name"]]).items():
+                    (folder / key).write_text(self.here(content))
+
+    def here(self, text: str) -> str:
+        return text.replace(CONFIGURATION, f"{self.home}{CONFIGURATION}")
+
+    def _contents(self, volume: dict[str, Any]) -> dict[str, str]:
+        """Raises RigError if the object is not there and the pod would wait for it."""
+        if "configMap" in volume:
+            data = self._data("configmaps", volume["configMap"]["name"], is_optional=False)
+            return dict(data)
+        secret = volume["secret"]
+        data = self._data("secrets", secret["secretName"], is_optional=secret.get("optional", False))
+        return {key: base64.b64decode(content).decode() for key, content in data.items()}
+
+    def _data(self, kind: str, name: str, *, is_optional: bool) -> dict[str, str]:
+        path = f"/api/v1/namespaces/{self.namespace}/{kind}/{name}"
+        if is_optional and self.plane.raw(path)[0] == 404:
+            return {}
+        return self.plane.get(path).get("data") or {}
+
+
+@contextlib.contextmanager
+def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str) -> Iterator[Adapter]:
+    """Runs one pod of this Deployment and waits until it is live. Raises RigError if it ends."""
+    spec = plane.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")["spec"]["template"]["spec"]
+    pod = Pod(plane, namespace, spec, home)
+    pod.mount()
+    port, metrics_port = free_port(), free_port()
+    service = {"spec": {**external_name(port), "clusterIP": None, "clusterIPs": None, "selector": None}}
+    plane.ask("PATCH", f"/api/v1/namespaces/{namespace}/services/{name}", service, content_type=MERGE)
+    arguments = [pod.here(each) for each in spec["containers"][0]["args"]]
+    flags = dict(each.removeprefix("--").split("=", 1) for each in arguments if "=" in each)
+    of_this_machine = {
+        "kubeconfig": plane.kubeconfig_for_service_account(namespace, spec["serviceAccountName"]),
+        "bind-address": "127.0.0.1",
+        "metrics-bind-address": "127.0.0.1",
+        "secure-port": port,
+        "metrics-port": metrics_port,
+        "service": f"{namespace}/{flags['service']}:{port}",
+        "last-commits-config-map": f"{namespace}/{flags['last-commits-config-map']}",
+    }
+    overrides = [f"--{flag}={value}" for flag, value in of_this_machine.items()]
+    command = [sys.executable, "-c", HASTY, *arguments, *overrides]
+    with start(f"pod of {name}", command, log=home / "adapter.log") as running:
+        settings = Path(flags["config"])
+        started = Adapter(running, port, metrics_port, settings, new_serving(home / "unused"))
+        wait_until(started.is_live, "the pod to be live", 60, alive=[running])
+        yield started
+
+
+def remark_of(replica: Adapter) -> str:
+    """Returns what `/readyz?verbose` says about the APIService."""
+    status, body = replica.get_plain("/readyz?verbose")
+    assert status == 200, body
+    found = re.search(r"^warn: api-service: (.*)$", body.decode(), re.MULTILINE)
+    return found[1] if found else ""
+
+
+def hand_over(plane: ControlPlane, namespace: str, port: int) -> None:
+    """Points the APIService to the adapter by the command of docs/install.md, with the names of a test."""
+    page = (MANIFESTS.parent / "docs" / "install.md").read_text()
+    (command,) = re.findall(r"^CA=.*?(?=^```)", page, re.MULTILINE | re.DOTALL)
+    command = command.replace(f"kubectl -n {NAME}", f"kubectl -n {namespace}")
+    command = command.replace(f'"namespace":"{NAME}"', f'"namespace":"{namespace}"')
+    command = command.replace('"port":443', f'"port":{port}')
+    environment = {
+        "PATH": f"{command_line_tools()}:/usr/bin:/bin",
+        "KUBECONFIG": str(plane.admin_kubeconfig),
+        "HOME": str(plane.home),  # where kubectl has its cache
+    }
+    ended = subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=False)
+    assert "patched" in ended.stdout, ended.stderr
