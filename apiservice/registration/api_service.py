@@ -83,7 +83,10 @@ def finding_of(found: Json | None, service: Service, authorities: tuple[x509.Cer
         return Finding("there is no APIService, so kube-apiserver serves no external metrics", is_writable=True)
     holder = found["spec"].get("service") or {}
     if (holder.get("namespace"), holder.get("name")) != (service.namespace, service.name):
-        return Finding(_held(holder, service), is_lost=_is_owned(found, service))
+        is_owned, is_managing = _is_owned(found, service), authorities is not None
+        warning = f". Deleting the ClusterRole {service.owner} deletes it: first remove its ownerReferences"
+        text = f"{_held(holder, service)}{warning if is_owned and not is_managing else ''}"
+        return Finding(text, is_lost=is_owned and is_managing)
     if authorities is None:
         return Finding(_registered(found))
     return _bundle_finding(found, authorities, is_adopted=_is_owned(found, service))

@@ -119,6 +119,7 @@ def api_service(metadata: Mapping[str, object], service: Mapping[str, object], b
             "version": VERSION,
             "service": dict(service),
             "caBundle": base64_of(bundle),
+            "insecureSkipTLSVerify": False,  # the previous server may have set it, and then no caBundle is accepted
             "groupPriorityMinimum": 100,
             "versionPriority": 100,
         },

@@ -157,8 +157,8 @@ def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
             yield f"{name}: name, group and version must be {VERSION}.{GROUP}, as in the code"
         if (at(spec, "service.name"), at(spec, "service.port")) not in ports:
             yield f"{name}: spec.service is no port of a Service that leads to the port https"
-        if "insecureSkipTLSVerify" in spec or "caBundle" in spec:
-            yield f"{name}: insecureSkipTLSVerify and caBundle must be absent"
+        if spec.get("insecureSkipTLSVerify") is not False or "caBundle" in spec:
+            yield f"{name}: insecureSkipTLSVerify must be false and caBundle absent"
 
 
 def certificate_is_for_the_service(shipped: Shipped) -> Iterator[str]:

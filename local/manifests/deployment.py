@@ -117,7 +117,7 @@ def mounts_have_volumes(shipped: Shipped) -> Iterator[str]:
 
 
 def tls_secret_is_mounted_where_the_flags_look(shipped: Shipped) -> Iterator[str]:
-    patches = shipped.files.get(TLS_SECRET, {}).get("patches", [])
+    patches = shipped.files.get(TLS_SECRET, {}).get("patches", [])[:1]  # the Deployment's
     added = [each.get("value") for patch in patches for each in yaml.safe_load(patch.get("patch", ""))]
     flags = [PurePosixPath(each.partition("=")[2]) for each in added if isinstance(each, str)]
     mounts = {at(each, "mountPath") for each in added} - {None}

@@ -39,6 +39,12 @@
 {{- toYaml $settings -}}
 {{- end -}}
 
+{{/* The component for what the adapter does not do: `tls-secret` if the serving certificate comes from elsewhere. */}}
+{{- define "adapter.registration" -}}
+{{- if or .Values.tls.certManager.enabled .Values.tls.existingSecret }}tls-secret
+{{- else if not .Values.apiService.register }}no-registration{{ end -}}
+{{- end -}}
+
 {{/* Where the history is: `volume`, `bucket` or nothing. */}}
 {{- define "adapter.history" -}}
 {{- with (.Values.history | default dict).location -}}

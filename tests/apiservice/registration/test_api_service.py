@@ -55,6 +55,14 @@ def test_a_lost_one_must_not_be_deleted_with_us() -> None:
     assert not looked_at(found(namespace="keda")).is_lost
 
 
+def test_with_a_certificate_of_others_a_lost_one_is_reported_because_there_is_no_right_to_write_it() -> None:
+    finding = finding_of(found(namespace="keda", **OWNED), OURS, None)
+
+    assert not finding.is_lost
+    assert "first remove its ownerReferences" in finding.text
+    assert "ownerReferences" not in finding_of(found(namespace="keda"), OURS, None).text
+
+
 def test_one_without_a_service_belongs_to_kube_apiserver() -> None:
     assert "belongs to kube-apiserver itself" in looked_at({"metadata": {}, "spec": {}}).text
 

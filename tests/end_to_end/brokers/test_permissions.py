@@ -101,7 +101,7 @@ def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unk
     """Alice may not describe it, so nobody can say which groups the second broker may know."""
     password = tmp_path / "password"
     password.write_text(ALICE.password)
-    with joining_broker(rig_home / "guarded-broker", 2, free_port()):
+    with joining_broker(rig_home / "guarded-broker", 2, free_port()) as second:
         guarded.brokers[0].wait_until_ready({1, 2})
         with in_process(guarded, clusters=[secured(guarded, ALICE.username, password)], rules=RULES) as running:
             running.wait_for_lag(6, "open", "seen")
@@ -110,3 +110,4 @@ def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unk
                 assert isinstance(refused, ValueUnavailable)
                 assert "broker 2 at 127.0.0.1" in str(refused)
             assert running.lag("half-seen", "seen") == 6
+        second.stop()  # in order, so that no later test's topic is placed on it

@@ -30,9 +30,9 @@ def plane(rig_home: Path) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def somebody_elses(plane: ControlPlane) -> Iterator[Manifest]:
-    """The APIService as KEDA has it, in force."""
+    """The APIService as if KEDA had it, without a CA as prometheus-adapter and Datadog have it."""
     service = {"name": "keda-operator-metrics-apiserver", "namespace": "keda", "port": 443}
-    spec = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
+    spec = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service, "insecureSkipTLSVerify": True}
     theirs = {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",

@@ -24,6 +24,7 @@ ALIKE = {
     "upstream": (["upstream"], ["upstream"]),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),
+    "no registration": (["no-registration"], ["no-registration"]),
     "several clusters": (["several-clusters"], ["secret-for-each-cluster"]),
     "everything": (
         ["cert-manager", "api-service", "monitoring", "report"],
@@ -176,6 +177,29 @@ def test_the_rights_to_change_objects_name_those_of_the_release() -> None:
     (rule,) = found["Role", "lag-kafka-lag-adapter-serving"]["rules"]
     assert rule["resourceNames"] == ["lag-kafka-lag-adapter-serving"]
     assert ("Secret", "lag-kafka-lag-adapter-serving") in found
+
+
+@pytest.mark.parametrize(
+    ("settings", "verbs"),
+    [
+        ([], ["get", "create", "patch", "delete"]),
+        (["apiService.register=false"], ["get", "patch", "delete"]),
+        (["tls.existingSecret=mine"], ["get"]),
+        (["tls.certManager.enabled=true"], ["get"]),
+    ],
+)
+def test_no_right_and_no_secret_is_left_of_a_certificate_that_the_adapter_does_not_manage(
+    settings: list[str], verbs: list[str]
+) -> None:
+    found = by_name(rendered.chart(settings=settings))
+
+    assert found["ClusterRole", f"{NAME}-registration"]["rules"][0]["verbs"] == verbs
+    kept = {
+        ("Secret", f"{NAME}-serving"),
+        ("Role", f"{NAME}-serving"),
+        ("RoleBinding", f"{NAME}-serving"),
+    } & found.keys()
+    assert len(kept) == (0 if verbs == ["get"] else 3)
 
 
 def test_every_cluster_can_have_secrets_of_its_own() -> None:

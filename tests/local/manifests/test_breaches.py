@@ -208,9 +208,9 @@ BREACHES = {
     ),
     "an APIService that trusts anyone": Breach(
         API_SERVICE,
-        "spec:",
-        "spec:\n  insecureSkipTLSVerify: true",
-        "insecureSkipTLSVerify and caBundle must be absent",
+        "insecureSkipTLSVerify: false",
+        "insecureSkipTLSVerify: true",
+        "insecureSkipTLSVerify must be false and caBundle absent",
     ),
     "a certificate that is not mounted": Breach(
         SERVING, "secretName: kafka-lag-adapter-tls", "secretName: tls", "secretName must be kafka-lag-adapter-tls"

@@ -71,7 +71,7 @@ class Pod:
 
 @contextlib.contextmanager
 def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str) -> Iterator[Adapter]:
-    """Runs one pod of this Deployment and waits until it is live. Raises RigError if it ends."""
+    """Runs one pod of this Deployment and waits until it is ready. Raises RigError if it ends."""
     spec = plane.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")["spec"]["template"]["spec"]
     pod = Pod(plane, namespace, spec, home)
     pod.mount()
@@ -94,7 +94,7 @@ def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str) -> Iterat
     with start(f"pod of {name}", command, log=home / "adapter.log") as running:
         settings = Path(flags["config"])
         started = Adapter(running, port, metrics_port, settings, new_serving(home / "unused"))
-        wait_until(started.is_live, "the pod to be live", 60, alive=[running])
+        wait_until(started.is_ready, "the pod to be ready", 60, alive=[running])
         yield started
 
 
