@@ -51,6 +51,8 @@ def test_every_command_of_the_page_prints_what_it_shows(plane: ControlPlane, tmp
     (values,) = re.findall(r"`lag-values.yaml`:\n\n```yaml\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
     (tmp_path / "lag-values.yaml").write_text(values)
     (tmp_path / "settings.yaml").write_text(FAULTY_SETTINGS)
+    for secret in ("password", "ca.crt"):
+        (tmp_path / secret).write_text("of the page's Secrets")
     environment = {
         "PATH": f"{command_line_tools()}:{Path(sys.executable).parent}:/usr/bin:/bin",
         "KUBECONFIG": str(plane.admin_kubeconfig),
