@@ -20,6 +20,7 @@ from local.kubernetes.control_plane import ControlPlane
 from local.manifests.check import MANIFESTS
 from local.manifests.shipped import NAME
 from local.processes import free_port, start, wait_until
+from tests.support.real.mounted import Mounted
 
 CONFIGURATION = "/etc/kafka-lag-adapter"
 """Every ConfigMap and Secret is mounted below this folder, and the settings name their files by it."""
@@ -41,14 +42,12 @@ class Pod:
     home: Path
 
     def mount(self) -> None:
-        """Writes the mounted objects as they are now, as the kubelet does at the start and after a change."""
+        """Writes the mounted objects as they are now."""
         volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
         for mount in self.spec["containers"][0]["volumeMounts"]:
             if mount["mountPath"].startswith(CONFIGURATION):
-                folder = Path(self.here(mount["mountPath"]))
-                folder.mkdir(parents=True, exist_ok=True)
-                for key, content in self._contents(volumes[mount["name"]]).items():
-                    (folder / key).write_text(self.here(content))
+                contents = self._contents(volumes[mount["name"]])
+                Mounted(Path(self.here(mount["mountPath"])), {key: self.here(text) for key, text in contents.items()})
 
     def here(self, text: str) -> str:
         return text.replace(CONFIGURATION, f"{self.home}{CONFIGURATION}")
