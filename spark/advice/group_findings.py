@@ -157,8 +157,8 @@ def uncommitted(group: Group, _: Load) -> Finding | None:
         return None
     which = _named([f"{topic.uncommitted} of the {topic.partitions} partitions of {topic.name}" for topic in topics])
     counts = (
-        f"the adapter counts {formatting.plural(messages, 'message')} in them (after a commit that has "
-        "expired, or with offsetReset: earliest the whole log), which the lag of this report leaves out."
+        f"the adapter counts {formatting.plural(messages, 'message')} in them, which the lag of this report leaves "
+        "out: those after a commit that has expired, or with offsetReset: earliest the whole log."
         if messages
         else "the adapter counts nothing in them."
     )
