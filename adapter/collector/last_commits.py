@@ -39,7 +39,8 @@ Key = tuple[str, str, str]
 NO_TOPIC = ""
 """In the entry of a group that has no commits."""
 ASKED = "?"
-"""Before the topic of an entry that a selector has asked for lately; no topic's name begins with it."""
+"""Before the topic of an entry that a selector has asked for lately; no topic's name begins with it. Instead of offsets
+it has the number of partitions."""
 Kept = Mapping[Key, LastCommit]
 Exchange = Callable[[Callable[[str], str]], None]
 """Replaces the kept text by the function's result; raises AdapterError if that fails, `NotKept` if it always will."""
@@ -102,7 +103,7 @@ class LastCommits(Repeating):
         }
         # Not of the views: other replicas should read what this one is asked for, so that they can answer as well.
         for (cluster, group, topic), partitions in self._topics.asked_here().items():
-            seen[cluster, group, ASKED + topic] = Seen(LastCommit("", int(now), (NO_COMMIT,) * partitions), (0,))
+            seen[cluster, group, ASKED + topic] = Seen(LastCommit("", int(now), (partitions,)), (0,))
         self._know(_merged({key: one.last for key, one in seen.items()}, self.known))
         if self._exchange is None:
             return
@@ -114,7 +115,7 @@ class LastCommits(Repeating):
         self._keep(self._exchange, due)
         for (cluster, group, topic), one in self.known.items():
             if topic.startswith(ASKED) and one.seen_at > now - ASKED_SECONDS:
-                self._topics.expect((cluster, group, topic.removeprefix(ASKED)), len(one.offsets))
+                self._topics.expect((cluster, group, topic.removeprefix(ASKED)), sum(one.offsets))
 
     def _know(self, known: Kept) -> None:
         self.known = known if len(known) <= MOST_KNOWN else dict(_by_age(known.items())[:MOST_KNOWN])

@@ -13,6 +13,8 @@ from adapter.columns import NEVER
 MOST_PARTITIONS = 50_000
 MOST_OF_NAMESPACE = 10_000
 """Partitions, so that no namespace can take the room of the others."""
+PARTITIONS_MORE = 50
+"""Each topic of a group counts as so many more, because it takes room in the ConfigMap: at most 1,000 of them."""
 KEEP_SECONDS = 600.0
 """After the last read; an HPA reads every 15 s."""
 KEEP_CYCLES = 3
@@ -25,6 +27,7 @@ Key = tuple[str, str, str]
 @dataclass(slots=True)
 class _Asked:
     partitions: int
+    counted: int
     namespace: str | None
     wanted_at: float
     read_at: float
@@ -75,16 +78,17 @@ class SelectorTopics:
     def _wanted(self, key: Key, partitions: int, namespace: str | None) -> _Asked | None:
         asked = self._asked.get(key)
         if asked is None:
-            of_namespace = self._partitions[namespace] + partitions
-            if of_namespace > MOST_OF_NAMESPACE or self._partitions.total() + partitions > MOST_PARTITIONS:
+            counted = partitions + PARTITIONS_MORE
+            of_namespace = self._partitions[namespace] + counted
+            if of_namespace > MOST_OF_NAMESPACE or self._partitions.total() + counted > MOST_PARTITIONS:
                 return None
-            asked = self._asked[key] = _Asked(partitions, namespace, NEVER, NEVER)
+            asked = self._asked[key] = _Asked(partitions, counted, namespace, NEVER, NEVER)
             self._partitions[namespace] = of_namespace
         asked.wanted_at = self._monotonic()
         return asked
 
     def _forget(self, key: Key) -> None:
         asked = self._asked.pop(key)
-        self._partitions[asked.namespace] -= asked.partitions
+        self._partitions[asked.namespace] -= asked.counted
         if not self._partitions[asked.namespace]:
             del self._partitions[asked.namespace]

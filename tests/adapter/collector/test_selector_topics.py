@@ -5,13 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from adapter.collector.cycle import Cycle
-from adapter.collector.last_commits import ASKED_SECONDS, LastCommits
+from adapter.collector.last_commits import ASKED_SECONDS, MOST_BYTES, LastCommits, dumps
 from adapter.errors import AdapterError, NothingChosen, ValueUnavailable
+from adapter.lag.last_commit import LastCommit
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
 from adapter.metrics import selector_topics
 from adapter.metrics.query import Metrics
-from adapter.metrics.selector_topics import KEEP_SECONDS, SelectorTopics
+from adapter.metrics.selector_topics import KEEP_SECONDS, PARTITIONS_MORE, SelectorTopics
 from adapter.metrics.waking import MOST_PAIRS
 from adapter.settings.models import Settings
 from tests.support import samples
@@ -277,7 +278,7 @@ def test_without_a_config_map_it_is_forgotten_after_ten_minutes() -> None:
 
 
 def test_no_namespace_takes_the_room_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selector_topics, "MOST_OF_NAMESPACE", 3)
+    monkeypatch.setattr(selector_topics, "MOST_OF_NAMESPACE", 3 + PARTITIONS_MORE)
     adapter = gone()
     adapter.woken("payments", **EXACT)
 
@@ -288,11 +289,22 @@ def test_no_namespace_takes_the_room_of_others(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_all_namespaces_together_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selector_topics, "MOST_PARTITIONS", 3)
+    monkeypatch.setattr(selector_topics, "MOST_PARTITIONS", 3 + PARTITIONS_MORE)
     adapter = gone()
     adapter.woken("payments", **EXACT)
 
     assert "too many topics" in str(adapter.error(namespace="logistics", group="audit", topic="other"))
+
+
+def test_topics_that_selectors_name_leave_room_for_the_last_commits() -> None:
+    topics = SelectorTopics(lambda: 0.0)
+    for number in range(5000):
+        topics.ask(("main", f"group-{number}", "orders"), 1, f"namespace-{number % 50}")
+    asked = topics.asked_here()
+    kept = {key: LastCommit("", 0, (partitions,)) for key, partitions in asked.items()}
+
+    assert 900 < len(asked) <= 1000
+    assert len(dumps(kept)) < MOST_BYTES / 10
 
 
 def test_a_selector_of_very_many_names_asks_for_nothing() -> None:
