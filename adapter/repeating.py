@@ -21,6 +21,8 @@ def be_nice() -> None:
 
 
 class Repeating(ABC):
+    """The first turn comes at once. `stop` may be called before `start`."""
+
     def __init__(self, name: str, *, is_nice: bool = False) -> None:
         self._is_nice = is_nice
         self._stopping = Event()
