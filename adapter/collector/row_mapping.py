@@ -52,11 +52,6 @@ def _wired(shape: Shape, spans: list[slice | None]) -> Wiring:
 
 def codes_in(shape: Shape, codes: Mapping[str, int]) -> Codes:
     """Maps the response's groups to codes; NOWHERE for unknown groups and all but the last of duplicates."""
-    found = [codes.get(group, NOWHERE) for group in shape.groups]
-    if len(set(shape.groups)) < len(found):
-        last = {group: number for number, group in enumerate(shape.groups)}
-        found = [
-            code if last[group] == n else NOWHERE
-            for n, (code, group) in enumerate(zip(found, shape.groups, strict=True))
-        ]
+    last = {group: number for number, group in enumerate(shape.groups)}
+    found = [codes[group] if group in codes and last[group] == n else NOWHERE for n, group in enumerate(shape.groups)]
     return np.array(found, dtype=np.int32)
