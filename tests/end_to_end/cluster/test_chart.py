@@ -223,6 +223,15 @@ def test_another_port_is_changed_everywhere() -> None:
     assert "hostNetwork: true" in text
 
 
+def test_the_kubelet_waits_longer_for_a_pod_that_serves_longer() -> None:
+    deployment = by_name(rendered.chart(settings=["shutdownDelaySeconds=45"]))["Deployment", NAME]
+
+    pod = deployment["spec"]["template"]["spec"]
+    assert pod["terminationGracePeriodSeconds"] == 65
+    delays = [flag for flag in pod["containers"][0]["args"] if "delay" in flag]
+    assert delays == ["--shutdown-delay-duration=45s"]
+
+
 def test_where_pods_run_is_for_the_adapter_and_the_report() -> None:
     documents = by_name(rendered.chart([VALUES["scheduling"], VALUES["volume"]]))
 

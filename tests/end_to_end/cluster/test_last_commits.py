@@ -60,6 +60,24 @@ def test_a_group_at_zero_wakes_up_though_the_adapter_restarted_after_its_commits
         assert read(f"group=no-{group},topic={topic}") == (404, [])
 
 
+def test_two_replicas_that_write_at_once_lose_no_entry_of_each_other(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    empty = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": namespace}}
+    control_plane.apply([empty])
+    first, second = (KeptText(connect(control_plane.admin_kubeconfig), namespace, "kept") for _ in range(2))
+
+    def in_between(text: str) -> str:
+        if "second" not in text:
+            second.exchange(lambda found: f"{found} second")
+        return f"{text} first"
+
+    first.exchange(in_between)
+
+    kept = control_plane.get(f"/api/v1/namespaces/{namespace}/configmaps/kept")["data"]
+    assert kept == {"last-commits.json": " second first"}
+
+
 def lags(adapter: Adapter, caller: Pair, selector: str) -> tuple[int, list[str]]:
     path = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector={quote(selector)}"
     status, body = adapter.get(path, shown=caller)

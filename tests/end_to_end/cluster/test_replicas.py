@@ -1,6 +1,6 @@
 """Two replicas behind one Service of a real kube-apiserver, on one real broker, and what is left when one ends.
 
-A forwarder stands for kube-proxy: it leads each new connection to one of the replicas. The Lease lasts 6 s."""
+A forwarder stands for kube-proxy: it leads each new connection to one of the replicas. The Lease lasts 8 s."""
 
 import base64
 import re
@@ -35,11 +35,10 @@ GROUP = TOPIC = "replicated"
 LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{PLACE}/leases/{NAME}-history"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3D{GROUP}"
 METRICS = ("lag", "records_lag_max", "lead_min", "uncommitted_partitions")
-DRAIN_SECONDS, UNTOLD_SECONDS = 4.0, 1.5
-MINUTE = 60_000_000
+DRAIN_SECONDS, UNTOLD_SECONDS = 5.0, 1.5
 HASTY = (
     "from apiservice.cluster_api import lease; from adapter.history import writer; "
-    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 6.0, 4.0, 0.3; "
+    "lease.DURATION_SECONDS, lease.DEADLINE_SECONDS, lease.RETRY_SECONDS = 8.0, 6.0, 0.3; "
     "writer.STANDBY_SECONDS = 0.2; from apiservice.__main__ import main; main()"
 )
 WAIT_SECONDS = 60.0
@@ -80,14 +79,16 @@ class Replicas:
             wait_until(one.is_ready, "a replica to be ready", WAIT_SECONDS, alive=[one.process])
         self.service.lead_to(*(one.port for one in self.running))
         wait_until(lambda: self.plane.raw(READ)[0] == 200, "a read", WAIT_SECONDS)
-        wait_until(lambda: len(self.writers) == 1, "one writer", WAIT_SECONDS)
-        (writer,) = self.writers
+        writers: list[Adapter] = []
+
+        def is_one() -> bool:
+            writers[:] = [one for one in self.running if writes(one)]
+            return len(writers) == 1
+
+        wait_until(is_one, "one writer", WAIT_SECONDS)
+        (writer,) = writers
         (other,) = (one for one in self.running if one is not writer)
         return writer, other
-
-    @property
-    def writers(self) -> list[Adapter]:
-        return [one for one in self.running if writes(one)]
 
     def wait_for_writer(self, one: Adapter) -> None:
         wait_until(lambda: writes(one), "this replica to write the history", WAIT_SECONDS, alive=[one.process])
@@ -209,7 +210,7 @@ def test_a_replica_that_is_told_to_end_costs_no_read_and_hands_the_history_over_
 
     writer.process.send(signal.SIGTERM)
     told = replicas.reads_until(UNTOLD_SECONDS, 40)  # and the Service still leads to it
-    assert writer.get_plain("/readyz")[0] == 500
+    wait_until(lambda: writer.get_plain("/readyz")[0] == 500, "it to be unready", DRAIN_SECONDS)
     replicas.service.lead_to(other.port)
     while writer.process.is_running():
         told += replicas.reads_until(WAIT_SECONDS, 10)
@@ -223,7 +224,7 @@ def test_a_replica_that_is_told_to_end_costs_no_read_and_hands_the_history_over_
     assert replicas.holder != name
     wait_until(lambda: replicas.holder in replicas.kept(), "the other's first file", WAIT_SECONDS)
     (_, ended), (began, _) = span(replicas.kept()[name]), span(replicas.kept()[replicas.holder])
-    assert ended // 60 * 60 <= began <= ended + 2
+    assert ended // 60 * 60 <= began <= ended + 5
 
 
 def test_a_replica_that_vanishes_leaves_no_gap_and_fails_no_read_once_the_service_knows(replicas: Replicas) -> None:
