@@ -212,7 +212,11 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
     listening = threading.Event()
-    checks = {"listening": listening.is_set, "authentication-settings": lambda: callers.knows_front_proxy}
+    checks = {
+        "listening": listening.is_set,
+        "authentication-settings": lambda: callers.knows_front_proxy,
+        "first-values": metrics.has_begun,
+    }
     remarks = {
         "settings": lambda: "" if changes is None else changes.remark,
         "credentials": lambda: metrics.credentials_remark,

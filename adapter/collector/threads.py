@@ -79,6 +79,11 @@ class Collector:
             self._cycle.remember(former.feed.view.snapshot)
 
     @property
+    def has_begun(self) -> bool:
+        """Whether a cycle has read every known group, or found that it cannot read any."""
+        return self.outcome == "failed" or (self.outcome == "complete" and not self.feed.view.unread)
+
+    @property
     def has_read_everything(self) -> bool:
         view = self.feed.view
         return self.outcome == "complete" and not view.unread and not view.silence.leaves_doubt

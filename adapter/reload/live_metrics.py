@@ -21,6 +21,8 @@ from adapter.telemetry import Telemetry
 
 PATIENCE_SECONDS = 60.0
 """A cluster that cannot be read completely delays changed settings no longer than this."""
+FIRST_SECONDS = 20.0
+"""A cluster of which a part cannot be read keeps a new process from being ready no longer than this."""
 STOP_SECONDS = 5.0
 
 
@@ -58,6 +60,8 @@ class LiveMetrics:
         self._keep = keep
         self._versions = count()
         self._prepared_at = 0.0
+        self._started_at = clock.monotonic()
+        self._has_begun = False
         self._next: _Generation | None = None
         self._current = self._generation(settings, None)
 
@@ -96,7 +100,15 @@ class LiveMetrics:
     def is_preparing(self) -> bool:
         return self._next is not None
 
+    def has_begun(self) -> bool:
+        """Whether every cluster has been read once, or waiting longer is useless; then it stays so."""
+        collectors = self._current.collectors.by_name.values()
+        is_late = self._clock.monotonic() - self._started_at > FIRST_SECONDS
+        self._has_begun = self._has_begun or is_late or all(each.has_begun for each in collectors)
+        return self._has_begun
+
     def start(self) -> None:
+        self._started_at = self._clock.monotonic()
         self._current.collectors.start()
 
     def stop(self, timeout_seconds: float) -> None:

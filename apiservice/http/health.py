@@ -1,6 +1,7 @@
 """`/livez`, `/readyz` and `/healthz`, without credentials.
 
-Readiness does not depend on Kafka: one slow broker must not remove the API group from the cluster."""
+Readiness depends on Kafka only in the first seconds, when other replicas have values and this one has none. Later, one
+slow broker must not remove the API group from the cluster."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

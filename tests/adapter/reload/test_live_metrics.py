@@ -184,3 +184,34 @@ def test_only_cycles_of_collectors_that_serve_are_kept(opened: list[str], teleme
     finally:
         live.stop(60.0)
     assert sorted(opened) == ["eu", "main", "main"]
+
+
+def test_a_process_has_begun_once_every_cluster_was_read_and_stays_so(live: LiveMetrics) -> None:
+    fresh = LiveMetrics(settings("main"), Telemetry(), WallClock())
+    assert not fresh.has_begun()
+
+    wait_until(live.has_begun)
+    live.prepare(settings("main", "eu", "asia"))
+    assert live.has_begun()
+
+
+@pytest.mark.usefixtures("opened")
+def test_a_cluster_that_cannot_be_read_keeps_no_process_from_beginning(telemetry: Telemetry) -> None:
+    down = {"name": "main", "bootstrapServers": ["down:9092"]}
+    made = LiveMetrics(samples.settings(clusters=[down], collection=SECOND_APART), telemetry, WallClock())
+    made.start()
+    try:
+        wait_until(made.has_begun)
+    finally:
+        made.stop(60.0)
+
+
+@pytest.mark.usefixtures("opened")
+def test_waiting_for_the_first_values_ends() -> None:
+    clock = SteppedClock()
+    made = LiveMetrics(settings("main"), Telemetry(), clock)
+    clock.seconds += live_module.FIRST_SECONDS
+    assert not made.has_begun()
+
+    clock.seconds += 1
+    assert made.has_begun()

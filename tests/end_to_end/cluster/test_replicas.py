@@ -19,7 +19,7 @@ import pytest
 import urllib3
 from pyarrow import dataset
 
-from local.adapter import API_SERVICE, EXTERNAL_METRICS, Adapter, external_name, items, process
+from local.adapter import API_SERVICE, EXTERNAL_METRICS, Adapter, external_name, is_available, items, process
 from local.certificates import Pair
 from local.forwarder import Forwarder, forwarder
 from local.kafka.broker import Kafka
@@ -78,7 +78,7 @@ class Replicas:
         for one in self.running:
             wait_until(one.is_ready, "a replica to be ready", WAIT_SECONDS, alive=[one.process])
         self.service.lead_to(*(one.port for one in self.running))
-        wait_until(lambda: self.plane.raw(READ)[0] == 200, "a read", WAIT_SECONDS)
+        wait_until(lambda: is_available(self.plane), "the APIService to be available", WAIT_SECONDS)
         writers: list[Adapter] = []
 
         def is_one() -> bool:
