@@ -57,12 +57,16 @@ class Replicas:
 
     def start(self) -> Adapter:
         self.started += 1
+        port = free_port()
+        if not self.running:
+            # It registers itself at once, and kube-apiserver waits long before it tries again whom it found absent.
+            self.service.lead_to(port)
         one = self.stack.enter_context(
             process(
                 self.home / f"replica-{self.started}",
                 self.settings,
                 self.kubeconfig,
-                port=free_port(),
+                port=port,
                 service=f"{PLACE}/{NAME}:{self.service.port}",
                 program=(sys.executable, "-c", HASTY),
                 more_flags={"shutdown-delay-duration": f"{DRAIN_SECONDS:g}s"},
