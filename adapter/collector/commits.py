@@ -142,8 +142,7 @@ class Commits:
 
     def follow_selectors(self, topics: Mapping[str, frozenset[str]]) -> None:
         """Reads these groups as well, and these topics of theirs."""
-        if topics != self._watching.by_selectors:
-            self._watching.follow_selectors(topics)
+        if self._watching.follow_selectors(topics):
             self.version += 1
             self._update_groups()
 

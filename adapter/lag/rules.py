@@ -44,9 +44,19 @@ class Watching:
         self.by_selectors: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that selectors name for it."""
 
-    def follow_selectors(self, topics: Mapping[str, frozenset[str]]) -> None:
-        self.by_selectors = topics
-        self.named_groups = self._listed_groups | topics.keys()
+    def follow_selectors(self, asked: Mapping[str, frozenset[str]]) -> bool:
+        """Returns whether this changes what is read. Selectors may have named it while other settings were in force."""
+        topics = {
+            group: watched
+            for group, names in asked.items()
+            if self._settings.collection.groups.watches(group)
+            and (watched := frozenset(filter(self.watches_topic, names)))
+        }
+        is_change = topics != self.by_selectors
+        if is_change:
+            self.by_selectors = topics
+            self.named_groups = self._listed_groups | topics.keys()
+        return is_change
 
     def is_listed(self, group: str) -> bool:
         """Returns whether the settings list topics for the group by its name."""

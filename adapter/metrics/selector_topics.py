@@ -68,10 +68,11 @@ class SelectorTopics:
         with self._lock:
             oldest = self._monotonic() - max(KEEP_SECONDS, KEEP_CYCLES * interval)
             found: dict[str, set[str]] = {}
-            for key in [key for key in self._asked if key[0] == cluster]:
+            for key in list(self._asked):
+                # Also those of clusters that are no longer in the settings, or their room would stay taken.
                 if self._asked[key].wanted_at < oldest:
                     self._forget(key)
-                else:
+                elif key[0] == cluster:
                     found.setdefault(key[1], set()).add(key[2])
         return {group: frozenset(topics) for group, topics in found.items()}
 

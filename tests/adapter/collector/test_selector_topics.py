@@ -307,6 +307,30 @@ def test_topics_that_selectors_name_leave_room_for_the_last_commits() -> None:
     assert len(dumps(kept)) < MOST_BYTES / 10
 
 
+def test_clusters_that_are_no_longer_read_leave_their_room_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selector_topics, "MOST_OF_NAMESPACE", PARTITIONS_MORE + 3)
+    clock = samples.SteppedClock()
+    topics = SelectorTopics(clock.monotonic)
+    assert topics.ask(("former", "billing", "orders"), 3, "shop")
+    clock.seconds += KEEP_SECONDS + 1
+    assert topics.of("main", 10.0) == {}
+
+    assert topics.ask(("main", "billing", "orders"), 3, "shop")
+
+
+@pytest.mark.parametrize(("collection", "excluded"), [("groups", "audit"), ("topics", "other")])
+def test_what_the_settings_exclude_meanwhile_is_not_read_again(collection: str, excluded: str) -> None:
+    kept = [""]
+    asked = Adapter(kafka(), kept=kept)
+    assert asked.woken(group="audit", topic="other") == 8
+    asked.run()
+    adapter = Adapter(kafka(), samples.settings(collection={collection: {"exclude": [excluded]}}), kept)
+    adapter.run()
+
+    layout = adapter.rig.view.layout
+    assert excluded not in {*layout.groups, *layout.topics}
+
+
 def test_a_selector_of_very_many_names_asks_for_nothing() -> None:
     adapter = gone()
     many = [f"nobody-{number}" for number in range(MOST_PAIRS)]
