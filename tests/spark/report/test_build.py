@@ -228,13 +228,6 @@ def test_a_damaged_table_is_named_in_a_sentence(spark_session: SparkSession, tmp
         made(tmp_path, tmp_path / "report", spark_session)
 
 
-def test_an_output_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-
-    with pytest.raises(Unusable, match="cannot be written"):
-        output_at(str(tmp_path / "file")).prepare()
-
-
 def test_a_new_report_takes_the_place_of_the_old_one_as_a_whole(tmp_path: Path) -> None:
     output_at(str(tmp_path)).publish({"report.md": "old", "hpa/gone.yaml": "old"})
     output_at(str(tmp_path)).publish({"report.md": "new", "hpa/kept.yaml": "new"})
