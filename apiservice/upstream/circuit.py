@@ -16,6 +16,8 @@ class Circuit:
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
+        self.answers = 0
+        """That were received so far."""
         self._failures = 0
         self._failed_at = self._trial_at = 0.0
         self._reason = ""
@@ -27,7 +29,7 @@ class Circuit:
         return self._reason if is_open else ""
 
     def admits(self) -> bool:
-        """Returns whether this read may be sent; one that may must end with `succeed` or `fail`."""
+        """Returns whether this read may be sent; one that may should end with `succeed` or `fail`."""
         if self._failures < FAILURES:
             return True
         now = self._monotonic()
@@ -41,9 +43,13 @@ class Circuit:
         return self._reason
 
     def succeed(self) -> None:
+        self.answers += 1
         self._failures = 0
 
-    def fail(self, reason: str) -> None:
+    def fail(self, reason: str, answers_before: int) -> None:
+        """`answers_before` is `answers` when the read was sent: if others were answered since, only this one fails."""
+        if self.answers != answers_before:
+            return
         self._failures += 1
         self._reason = reason
         self._failed_at = self._monotonic()

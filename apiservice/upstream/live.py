@@ -52,15 +52,16 @@ class Upstream:
         path = path_of(namespace, metric, scope)
         if not self._circuit.admits():
             raise UpstreamUnavailable(f"{self._circuit.reason}; it is asked again every {PAUSE_SECONDS:g} s")
+        before = self._circuit.answers
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 found = await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, path)
         except TimeoutError:
             error = self.client.unavailable("does not answer in time")
-            self._circuit.fail(str(error))
+            self._circuit.fail(str(error), before)
             raise error from None
         except UpstreamUnavailable as error:
-            self._circuit.fail(str(error))
+            self._circuit.fail(str(error), before)
             raise
         self._circuit.succeed()
         if isinstance(found, str):

@@ -252,6 +252,29 @@ def reads(beside: Beside) -> int:
     return sum("namespaces" in target for target, _ in beside.other.asked)
 
 
+def test_a_metric_that_fails_while_others_are_answered_leaves_them_available(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "ANSWER_SECONDS", 60)
+    monkeypatch.setattr(client, "ANSWER_SECONDS", 60)
+    beside.other.answer = Answer(gate=(gate := threading.Event()), length=1000)
+    scope: dict[str, Any] = {"method": "GET", "query_string": b"", "headers": []}
+
+    async def read_both() -> list[object]:
+        failing = [asyncio.create_task(beside.upstream.answer("shop", "slow", scope)) for _ in range(FAILURES)]
+        while reads(beside) < FAILURES:
+            await asyncio.sleep(0.01)
+        beside.other.answer = Answer()
+        await beside.upstream.answer("shop", "queue", scope)
+        beside.other.answer = Answer(length=1000)
+        gate.set()
+        return await asyncio.gather(*failing, return_exceptions=True)
+
+    assert {str(error) for error in asyncio.run(read_both())} == {f"{NAME} closed the connection"}
+    beside.other.answer = Answer()
+    assert beside.read() == VALUES
+
+
 def test_a_failure_of_long_ago_is_no_state_of_the_server(beside: Beside) -> None:
     beside.upstream.list_metrics()
     beside.other.answer = Answer(length=1000)
