@@ -78,8 +78,13 @@ def test_a_frozen_broker_costs_only_what_it_has_and_only_until_it_thaws(cluster:
                 truth.produce(scene.near, 3, through=other)
                 running.wait_for_lag(93, scene.untouched)
                 running.wait_for_refusal("frozen-led/0", scene.reader)
-                wait_until(lambda: bool(watcher.refusals[scene.reader]), "the watcher's own refusal", RECOVERY_SECONDS)
-                assert f"broker {victim.node_id} at" in " ".join(watcher.refusals[scene.reader])
+                # On a busy machine, the first refusals may say that no cycle has ended.
+                name = f"broker {victim.node_id} at"
+                wait_until(
+                    lambda: any(name in said for said in watcher.refusals[scene.reader]),
+                    "a refusal that names the broker",
+                    RECOVERY_SECONDS,
+                )
                 # A new coordinator may report old commits until another record is written to the group's partition.
                 commit(connecting_to(cluster, other), scene.neighbour, {(scene.near, 0): 1})
                 running.wait_for_lag(93, scene.kept)
