@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import urllib3
 from kubernetes import config
-from kubernetes.client import ApiClient, Configuration
+from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError
@@ -77,6 +77,9 @@ def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
         if repeat:
             return calling(call, repeat - 1)
         raise ClusterUnreachable(_unreachable(error)) from error
+    except ApiException as error:
+        # Only for a failed TLS handshake, because responses are checked by their status.
+        raise ClusterUnreachable(_unreachable(error.reason)) from error
     # ConfigException: the token's file is gone; ValueError: an unexpected answer.
     except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
         raise ClusterUnreachable(_unreachable(error)) from error
@@ -129,9 +132,9 @@ def json_object(text: bytes | str) -> Json:
     return value
 
 
-def _unreachable(error: Exception) -> str:
+def _unreachable(error: object) -> str:
     return f"the Kubernetes API server cannot be reached: {_one_line(error)}"
 
 
-def _one_line(error: Exception) -> str:
+def _one_line(error: object) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -105,6 +105,17 @@ def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
         asyncio.run(ClusterReviews(connect(kubeconfig)).review_token("good", Lane.STRANGERS))
 
 
+def test_an_api_server_whose_tls_handshake_fails_cannot_be_reached(fake: FakeCluster, tmp_path: Path) -> None:
+    kubeconfig = fake.kubeconfig(tmp_path)
+    kubeconfig.write_text(kubeconfig.read_text().replace("http://", "https://"))
+    client = connect(kubeconfig)
+
+    with pytest.raises(ClusterUnreachable, match=r"cannot be reached: .*SSLError"):
+        asyncio.run(ClusterReviews(client).review_token("good", Lane.STRANGERS))
+    with pytest.raises(ClusterUnreachable, match=r"cannot be reached: .*SSLError"):
+        AuthenticationConfig(client).read_authentication()
+
+
 @pytest.mark.parametrize("lane", [Lane.RENEWALS, Lane.KNOWN_CALLERS])
 def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
     reviews: ClusterReviews, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch, lane: Lane
