@@ -102,9 +102,10 @@ def run(flags: Flags, version: str) -> None:
         prepared = _prepare(flags, telemetry, stack)
         logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
         logger.info("serving certificate: %s", prepared.tls.served)
-        history = _serve(prepared, flags, telemetry, version)
-    if history is not None and history.is_hanging:
-        # At interpreter exit, object-store libraries wait for pending requests longer than we can.
+        is_hanging = _serve(prepared, flags, telemetry, version)
+    if is_hanging:
+        # The interpreter's exit would wait longer than we can: object-store libraries for pending requests, Python for
+        # the threads of the upstream.
         logging.shutdown()
         os._exit(0)
 
@@ -196,8 +197,8 @@ def _registration(
     )
 
 
-def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str) -> "History | None":
-    """Serves until a signal; returns the closed history, if there is one."""
+def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str) -> bool:
+    """Serves until a signal; returns whether a thread still waits for the history's location or the upstream."""
     settings, tls, registration, config = prepared.settings, prepared.tls, prepared.registration, flags.config
     exchange = _exchange(flags.last_commits_config_map, prepared.client)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
@@ -270,7 +271,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     end_of_collecting.join()
     last_commits.stop(timeout_seconds=1.0)
     logger.info("stopped")
-    return history
+    return upstreams.is_hanging or (history is not None and history.is_hanging)
 
 
 def _upstreams(metrics: LiveMetrics, client: Client, telemetry: Telemetry) -> Upstreams:

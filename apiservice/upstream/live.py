@@ -22,6 +22,7 @@ from apiservice.upstream.documents import METRICS, merged, names_in, path_of, re
 
 logger = logging.getLogger(__name__)
 
+THREADS = "upstream"
 LOOK_SECONDS = 1.0
 LIST_SECONDS = 30.0
 """kube-apiserver asks for the list every 60 s."""
@@ -96,7 +97,7 @@ class Upstreams(Repeating):
         self._wanted = wanted
         self._authorization = authorization
         self._monotonic = monotonic
-        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, "upstream")
+        self._threads = ThreadPoolExecutor(MOST_AT_ONCE, THREADS)
         self._lock = threading.Lock()
         self._settings: settings.Upstream | None = None
         self._current: Upstream | None = None
@@ -129,6 +130,11 @@ class Upstreams(Repeating):
     def stop(self, timeout_seconds: float) -> None:
         super().stop(timeout_seconds)
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    @property
+    def is_hanging(self) -> bool:
+        """After `stop`: whether a thread still waits, as for a name server or for a reply that comes byte by byte."""
+        return any(thread.name.startswith(f"{THREADS}_") for thread in threading.enumerate())
 
     def _new(self, wanted: settings.Upstream) -> Upstream:
         return Upstream(wanted, self._authorization, self._threads, self._monotonic)

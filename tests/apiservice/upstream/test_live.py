@@ -252,6 +252,19 @@ def reads(beside: Beside) -> int:
     return sum("namespaces" in target for target, _ in beside.other.asked)
 
 
+def test_a_thread_that_still_waits_for_the_server_is_seen_at_the_end(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "ANSWER_SECONDS", 0.2)
+    beside.other.answer = Answer(gate=(gate := threading.Event()))
+    assert beside.refusal() == "does not answer in time"
+    beside.upstreams.stop(60)
+    assert beside.upstreams.is_hanging
+    gate.set()
+
+    wait_until(lambda: not beside.upstreams.is_hanging, "the end of its threads", 60)
+
+
 def test_a_metric_that_fails_while_others_are_answered_leaves_them_available(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
