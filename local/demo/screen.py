@@ -156,7 +156,7 @@ def looking_round(plane: ControlPlane, served: Adapter, names: Names) -> list[st
 def _wait_for_the_reader(screen: _Screen, commands: list[str]) -> None:
     """Waits for Ctrl-C or the end of standard input, which comes at once without a terminal."""
     screen.say()
-    screen.say("To look round (the last two need no kubectl):")
+    screen.say("To look around (the last two need no kubectl):")
     for command in commands:
         screen.say(f"  {command}")
     screen.say()
