@@ -257,6 +257,20 @@ def test_a_group_that_wakes_up_counts_as_any_other_and_is_no_longer_asked_for() 
     assert adapter.value(**EXACT) == 1
 
 
+def test_from_the_first_commit_on_other_partitions_count_as_for_any_other_group() -> None:
+    """A rule that names group and topic counts them on."""
+    values = []
+    for rules in ([], [{"group": "audit", "topics": ["trail", "orders"]}]):
+        adapter = Adapter(kafka(), samples.settings(rules=rules))
+        if not rules:
+            assert adapter.woken(group="audit", topic="orders") == 35
+        adapter.rig.kafka.commits["audit"][ORDERS_0] = 10
+        adapter.run()
+        values.append(adapter.value(group="audit", topic="orders"))
+
+    assert values == [0, 25]
+
+
 def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
     adapter = gone()
     adapter.woken(**EXACT)
