@@ -53,7 +53,8 @@ def names_in(reply: Reply) -> tuple[str, ...] | str:
     """Returns the metrics of an APIResourceList, sorted, or what is wrong as in `response_of`."""
     document = _object_in(reply.body)
     if reply.code != 200:
-        message = str(document.get("message") or "no reason")
+        # On one line, because it is logged and shown by /readyz?verbose.
+        message = " ".join(str(document.get("message") or "no reason").split())
         return f"does not list its metrics: status {reply.code}, {message[:200]}"
     resources = document.get("resources")
     if document.get("kind") != "APIResourceList" or not isinstance(resources, list):
