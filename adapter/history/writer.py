@@ -74,6 +74,8 @@ class History:
         self._names = FileNames(writer)
         self._turns = turns or Alone()
         self._is_standing_by = False
+        self._shed: deque[int] = deque()
+        """Rows that were dropped while standing by, until another has written them."""
         self._samples: Buffer[Sample] = Buffer(SAMPLE_BYTES)
         self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
         self._under_way = 0
@@ -98,8 +100,10 @@ class History:
     def append(self, sample: Sample) -> None:
         """Keeps the sample until it is written, here or by another; drops the oldest rows if the buffer is full."""
         dropped = self._samples.add(sample)
-        if self._turns.is_ours():
+        if self._turns.is_ours() and not self._is_standing_by:
             self._count_dropped(dropped)
+        elif dropped:
+            self._shed.append(dropped)
         if self._samples.size > EARLY_BYTES:
             self._wake.set()
 
@@ -185,12 +189,16 @@ class History:
         """Writes at once what no other has written."""
         self._is_standing_by = False
         self._drop_covered()
+        self._count_dropped(sum(self._shed))
+        self._shed.clear()
         self._flush_at = self._retry_at = now
         self._retention = self._retention_from_now()
 
     def _drop_covered(self) -> None:
         written = self._turns.written
         samples, files = self._samples.take(), self._unwritten.take()
+        if samples and is_covered(_until(samples[:1]), written):
+            self._shed.clear()  # older than this one, so written as well
         self._samples.put_back(each for each in samples if not is_covered(_until((each,)), written))
         self._unwritten.put_back(each for each in files if not is_covered(each.until, written))
 

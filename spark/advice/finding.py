@@ -40,7 +40,7 @@ class Finding:
 TO_DO = {
     "no_lag": "See the coverage below, and what the adapter says of this group.",
     "stuck": "Look for a message that cannot be processed; more replicas do not help.",
-    "uncommitted": "See whether a member reads these partitions; a rule with offsetReset: latest does not count them.",
+    "uncommitted": "See whether a member reads them. With offsetReset: latest, what was never committed counts 0.",
     "lag_without_members": "Start its consumers, or delete the group.",
     "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
     "hot_partition": "Spread the keys over the partitions; more replicas do not help.",

@@ -3,6 +3,9 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+import pytest
+
+from adapter.history import writer as module
 from adapter.history.retention import ledger_in
 from adapter.history.turns import Marks
 from tests.adapter.history.test_writer import FULL, Rig
@@ -124,3 +127,30 @@ def test_days_do_not_age_faster_because_another_replica_takes_over() -> None:
     content = both.files.read("_retention.json")
     assert content is not None
     assert ledger_in(content).running_seconds <= 300
+
+
+def test_rows_that_no_replica_could_keep_are_counted_by_the_one_that_continues(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a holder, as during an outage of kube-apiserver, nothing is encoded, and samples fill their memory."""
+    monkeypatch.setattr(module, "SAMPLE_BYTES", 12 * sample().size)
+    both = Replicas()
+    both.lease.holder = "nobody"
+    both.run(300)
+    assert (both.a.metric("dropped_rows_total"), both.a.metric("buffered_rows")) == (0, 24)
+
+    both.lease.holder = "a"
+    both.run(10)
+    assert both.a.metric("dropped_rows_total") + both.a.metric("rows_total") == 31 * 2
+    assert both.b.metric("dropped_rows_total") == 0
+
+
+def test_rows_that_another_has_written_are_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAMPLE_BYTES", 12 * sample().size)
+    both = Replicas()
+    both.files.trouble = FULL
+    both.run(300)  # `a` keeps files, which `b` cannot
+    both.files.trouble = None
+    both.run(60)
+    both.lease.holder = "b"
+    both.run(10)
+
+    assert both.b.metric("dropped_rows_total") == 0
