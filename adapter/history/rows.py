@@ -165,8 +165,8 @@ def _places(names: Sequence[str], among: Sequence[str]) -> NDArray[np.int32]:
 
 
 def by_hour(samples: Iterable[Sample]) -> dict[int, list[Sample]]:
-    """Returns hours since the epoch -> the samples whose cycle began in that hour."""
+    """Returns hours since the epoch, in order -> the samples whose cycle began in that hour."""
     hours: dict[int, list[Sample]] = {}
     for sample in samples:
         hours.setdefault(round(sample.sampled_at * MICROSECONDS) // HOUR, []).append(sample)
-    return hours
+    return dict(sorted(hours.items()))

@@ -19,6 +19,9 @@ class Turns(Protocol):
     def is_ours(self) -> bool:
         """Whether this process may write now."""
 
+    def is_nobodys(self) -> bool:
+        """Whether no other process writes, as far as this one can see."""
+
     @property
     def written(self) -> Marks: ...
 
@@ -32,6 +35,9 @@ class Alone:
 
     def is_ours(self) -> bool:
         return True
+
+    def is_nobodys(self) -> bool:
+        return False
 
     def note_written(self, until: Marks) -> None:
         pass

@@ -149,7 +149,7 @@ class History:
 
     def _round(self, *, is_last: bool = False) -> None:
         now = self._clock.monotonic()
-        if not self._turns.is_ours():
+        if not self._may_write():
             self._stand_by(now)
             return
         if self._is_standing_by:
@@ -167,6 +167,10 @@ class History:
         self._write()
         if self._days_written:
             self._note_days_written()
+
+    def _may_write(self) -> bool:
+        """What nobody else writes is not lost with this process; if both write it, readers choose one."""
+        return self._turns.is_ours() or (self._ending.is_set() and self._turns.is_nobodys())
 
     def _try_location(self) -> None:
         """Writes the retention ledger, so that an unwritable location is reported before the first file is due."""
@@ -231,7 +235,7 @@ class History:
         # Set before the attempt, so that any error delays the next one.
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
-            while unwritten and self._turns.is_ours():
+            while unwritten and self._may_write():
                 file = unwritten[0]
                 self._files.write(file.path, file.content)
                 self._turns.note_written(file.until)

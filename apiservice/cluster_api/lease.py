@@ -62,6 +62,12 @@ class Lease:
     def is_ours(self) -> bool:
         return self._is_unusable or self._monotonic() < self._held_until
 
+    def is_nobodys(self) -> bool:
+        """Returns whether another's Lease has expired, or there is none; also while the API server is unavailable."""
+        holder = self._seen.get("holderIdentity") or ""
+        duration = float(self._seen.get("leaseDurationSeconds") or DURATION_SECONDS)
+        return holder in {"", self.identity} or self._monotonic() >= self._seen_at + duration
+
     def note_written(self, until: Marks) -> None:
         """Tells the others at once."""
         self.written = {**self.written, **until}
@@ -112,12 +118,10 @@ class Lease:
         spec = found.get("spec") or {}
         if spec != self._seen:
             self._seen, self._seen_at = spec, now
-        holder = spec.get("holderIdentity") or ""
-        if holder != self.identity:
+        if spec.get("holderIdentity") != self.identity:
             self._held_until = float("-inf")
             self.written = _marks_in(found)
-            duration = float(spec.get("leaseDurationSeconds") or DURATION_SECONDS)
-            if holder and now < self._seen_at + duration:
+            if not self.is_nobodys():
                 return
         if self._replace(found, _held_by(self.identity, spec)):
             self._held_until = now + DEADLINE_SECONDS

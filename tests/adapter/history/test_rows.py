@@ -151,9 +151,9 @@ def test_a_group_whose_name_is_no_text_differs_from_similar_ones() -> None:
     assert [row["group"] for row in kept(sample(layout))] == ["\\udcfe", "\\udcff"]
 
 
-def test_samples_belong_to_the_hour_in_which_their_cycle_began() -> None:
+def test_samples_belong_to_the_hour_in_which_their_cycle_began_and_earlier_hours_come_first() -> None:
     hour = SAMPLED // 3600 * 3600
-    hours = by_hour([sample(at=hour + 3599.5), sample(at=hour + 3600.0)])
+    hours = by_hour([sample(at=hour + 3600.0), sample(at=hour + 3599.5)])
 
     assert [[s.sampled_at - hour for s in own] for own in hours.values()] == [[3599.5], [3600.0]]
 

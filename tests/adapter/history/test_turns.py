@@ -25,6 +25,9 @@ class Turn:
     def is_ours(self) -> bool:
         return self.lease.holder == self.name
 
+    def is_nobodys(self) -> bool:
+        return not self.lease.holder
+
     @property
     def written(self) -> Marks:
         return self.lease.written
@@ -115,6 +118,18 @@ def test_one_that_lost_its_turn_while_it_could_not_write_leaves_its_rows_to_the_
     both.run(120)
     minutes = both.minutes()  # of the last one, not everything is due yet
     assert [max(minutes[number].values()) for number in range(7)] == [6] * 7
+
+
+@pytest.mark.parametrize(("holder", "is_written"), [("", True), ("another", False)])
+def test_at_its_end_a_replica_writes_what_no_other_writes(holder: str, *, is_written: bool) -> None:
+    both = Replicas()
+    both.lease.holder = holder
+    both.run(300)
+    both.b.history.start()
+
+    assert both.b.history.close(60)
+    assert bool(both.files.written) == is_written
+    assert (both.b.metric("buffered_rows") == 0) == is_written
 
 
 def test_days_do_not_age_faster_because_another_replica_takes_over() -> None:

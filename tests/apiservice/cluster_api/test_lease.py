@@ -129,6 +129,21 @@ def test_an_api_server_that_does_not_answer_leaves_it_to_its_holder_until_the_de
     assert first.state() == "written by no replica; the Lease cannot be used, see the log"
 
 
+def test_while_the_api_server_is_unavailable_the_lease_of_another_counts_until_it_has_expired() -> None:
+    server = Server()
+    first, second = server.replica("a"), server.replica("b")
+    first._try(first.renew)
+    second._try(second.renew)
+    server.trouble = ClusterUnreachable("connection refused")
+    server.now += DURATION_SECONDS - 1
+    second._try(second.renew)
+    assert not second.is_nobodys()
+
+    server.now += 1
+    second._try(second.renew)
+    assert (second.is_ours(), second.is_nobodys()) == (False, True)
+
+
 def test_without_the_lease_or_the_right_to_it_every_replica_writes() -> None:
     missing, forbidden = Server(), Server()
     missing.kept = None
