@@ -4,85 +4,20 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adapter.errors import AdapterError
-from adapter.settings.upstream import Upstream as UpstreamSettings
-from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown, UpstreamUnavailable, status_of
+from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown
 from apiservice.upstream import client, live
 from apiservice.upstream.circuit import FAILURES, FORGET_SECONDS, PAUSE_SECONDS
-from apiservice.upstream.live import Upstream, Upstreams
 from local.processes import wait_until
 from tests.support.kubernetes.authorities import Authority
-from tests.support.kubernetes.fakes import LAG, V1BETA1, FakeCallers, FakeMetrics, FixedClock, House
-from tests.support.kubernetes.other_server import HOST, NAMESPACE, SERVICE, VALUES, Answer, OtherServer
-
-NAME = f"the upstream {NAMESPACE}/{SERVICE}"
-THEIRS = f"{V1BETA1}/namespaces/shop/queue"
-
-
-@dataclass
-class Beside:
-    """The other server, and what the adapter has for it."""
-
-    other: OtherServer
-    authority: Authority
-    folder: Path
-    clock: FixedClock = field(default_factory=FixedClock)
-    tokens: list[str] = field(default_factory=lambda: ["Bearer first"])
-    settings: UpstreamSettings | None = None
-
-    def __post_init__(self) -> None:
-        self.ca_file = self.folder / "ca.crt"
-        self.ca_file.write_text(self.authority.pem)
-        self.settings = self.settings_with()
-        self.upstreams = Upstreams(lambda: self.settings, lambda: self.tokens[-1], self.clock)
-
-    def settings_with(self, **changes: object) -> UpstreamSettings:
-        place = {"service": SERVICE, "namespace": NAMESPACE, "port": self.other.port, "caFile": str(self.ca_file)}
-        return UpstreamSettings.model_validate({**place, **changes})
-
-    @property
-    def upstream(self) -> Upstream:
-        found = self.upstreams.current
-        assert found is not None
-        return found
-
-    def read(self, metric: str = "queue", query: str = "", namespace: str = "shop", method: str = "GET") -> bytes:
-        """The body of a 200; raises what the read raises."""
-        scope: dict[str, Any] = {"method": method, "query_string": query.encode(), "headers": []}
-        response = asyncio.run(self.upstream.answer(namespace, metric, scope))
-        assert response.status_code == 200
-        return bytes(response.body)
-
-    def refusal(self) -> str:
-        with pytest.raises(UpstreamUnavailable) as caught:
-            self.read()
-        assert status_of(caught.value).code == 503
-        return str(caught.value).removeprefix(f"{NAME} ")
-
-
-@pytest.fixture
-def beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Beside]:
-    """Its list is renewed only when a test does it."""
-    resolve_here(monkeypatch)
-    authority = Authority("others-ca")
-    with OtherServer(tmp_path, authority) as other:
-        made = Beside(other, authority, tmp_path)
-        yield made
-        if other.answer.gate is not None:
-            other.answer.gate.set()
-        made.upstreams.stop(60)
-
-
-def resolve_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    found: Callable[..., Any] = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest: found(host.replace(HOST, "127.0.0.1"), *rest))
+from tests.support.kubernetes.beside import NAME, THEIRS, Beside, reads
+from tests.support.kubernetes.fakes import LAG, V1BETA1, FakeCallers, FakeMetrics, House
+from tests.support.kubernetes.other_server import HOST, VALUES, Answer, OtherServer
 
 
 def test_the_reply_passes_as_it_is_without_its_headers(beside: Beside) -> None:
@@ -248,10 +183,6 @@ def test_a_server_that_does_not_answer_is_asked_again_by_one_read_at_a_time(
     assert [beside.read() for _ in range(2)] == [VALUES] * 2
 
 
-def reads(beside: Beside) -> int:
-    return sum("namespaces" in target for target, _ in beside.other.asked)
-
-
 def test_a_thread_that_still_waits_for_the_server_is_seen_at_the_end(
     beside: Beside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,74 +231,6 @@ def test_a_failure_of_long_ago_is_no_state_of_the_server(beside: Beside) -> None
     assert circuit.problem == ""
 
 
-RESOURCES = [{"name": name} for name in ("queue", "Billing-BACKLOG", "a/b", "", "queue", "x y", 7)]
-LIST = json.dumps({"kind": "APIResourceList", "resources": [*RESOURCES, "rubbish"]}).encode()
-
-
-def test_its_list_is_merged_ours_win_and_the_last_one_is_kept(beside: Beside) -> None:
-    ours = ("kafka_consumergroup_lag", "billing-backlog")
-    assert beside.upstreams.names_beside(ours) == ours
-    beside.other.answer = Answer(body=LIST)
-    beside.upstream.list_metrics()
-    assert beside.upstreams.names_beside(ours) == (*ours, "queue")
-
-    for answer in (Answer(body=b"{}"), Answer(500, b'{"message":"broken"}'), Answer(length=1000)):
-        beside.other.answer = answer
-        beside.upstream.list_metrics()
-        assert beside.upstreams.names_beside(ours) == (*ours, "queue")
-        assert beside.upstreams.remark().startswith(NAME)
-        assert beside.upstreams.availability() == 0
-    beside.other.answer = Answer(body=LIST)
-    beside.upstream.list_metrics()
-    assert (beside.upstreams.remark(), beside.upstreams.availability()) == ("", 1)
-
-
-def test_what_the_server_says_about_its_list_takes_one_line(beside: Beside) -> None:
-    beside.other.answer = Answer(500, rb'{"message":"no\n[+]ping ok\u0085x"}')
-    beside.upstream.list_metrics()
-
-    assert beside.upstreams.remark() == f"{NAME} does not list its metrics: status 500, no [+]ping ok x"
-
-
-def test_a_thread_renews_the_list_and_logs_what_changes(
-    beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level("INFO", "apiservice.upstream.live")
-    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
-    renewing = Upstreams(lambda: beside.settings, lambda: beside.tokens[-1], beside.clock)
-    beside.other.answer = Answer(500, b"")
-    renewing.start()
-    try:
-        wait_until(
-            lambda: "does not list its metrics: status 500, no reason" in caplog.text, "the failure in the log", 60
-        )
-        beside.other.answer = Answer(body=LIST)
-        beside.clock.seconds += live.LIST_SECONDS
-        wait_until(lambda: renewing.names_beside(()) != (), "the list", 60)
-        wait_until(lambda: "upstream: available" in caplog.text, "its recovery in the log", 60)
-    finally:
-        renewing.stop(60)
-    assert len(caplog.records) == 2
-
-
-def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None:
-    beside.read()
-    renewed = Authority("renewed-ca")
-    with OtherServer(tmp_path, renewed) as other:
-        beside.settings = beside.settings_with(port=other.port)
-        assert "failed the TLS handshake" in beside.refusal()
-        beside.ca_file.write_text(renewed.pem)
-        other.answer = Answer(body=LIST)
-        beside.upstream.list_metrics()
-        other.answer = Answer()
-
-        assert beside.read() == VALUES
-        beside.ca_file.unlink()
-        beside.upstream.list_metrics()
-        assert "cannot be verified: caFile" in beside.upstreams.remark()
-        assert beside.read() == VALUES
-
-
 def test_the_upstream_follows_the_settings(beside: Beside) -> None:
     first = beside.upstream
     beside.settings = beside.settings_with()
@@ -403,15 +266,3 @@ def test_what_another_adapter_asks_for_is_not_passed_on_in_a_circle(beside: Besi
 
     assert answer.is_status(404, "no metric queue is served here")
     assert reads(beside) == 0
-
-
-def test_discovery_lists_the_upstreams_metrics(beside: Beside) -> None:
-    beside.other.answer = Answer(body=LIST)
-    beside.upstream.list_metrics()
-    house = House(upstreams=beside.upstreams)
-    listed = [each["name"] for each in house.get(V1BETA1).document["resources"]]
-
-    assert listed == ["kafka_consumergroup_lag", "Billing-Backlog", "queue"]
-    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-    (group,) = house.get("/apis", accept=aggregated).document["items"]
-    assert [each["resource"] for each in group["versions"][0]["resources"]] == listed

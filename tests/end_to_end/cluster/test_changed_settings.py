@@ -1,9 +1,7 @@
 """A changed settings file takes effect in the running process, whole or not at all, and no read fails meanwhile."""
 
-import contextlib
 import json
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from local.kubernetes.control_plane import ControlPlane
 from local.processes import free_port, wait_until
 from tests.support.real.groups_to_read import LAG, path
 from tests.support.real.mounted import Mounted
+from tests.support.real.repeated_reads import repeated
 
 WAIT_SECONDS = 120.0
 TOPIC, GROUP, NAMED = "changed-settings", "changing", "changing-backlog"
@@ -40,7 +39,7 @@ def test_changed_settings_take_effect_as_a_whole_while_every_read_succeeds(
         settings = ConfigMapFile(running.settings, first)
         wait_until(running.is_ready, "the adapter to be ready", WAIT_SECONDS)
         wait_until(lambda: running.get(READ, shown=administrator)[0] == 200, "the group to be read", WAIT_SECONDS)
-        with reading(running, administrator) as codes:
+        with repeated(lambda: running.get(READ, shown=administrator)[0]) as codes:
             settings.replace(second)
             wait_until(lambda: NAMED in discovered(running, administrator), "the named metric", WAIT_SECONDS)
             code, body = running.get(path("default", NAMED), shown=administrator)
@@ -81,25 +80,6 @@ class ConfigMapFile:
 
     def replace(self, settings: Mapping[str, Any]) -> None:
         self._mounted.replace({self._name: yaml.safe_dump(dict(settings))})
-
-
-@contextlib.contextmanager
-def reading(adapter: Adapter, administrator: Pair) -> Iterator[list[int]]:
-    """Reads one metric again and again; yields the codes so far."""
-    codes: list[int] = []
-    is_over = threading.Event()
-
-    def read() -> None:
-        while not is_over.wait(0.05):
-            codes.append(adapter.get(READ, shown=administrator)[0])
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        yield codes
-    finally:
-        is_over.set()
-        reader.join()
 
 
 def discovered(adapter: Adapter, administrator: Pair) -> set[str]:

@@ -1,8 +1,6 @@
 """Secrets as Strimzi, KEDA and Confluent lay them out, mounted as the kubelet does, in the real process on a broker."""
 
-import contextlib
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from local.kubernetes.control_plane import ControlPlane
 from local.processes import wait_until
 from tests.support.real.groups_to_read import LAG, path
 from tests.support.real.mounted import Mounted
+from tests.support.real.repeated_reads import repeated, wait_for_more
 
 WAIT_SECONDS = 120.0
 GROUP, TOPIC = "folders", "folders-orders"
@@ -210,15 +209,14 @@ def test_mounted_secrets_of_every_layout_are_used_and_their_rotation_costs_no_re
     program = ["env", f"SSL_CERT_FILE={security.ca_file}", str(installed())]
     with process(tmp_path / "home", settings, own_kubeconfig(control_plane), program=program) as running:
         wait_until(lambda: running.get(READ, shown=administrator)[0] == 200, "every cluster to be read", WAIT_SECONDS)
-        with reading(running, administrator) as replies:
+        with repeated(lambda: read_all(running, administrator)) as replies:
             for user in ("strimzi-user", "keda-user"):
                 set_password(one_broker, user, "second-s3cret")
             replace({name: layout.wrong for name, layout in layouts.items()})
             wait_until(lambda: not used(running), "every change to be refused", WAIT_SECONDS)
             replace({name: layout.right for name, layout in layouts.items()})
             wait_until(lambda: used(running) == set(layouts), "every change to take effect", WAIT_SECONDS)
-            until = len(replies) + 20
-            wait_until(lambda: len(replies) >= until, "more reads", WAIT_SECONDS)
+            wait_for_more(replies)
         log = running.process.log.read_text()
     assert set(replies) == {(200, *((name, "6") for name in sorted(layouts)))}
     for name, layout in layouts.items():
@@ -228,25 +226,11 @@ def test_mounted_secrets_of_every_layout_are_used_and_their_rotation_costs_no_re
     assert "guessed" not in log
 
 
-@contextlib.contextmanager
-def reading(adapter: Adapter, administrator: Pair) -> Iterator[list[tuple[Any, ...]]]:
-    """Reads all clusters again and again; yields status and (cluster, lag) of each reply so far."""
-    replies: list[tuple[Any, ...]] = []
-    is_over = threading.Event()
-
-    def read() -> None:
-        while not is_over.wait(0.05):
-            status, body = adapter.get(READ, shown=administrator)
-            items = json.loads(body).get("items", [body])
-            replies.append((status, *sorted((item["metricLabels"]["cluster"], item["value"]) for item in items)))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        yield replies
-    finally:
-        is_over.set()
-        reader.join()
+def read_all(adapter: Adapter, administrator: Pair) -> tuple[Any, ...]:
+    """Returns the status, and (cluster, lag) of every cluster."""
+    status, body = adapter.get(READ, shown=administrator)
+    items = json.loads(body).get("items", [body])
+    return (status, *sorted((item["metricLabels"]["cluster"], item["value"]) for item in items))
 
 
 def used(adapter: Adapter) -> set[str]:

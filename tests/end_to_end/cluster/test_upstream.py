@@ -34,6 +34,7 @@ from local.kubernetes.other_adapter import OURS, PAGE, QUEUE, OtherAdapter, othe
 from local.manifests.check import MANIFESTS, load, read
 from local.manifests.shipped import NAME, placed
 from local.processes import free_port, wait_until
+from tests.support.real.repeated_reads import repeated, wait_for_more
 
 PLACE, THEIR_PLACE = "beside", "others"
 WAIT_SECONDS = 60.0
@@ -102,32 +103,6 @@ class Cluster:
 
     def metrics(self) -> str:
         return self.adapter.get_plain("/metrics")[1].decode()
-
-
-class Reader:
-    """Reads a metric through kube-apiserver all the time, from a thread of its own."""
-
-    def __init__(self, plane: ControlPlane, target: str) -> None:
-        self.answers: list[tuple[int, bytes]] = []
-        self._plane, self._target = plane, target
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Reader":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._is_over.wait(0.02):
-            self.answers.append(self._plane.raw(self._target))
-
-    def wait_for_more(self, count: int = 20) -> None:
-        wanted = len(self.answers) + count
-        wait_until(lambda: len(self.answers) >= wanted, f"{count} more reads", WAIT_SECONDS)
 
 
 def status_of(answer: tuple[int, bytes]) -> tuple[int, str]:
@@ -218,13 +193,13 @@ def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric
     wait_until(cluster.adapter.is_ready, "the adapter to be ready", WAIT_SECONDS, alive=[cluster.adapter.process])
     cluster.wait_for_remark(f"belongs to the Service {THEIR_PLACE}/{OTHER}", "api-service")
     cluster.wait_for_remark("")
-    with Reader(cluster.plane, THEIRS) as reader:
-        reader.wait_for_more()
+    with repeated(lambda: cluster.plane.raw(THEIRS)) as answers:
+        wait_for_more(answers)
         commands(cluster.plane, "CA=", cluster.adapter.port, cluster.plane.home)
         cluster.wait_for(READ, 200)
-        reader.wait_for_more()
+        wait_for_more(answers)
 
-    assert {values(answer) == [(QUEUE, "7500m")] for answer in reader.answers} == {True}
+    assert {values(answer) == [(QUEUE, "7500m")] for answer in answers} == {True}
     users = [read["user"] for read in cluster.other.seen]
     assert users[0] == "admin"
     assert users[-1] == f"system:serviceaccount:{PLACE}:{NAME}"

@@ -1,0 +1,93 @@
+"""The metrics that another server lists, merged with ours."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from apiservice.upstream import live
+from apiservice.upstream.live import Upstreams
+from local.processes import wait_until
+from tests.support.kubernetes.authorities import Authority
+from tests.support.kubernetes.beside import NAME, Beside
+from tests.support.kubernetes.fakes import V1BETA1, House
+from tests.support.kubernetes.other_server import VALUES, Answer, OtherServer
+
+RESOURCES = [{"name": name} for name in ("queue", "Billing-BACKLOG", "a/b", "", "queue", "x y", 7)]
+LIST = json.dumps({"kind": "APIResourceList", "resources": [*RESOURCES, "rubbish"]}).encode()
+
+
+def test_its_list_is_merged_ours_win_and_the_last_one_is_kept(beside: Beside) -> None:
+    ours = ("kafka_consumergroup_lag", "billing-backlog")
+    assert beside.upstreams.names_beside(ours) == ours
+    beside.other.answer = Answer(body=LIST)
+    beside.upstream.list_metrics()
+    assert beside.upstreams.names_beside(ours) == (*ours, "queue")
+
+    for answer in (Answer(body=b"{}"), Answer(500, b'{"message":"broken"}'), Answer(length=1000)):
+        beside.other.answer = answer
+        beside.upstream.list_metrics()
+        assert beside.upstreams.names_beside(ours) == (*ours, "queue")
+        assert beside.upstreams.remark().startswith(NAME)
+        assert beside.upstreams.availability() == 0
+    beside.other.answer = Answer(body=LIST)
+    beside.upstream.list_metrics()
+    assert (beside.upstreams.remark(), beside.upstreams.availability()) == ("", 1)
+
+
+def test_what_the_server_says_about_its_list_takes_one_line(beside: Beside) -> None:
+    beside.other.answer = Answer(500, rb'{"message":"no\n[+]ping ok\u0085x"}')
+    beside.upstream.list_metrics()
+
+    assert beside.upstreams.remark() == f"{NAME} does not list its metrics: status 500, no [+]ping ok x"
+
+
+def test_a_thread_renews_the_list_and_logs_what_changes(
+    beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "apiservice.upstream.live")
+    monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
+    renewing = Upstreams(lambda: beside.settings, lambda: beside.tokens[-1], beside.clock)
+    beside.other.answer = Answer(500, b"")
+    renewing.start()
+    try:
+        wait_until(
+            lambda: "does not list its metrics: status 500, no reason" in caplog.text, "the failure in the log", 60
+        )
+        beside.other.answer = Answer(body=LIST)
+        beside.clock.seconds += live.LIST_SECONDS
+        wait_until(lambda: renewing.names_beside(()) != (), "the list", 60)
+        wait_until(lambda: "upstream: available" in caplog.text, "its recovery in the log", 60)
+    finally:
+        renewing.stop(60)
+    assert len(caplog.records) == 2
+
+
+def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None:
+    beside.read()
+    renewed = Authority("renewed-ca")
+    with OtherServer(tmp_path, renewed) as other:
+        beside.settings = beside.settings_with(port=other.port)
+        assert "failed the TLS handshake" in beside.refusal()
+        beside.ca_file.write_text(renewed.pem)
+        other.answer = Answer(body=LIST)
+        beside.upstream.list_metrics()
+        other.answer = Answer()
+
+        assert beside.read() == VALUES
+        beside.ca_file.unlink()
+        beside.upstream.list_metrics()
+        assert "cannot be verified: caFile" in beside.upstreams.remark()
+        assert beside.read() == VALUES
+
+
+def test_discovery_lists_the_upstreams_metrics(beside: Beside) -> None:
+    beside.other.answer = Answer(body=LIST)
+    beside.upstream.list_metrics()
+    house = House(upstreams=beside.upstreams)
+    listed = [each["name"] for each in house.get(V1BETA1).document["resources"]]
+
+    assert listed == ["kafka_consumergroup_lag", "Billing-Backlog", "queue"]
+    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    (group,) = house.get("/apis", accept=aggregated).document["items"]
+    assert [each["resource"] for each in group["versions"][0]["resources"]] == listed
