@@ -80,10 +80,15 @@ def test_a_broker_that_joins_at_an_unreachable_address_matters_to_no_group(joine
         rig.wait_for(lambda: rig.value("records_lag_max", topic=TOPIC) == 100, "both groups")
         assert rig.lag(joined.group) == 40
         with third_broker(joined, door), door.held():
-            failed = set()
+            failed = set[str]()
+
+            def is_asked() -> bool:
+                failed.update(failure.text for failure in rig.run_full_cycle().failures)
+                return bool(failed)
+
+            wait_until(is_asked, "a cycle that asks the third broker", WAIT_SECONDS)
             for _ in range(6):
-                outcome = rig.run_full_cycle()
-                failed |= {failure.text for failure in outcome.failures}
+                failed.update(failure.text for failure in rig.run_full_cycle().failures)
 
                 assert rig.lag(joined.group) == 40
                 assert rig.value("records_lag_max", topic=TOPIC) == 100
