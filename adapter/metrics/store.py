@@ -44,7 +44,7 @@ class ClusterView:
     once_known: frozenset[str] | None = frozenset()
     """Groups that Kafka once knew; None: not known yet."""
     remembered: Mapping[tuple[str, str, str], object] = field(default_factory=dict)
-    """Cluster, group and topic of which a commit was seen, now or earlier."""
+    """Keys (cluster, group, topic) for which a commit has been seen at any time."""
     totals: Totals = NO_TOTALS
 
     def __post_init__(self) -> None:

@@ -22,7 +22,7 @@ from adapter.telemetry import Telemetry
 PATIENCE_SECONDS = 60.0
 """A cluster that cannot be read completely delays changed settings no longer than this."""
 FIRST_SECONDS = 20.0
-"""A cluster of which a part cannot be read keeps a new process from being ready no longer than this."""
+"""A cluster that can be read only in part delays the readiness of a new process by at most this."""
 STOP_SECONDS = 5.0
 
 

@@ -69,7 +69,7 @@ class Lease:
         return holder in {"", self.identity} or self._monotonic() >= self._seen_at + duration
 
     def note_written(self, until: Marks) -> None:
-        """Tells the others at once."""
+        """Publishes it in the Lease at once."""
         self.written = {**self.written, **until}
         self._wake.set()
 

@@ -1,4 +1,4 @@
-"""The history's files: what their names tell, which of them are sound, and what can be wrong with their values."""
+"""The history's files: the meaning of their names, which of them are valid, and how values can be invalid."""
 
 import re
 from dataclasses import dataclass

@@ -17,7 +17,7 @@ MINUTE = 1_795_003_020.0
 
 @dataclass
 class Turn:
-    """A replica's view of a Lease that a test gives to one or the other."""
+    """A replica's view of a Lease whose holder the test chooses."""
 
     lease: "Lease"
     name: str

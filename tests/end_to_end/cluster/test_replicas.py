@@ -207,24 +207,24 @@ def test_two_that_start_at_once_share_a_certificate_and_agree_on_every_change(
     assert state(other) == f"written by {replicas.holder}"
 
 
-def test_a_replica_that_is_told_to_end_costs_no_read_and_hands_the_history_over_at_once(replicas: Replicas) -> None:
+def test_a_replica_that_receives_sigterm_fails_no_read_and_hands_the_history_over_at_once(replicas: Replicas) -> None:
     writer, other = replicas.complete()
     name = replicas.holder
     assert set(replicas.reads_until(WAIT_SECONDS, 10)) == {200}
 
     writer.process.send(signal.SIGTERM)
-    told = replicas.reads_until(UNTOLD_SECONDS, 40)  # and the Service still leads to it
+    codes = replicas.reads_until(UNTOLD_SECONDS, 40)  # and the Service still leads to it
     wait_until(lambda: writer.get_plain("/readyz")[0] == 500, "it to be unready", DRAIN_SECONDS)
     replicas.service.lead_to(other.port)
     while writer.process.is_running():
-        told += replicas.reads_until(WAIT_SECONDS, 10)
-    told += replicas.reads_until(WAIT_SECONDS, 10)
+        codes += replicas.reads_until(WAIT_SECONDS, 10)
+    codes += replicas.reads_until(WAIT_SECONDS, 10)
     assert writer.process.status == 0, writer.process.log_tail()
     replicas.running.remove(writer)
     replicas.wait_for_writer(other)
 
-    assert len(told) > 20
-    assert set(told) == {200}
+    assert len(codes) > 20
+    assert set(codes) == {200}
     assert replicas.holder != name
     wait_until(lambda: replicas.holder in replicas.kept(), "the other's first file", WAIT_SECONDS)
     (_, ended), (began, _) = span(replicas.kept()[name]), span(replicas.kept()[replicas.holder])
