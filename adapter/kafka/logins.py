@@ -111,6 +111,6 @@ class Logins:
             del self._pending[host]
             settle()
 
-        # The client may have been closed meanwhile.
+        # A client that has ended raises RuntimeError or the error that ended it; then nobody waits for this login.
         with suppress(Exception):
             self._manager._net.call_soon_threadsafe(finish)
