@@ -11,6 +11,7 @@ from adapter.clock import Clock
 from adapter.collector.last_commits import LastCommits
 from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all
 from adapter.history.sample import Keep
+from adapter.lag.asked_topics import AskedTopics
 from adapter.metrics.access import Audience
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
@@ -55,6 +56,7 @@ class LiveMetrics:
     ) -> None:
         self._memory = memory
         self._selector_topics = selector_topics or SelectorTopics(clock.monotonic)
+        self._asked: tuple[AskedTopics, ...] = ()
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep
@@ -85,6 +87,10 @@ class LiveMetrics:
 
     def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
         return self._current.metrics.effort(metric, requirements, namespace)
+
+    def ask(self, asked: tuple[AskedTopics, ...]) -> None:
+        """Replaces what the selectors of HPAs ask for; any thread may call it. Without a call, they ask for nothing."""
+        self._asked = asked
 
     @property
     def settings(self) -> Settings:
