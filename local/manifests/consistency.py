@@ -20,6 +20,7 @@ EXAMPLE = "example-hpa.yaml"
 OVERLAY = "another-namespace/kustomization.yaml"
 API_SERVICE = "api-service/api-service-external.yaml"
 REGISTRATION = "base/cluster-role-registration.yaml"
+READS_HPAS = "base/cluster-role-reads-hpas.yaml"
 SERVING = "base/role-serving.yaml"
 HISTORY = "history/role-history.yaml"
 UNLISTED = {EXAMPLE: "it belongs to the user's consumer"}
@@ -103,9 +104,11 @@ def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
                     yield f"{name}: subject {subject.get('namespace')}/{subject.get('name')} is not there"
 
 
-def roles_read_the_group(shipped: Shipped) -> Iterator[str]:
-    wanted = [{"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}]
+def cluster_roles_only_read(shipped: Shipped) -> Iterator[str]:
+    metrics = {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}
+    hpas = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list", "watch"]}
     for name, role in shipped.of_kind("ClusterRole"):
+        wanted = [hpas if name == READS_HPAS else metrics]
         if name != REGISTRATION and role.get("rules") != wanted:
             yield f"{name}: rules must be {wanted}"
 
@@ -216,7 +219,7 @@ RULES: tuple[Rule, ...] = (
     labels_are_the_recommended_ones,
     namespaces_agree,
     accounts_and_roles_exist,
-    roles_read_the_group,
+    cluster_roles_only_read,
     rights_to_change_are_for_named_objects,
     last_commits_are_kept_in_the_shipped_config_map,
     api_service_points_to_the_service,

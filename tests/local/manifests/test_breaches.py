@@ -199,6 +199,9 @@ BREACHES = {
     "a role for another group": Breach(
         "base/cluster-role-metrics-reader.yaml", "external.metrics", "custom.metrics", "rules must be"
     ),
+    "a right to change HPAs": Breach(
+        "base/cluster-role-reads-hpas.yaml", "[list, watch]", "[list, watch, patch]", "rules must be"
+    ),
     "an APIService of another version": Breach(API_SERVICE, "version: v1beta1", "version: v1", "as in the code"),
     "an APIService to another Service": Breach(
         API_SERVICE, "    name: kafka-lag-adapter", "    name: adapter", "spec.service is no port"
