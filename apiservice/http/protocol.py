@@ -208,9 +208,8 @@ class PeerProtocol(HttpToolsProtocol):
 def _chain(transport: asyncio.Transport) -> Chain:
     """Returns the peer's chain. Before Python 3.13 only its own certificate is available."""
     connection = transport.get_extra_info("ssl_object")
-    if connection is None:
+    # Without a peer certificate, get_unverified_chain() of Python 3.13 raises AttributeError.
+    own = connection.getpeercert(binary_form=True) if connection is not None else None
+    if not own:
         return ()
-    if hasattr(connection, "get_unverified_chain"):
-        return tuple(connection.get_unverified_chain() or ())
-    own = connection.getpeercert(binary_form=True)
-    return (own,) if own else ()
+    return tuple(connection.get_unverified_chain()) if hasattr(connection, "get_unverified_chain") else (own,)
