@@ -37,6 +37,11 @@ class Standing:
     def severity(self) -> Severity:
         return severity_of(self.advice.findings)
 
+    @property
+    def attention(self) -> Finding | None:
+        """The worst finding, if it asks for attention."""
+        return self.advice.findings[0] if self.severity > Severity.NOTE else None
+
 
 @dataclass(frozen=True, slots=True)
 class Coverage:

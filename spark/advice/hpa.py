@@ -76,6 +76,16 @@ class Recommendation:
     up: Behavior
     down: Behavior
 
+    @property
+    def replicas(self) -> tuple[tuple[str, Number], ...]:
+        """By their names in an HPA."""
+        return ("minReplicas", self.min_replicas), ("maxReplicas", self.max_replicas)
+
+    @property
+    def behaviors(self) -> tuple[tuple[str, Behavior], ...]:
+        """By their names in an HPA."""
+        return ("scaleUp", self.up), ("scaleDown", self.down)
+
 
 @dataclass(frozen=True, slots=True)
 class Advice:

@@ -44,8 +44,7 @@ def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) ->
         "    apiVersion: apps/v1",
         "    kind: Deployment",
         f"    name: {PLACEHOLDER}",
-        *_number("  ", "minReplicas", advice.hpa.min_replicas),
-        *_number("  ", "maxReplicas", advice.hpa.max_replicas),
+        *(line for name, number in advice.hpa.replicas for line in _number("  ", name, number)),
         "  metrics:",
         "    - type: External",
         "      external:",
@@ -57,8 +56,7 @@ def hpa_yaml(group: Group, advice: Advice, fitting: Preset | None, name: str) ->
         *_comment(_target_in_words(advice), "          "),
         f'          averageValue: "{advice.hpa.target.value or NO_TARGET}"',
         "  behavior:",
-        *_behavior("scaleUp", advice.hpa.up),
-        *_behavior("scaleDown", advice.hpa.down),
+        *(line for name, behavior in advice.hpa.behaviors for line in _behavior(name, behavior)),
     ]
     return "\n".join(lines) + "\n"
 

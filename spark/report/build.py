@@ -16,11 +16,12 @@ from spark.figures.model import Findings, Group
 from spark.pipeline.plan import found_in
 from spark.report.gather import groups_of
 from spark.report.group_file import Agreements
-from spark.report.html_page import at_a_glance, page_of
+from spark.report.html_page import page_of
 from spark.report.json_export import json_of
 from spark.report.tables import Tables
 from spark.report.text_exports import csv_of, markdown_of
 from spark.report.wanted import Wanted
+from spark.report.wording import at_a_glance
 from spark.storage.protocol import Files
 from spark.storage.report_output import output_at
 from spark.tables import layout

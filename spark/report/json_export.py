@@ -6,18 +6,19 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from spark.advice.assessment import Report, Standing, drain_seconds
+from spark.advice.assessment import Report, Standing
 from spark.advice.hpa import Behavior, Number, Recommendation, Target
 from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of
 from spark.figures.model import NUMBERS, Periods, Topic
 from spark.figures.periods import last_hours
+from spark.report.fields import fields_of
 
 SCHEMA = "kafka-lag-report/1"
 MOST_HOURS = 31 * 24
 """Of each topic's hourly columns the newest; `daily` has the days of the whole range."""
 COLUMNS = (*(name for name in NUMBERS if name != "gaps"), "production_rate", "consumption_rate")
-WAITS = ("p50", "p95", "p99", "first", "last")
+WAITS = ("p50", "p95", "p99", "first", "last", "max")
 """Lags that stand beside the wait behind them."""
 DIGITS = 12
 """Of a number that is told; those after them are what computing adds."""
@@ -47,22 +48,24 @@ def json_of(report: Report) -> str:
 
 def _group(standing: Standing, report: Report) -> dict[str, Any]:
     group, load = standing.group, standing.advice.load
+    rows = [fields_of(standing, topic) for topic in group.topics]
+    row = rows[0]
     return {
-        "cluster": group.cluster,
+        "cluster": row["cluster"],
         "group": group.name,
-        "severity": standing.severity.word,
-        "interval_seconds": group.interval_seconds,
+        "severity": row["severity"],
+        "interval_seconds": row["interval_seconds"],
         "partitions": load.partitions,
-        "members_max": load.members_max,
+        "members_max": row["members_max"],
         "capacity": asdict(load.capacity) if load.capacity else None,
-        "capacity_at_least": load.at_least,
+        "capacity_at_least": row["capacity_at_least"],
         "production_rate": {"off_peak": load.off_peak, "usual": load.usual, "peak": load.peak, "rise": load.rise},
         "findings": [
             {"code": it.code, "severity": it.severity.word, "words": _plain(it.words), "to_do": it.to_do or None}
             for it in standing.advice.findings
         ],
-        "owner": group.agreement.owner or None,
-        "max_wait_seconds": group.agreement.max_wait_seconds,
+        "owner": row["owner"],
+        "max_wait_seconds": row["max_wait_seconds"],
         "hpa": _hpa(standing.advice.hpa),
         "expected": asdict(standing.advice.expected) if standing.advice.expected else None,
         "hpa_file": f"hpa/{standing.file}.yaml",
@@ -70,37 +73,31 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
             {"name": it.name, "fits": it.fits, "why": _plain(it.why), "extra": _plain(it.extra), "hpa": _hpa(it.hpa)}
             for it in standing.presets
         ],
-        "preset": standing.fitting.name if standing.fitting else None,
-        "topics": [_topic(topic, standing, report) for topic in group.topics],
+        "preset": row["preset"],
+        "topics": [_topic(topic, of, report) for topic, of in zip(group.topics, rows, strict=True)],
     }
 
 
-def _topic(topic: Topic, standing: Standing, report: Report) -> dict[str, Any]:
-    above, drain = topic.above, drain_seconds(topic, standing.advice)
+def _topic(topic: Topic, row: dict[str, Any], report: Report) -> dict[str, Any]:
+    drain = row["drain_seconds"]
     week, weeks = week_of(topic.hours, report.findings.zone), weeks_of(topic.hours)
     return {
-        "topic": topic.name,
+        "topic": row["topic"],
         "lag": topic.lag and asdict(topic.lag),
         "threshold": {
-            "value": above.threshold,
-            "is_given": above.is_given,
-            "seconds_above": above.seconds,
-            "known_seconds": above.known_seconds,
-            "episodes": above.episodes,
-            "longest_seconds": above.longest_seconds,
-            "longest_from": above.longest_from,
+            "value": row["threshold"],
+            "is_given": topic.above.is_given,
+            **{name: row[name] for name in ("seconds_above", "known_seconds", "episodes", "longest_seconds")},
+            "longest_from": topic.above.longest_from,
         },
-        "wait_seconds": {
-            **{name: topic.hours.wait_seconds(getattr(topic.lag, name, None)) for name in WAITS},
-            "max": topic.hours.wait_seconds(topic.largest_lag),
-        },
+        "wait_seconds": {name: row[f"wait_{name}_seconds"] for name in WAITS},
         "weeks": {"last": asdict(weeks[0]), "before": asdict(weeks[1])} if weeks else None,
         "drain_seconds": drain,
         "drains": None if drain is None else math.isfinite(drain),
         "busiest_hours": [{"hour": hour, "production_rate": rate} for hour, rate in week.busiest(5)],
         "production_by_weekday_and_hour": week.rates.tolist(),
         "stuck": topic.still and asdict(topic.still),
-        "uncommitted": {"partitions": topic.uncommitted, "messages": topic.uncommitted_lag},
+        "uncommitted": {name: row[f"uncommitted_{name}"] for name in ("partitions", "messages")},
         "partitions": topic.shares and asdict(topic.shares),
         "hourly": _periods(last_hours(topic.hours, MOST_HOURS), "hour"),
         "daily": _periods(topic.days, "day"),

@@ -17,8 +17,8 @@ from pyspark.sql import SparkSession
 from local.histories.plausible_history import write_week
 from spark.pipeline.compact import compact
 from spark.report.build import report, requested
+from spark.report.fields import FIELDS
 from spark.report.group_file import agreed
-from spark.report.text_exports import COLUMNS
 from spark.storage.local import LocalFiles
 from tests.support.history.demo_fields import (
     COVERAGE,
@@ -231,7 +231,7 @@ def rows(output: Path) -> dict[Key, dict[str, str]]:
 
 def test_every_column_of_the_csv_has_its_truth(rows: dict[Key, dict[str, str]]) -> None:
     assert rows.keys() == TOPICS.keys()
-    assert {*CSV, *CSV_OF_GROUP, *CSV_TRUTH, *SUMS} == COLUMNS.keys() - WORDS
+    assert {*CSV, *CSV_OF_GROUP, *CSV_TRUTH, *SUMS} == FIELDS.keys() - WORDS
 
 
 @pytest.mark.parametrize("key", sorted(TOPICS), ids="/".join)

@@ -12,8 +12,7 @@ from spark.advice.assessment import decided
 from spark.figures.agreement import Agreement
 from spark.figures.model import Group
 from spark.figures.periods import between
-from spark.report.html_page import page_of
-from spark.report.html_tables import MOST_SECTIONS
+from spark.report.html_page import MOST_SECTIONS, page_of
 from spark.report.text_exports import csv_of, markdown_of
 from spark.tables.sample_files import Skipped
 from tests.support.history.report_groups import findings, group, hours, saturated, together, topic

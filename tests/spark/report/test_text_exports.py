@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from spark.advice.assessment import Report, decided
 from spark.figures import formatting
 from spark.figures.model import Group, Still
-from spark.report.html_page import at_a_glance
+from spark.report.fields import FIELDS
 from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
-from spark.report.text_exports import COLUMNS, csv_of, markdown, markdown_of
+from spark.report.text_exports import csv_of, markdown, markdown_of
+from spark.report.wording import at_a_glance
 from spark.tables.sample_files import Skipped
 from tests.support.history.report_groups import MONDAY, findings, group, hours, saturated, together, topic
 
@@ -67,7 +68,7 @@ def test_there_is_a_row_for_each_group_and_topic() -> None:
     found = rows(group("a", topic("x"), topic("y")), BILLING)
 
     assert sorted((row["group"], row["topic"]) for row in found) == [("a", "x"), ("a", "y"), ("billing", "orders")]
-    assert tuple(found[0]) == tuple(COLUMNS)
+    assert tuple(found[0]) == tuple(FIELDS)
 
 
 def test_what_is_not_known_is_null_or_an_empty_cell_and_never_zero() -> None:

@@ -1,0 +1,151 @@
+"""Pure: the table of fields that every form of the report takes its figures from, by their names in `groups.csv`."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from spark.advice.assessment import Standing, drain_seconds
+from spark.advice.demand import production_of
+from spark.advice.finding import Severity
+from spark.advice.hpa import Behavior, Recommendation
+from spark.figures import formatting
+from spark.figures.model import Topic
+from spark.figures.periods import median, total
+
+Field = Callable[[Standing, Topic], object]
+
+
+def _of_lag(name: str) -> Field:
+    return lambda _, topic: getattr(topic.lag, name, None)
+
+
+def _wait_of(name: str) -> Field:
+    return lambda _, topic: topic.hours.wait_seconds(getattr(topic.lag, name, None))
+
+
+def _of_capacity(name: str) -> Field:
+    return lambda standing, _: getattr(standing.advice.load.capacity, name, None)
+
+
+def _of_expected(name: str) -> Field:
+    return lambda standing, _: getattr(standing.advice.expected, name, None)
+
+
+def _summed(name: str) -> Field:
+    return lambda _, topic: total(getattr(topic.hours, name))
+
+
+def _rate(name: str) -> Field:
+    def rate(_: Standing, topic: Topic) -> float | None:
+        seconds = total(topic.hours.covered_seconds)
+        return total(getattr(topic.hours, name)) / seconds if seconds else None
+
+    return rate
+
+
+FIELDS: Mapping[str, Field] = {
+    "severity": lambda standing, _: standing.severity.word,
+    "cluster": lambda standing, _: standing.group.cluster,
+    "group": lambda standing, _: formatting.name(standing.group.name),
+    "topic": lambda _, topic: topic.name,
+    **{f"lag_{name}": _of_lag(name) for name in ("p50", "p95", "p99")},
+    "lag_max": lambda _, topic: topic.largest_lag,
+    "lag_last": _of_lag("last"),
+    "threshold": lambda _, topic: topic.above.threshold,
+    "seconds_above": lambda _, topic: topic.above.seconds,
+    "episodes": lambda _, topic: topic.above.episodes,
+    "longest_seconds": lambda _, topic: topic.above.longest_seconds,
+    "produced": _summed("produced"),
+    "consumed": _summed("consumed"),
+    "production_rate": _rate("produced"),
+    "consumption_rate": _rate("consumed"),
+    "peak_production_rate": lambda _, topic: float(production_of(topic.hours).max()),
+    "drain_seconds": lambda standing, topic: drain_seconds(topic, standing.advice),
+    **{f"capacity_{name}": _of_capacity(name) for name in ("p50", "p95", "windows")},
+    "partitions": lambda _, topic: topic.partitions,
+    "members_max": lambda standing, _: standing.advice.load.members_max,
+    "skew": lambda _, topic: median(topic.hours.skew[topic.hours.produced > 0]),
+    **{name: _summed(name) for name in ("samples", "expected_samples", "resets", "rewinds", "recreations")},
+    "target": lambda standing, _: standing.advice.hpa.target.value,
+    "min_replicas": lambda standing, _: standing.advice.hpa.min_replicas.value,
+    "max_replicas": lambda standing, _: standing.advice.hpa.max_replicas.value,
+    "preset": lambda standing, _: standing.fitting.name if standing.fitting else None,
+    "findings": lambda standing, _: " ".join(
+        finding.code for finding in standing.advice.findings if finding.severity > Severity.FINE
+    ),
+    "owner": lambda standing, _: standing.group.agreement.owner or None,
+    "max_wait_seconds": lambda standing, _: standing.group.agreement.max_wait_seconds,
+    "wait_p95_seconds": _wait_of("p95"),
+    "wait_max_seconds": lambda _, topic: topic.hours.wait_seconds(topic.largest_lag),
+    "production_rate_max": lambda _, topic: float(np.fmax.reduce(topic.hours.production_rate_max)),
+    "lag_first": _of_lag("first"),
+    "late_samples": _summed("gaps"),
+    "skips": _summed("skips"),
+    "covered_seconds": _summed("covered_seconds"),
+    "interval_seconds": lambda standing, _: standing.group.interval_seconds,
+    "members_now": lambda standing, _: standing.advice.load.members_now,
+    "capacity_at_least": lambda standing, _: standing.advice.load.at_least,
+    "expected_wait_p95_seconds": _of_expected("wait_p95"),
+    "expected_changes_a_day": _of_expected("changes_a_day"),
+    "known_seconds": lambda _, topic: topic.above.known_seconds,
+    "uncommitted_partitions": lambda _, topic: topic.uncommitted,
+    "uncommitted_messages": lambda _, topic: topic.uncommitted_lag,
+    "stuck_partitions": lambda _, topic: getattr(topic.still, "number", None),
+    **{f"wait_{name}_seconds": _wait_of(name) for name in ("p50", "p99", "first", "last")},
+}
+"""None and NaN: not known. What is the group's is the same for each of its topics."""
+
+
+def fields_of(standing: Standing, topic: Topic) -> dict[str, object]:
+    return {name: value(standing, topic) for name, value in FIELDS.items()}
+
+
+def _lag_p95(standing: Standing) -> str:
+    lags = [topic.lag.p95 for topic in standing.group.topics if topic.lag]
+    return formatting.with_wait(standing.group.hours, sum(lags) if lags else None)
+
+
+SUMMARY: Mapping[str, Callable[[Standing], str]] = {
+    "Lag p95, messages": _lag_p95,
+    "Lag max, messages": lambda standing: formatting.with_wait(standing.group.hours, standing.group.largest_lag),
+    "Time above threshold": lambda standing: formatting.duration(standing.group.seconds_above),
+    "Production, busiest hour": lambda standing: formatting.rate(standing.advice.load.peak),
+    "Members / partitions": lambda standing: (
+        f"{formatting.count(standing.advice.load.members_max)} / {standing.advice.load.partitions}"
+    ),
+}
+"""A whole group's columns in the tables of groups, by their heads."""
+
+
+def target_of(hpa: Recommendation) -> str:
+    return "none" if hpa.target.value is None else formatting.count(hpa.target.value)
+
+
+def window_of(behavior: Behavior) -> str:
+    return f"{behavior.window_seconds.value}\u202fs"
+
+
+def steps_of(behavior: Behavior) -> str:
+    """`4 pods or 100 % / 15 s`."""
+    return f"{' or '.join(step for step, _ in _steps(behavior))} / {behavior.period_seconds}\u202fs"
+
+
+def numbers_of(hpa: Recommendation) -> list[tuple[str, str, str]]:
+    """Field, value and reason of every number of an HPA."""
+    rows = [
+        ("averageValue", target_of(hpa), hpa.target.reason),
+        *((name, str(number.value), number.reason) for name, number in hpa.replicas),
+    ]
+    for name, behavior in hpa.behaviors:
+        rows.append((f"{name} window", window_of(behavior), behavior.window_seconds.reason))
+        per = f"{behavior.period_seconds}\u202fs"
+        rows += [(f"{name} step", f"{step} / {per}", reason) for step, reason in _steps(behavior)]
+    return rows
+
+
+def _steps(behavior: Behavior) -> list[tuple[str, str]]:
+    """Each policy's step, as `4 pods` or `100 %`, and its reason."""
+    return [
+        (formatting.plural(number.value, "pod") if kind == "Pods" else f"{number.value}\u202f%", number.reason)
+        for kind, number in behavior.policies
+    ]
