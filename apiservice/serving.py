@@ -29,14 +29,15 @@ from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, SettingsTelemetry, Telemetry
 from apiservice.app import ApiServer, create_metrics_app
+from apiservice.auth import cluster_settings
 from apiservice.auth.callers import ClusterCallers
-from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch
-from apiservice.cluster_api.authentication_config import AuthenticationConfig
+from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower
 from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.kept_text import KeptText
 from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
+from apiservice.cluster_api.watch import Watch
 from apiservice.http.health import Readiness
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.registration.api_service import Service, service_of
@@ -236,7 +237,13 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         version=version,
         upstreams=upstreams,
     )
-    watch = AuthenticationWatch(AuthenticationConfig(prepared.client), functools.partial(_trust, tls, callers))
+    authentication = Watch(
+        prepared.client,
+        cluster_settings.PATH,
+        AuthenticationFollower(functools.partial(_trust, tls, callers)),
+        subject=cluster_settings.SUBJECT,
+        query=(cluster_settings.ONE_NAME,),
+    )
     reloading = functools.partial(keep_reloading, tls.reload_if_changed)
     collecting = (changes, metrics, history, lease)
     end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
@@ -250,7 +257,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         readiness.shut_down()
 
-    for part in (watch, upstreams, registration, lease, history, last_commits, metrics, changes):
+    for part in (authentication, upstreams, registration, lease, history, last_commits, metrics, changes):
         if part is not None:
             part.start()
     serve(
@@ -263,7 +270,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         background=() if registration is not None and registration.is_managing else (reloading,),
     )
     api.close()
-    watch.stop(timeout_seconds=1.0)
+    authentication.stop(timeout_seconds=1.0)
     upstreams.stop(timeout_seconds=1.0)
     if registration is not None:
         registration.stop(timeout_seconds=1.0)

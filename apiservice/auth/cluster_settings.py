@@ -1,20 +1,23 @@
 """The cluster's settings for authenticating clients of extension API servers, read from its ConfigMap.
 
-The watch follows changes, so that a rotated CA needs no restart."""
+They follow its changes, so that a rotated CA needs no restart."""
 
 import logging
-import random
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 from cryptography import x509
 from pydantic import TypeAdapter, ValidationError
 
 from adapter.errors import AdapterError
-from adapter.repeating import Repeating
 
 logger = logging.getLogger(__name__)
+
+PATH = "/api/v1/namespaces/kube-system/configmaps"
+ONE_NAME = ("fieldSelector", "metadata.name=extension-apiserver-authentication")
+"""The Role we ship allows list and watch of this one name only."""
+SUBJECT = "authentication settings of the cluster"
 
 Data = Mapping[str, str]
 """The `data` of the ConfigMap kube-system/extension-apiserver-authentication."""
@@ -46,19 +49,6 @@ class Authentication:
     extra_prefixes: tuple[bytes, ...]
 
 
-class AuthenticationSource(Protocol):
-    """The watch's view of a cluster. Every method blocks and raises ClusterUnreachable."""
-
-    def read_authentication(self) -> tuple[Data | None, str]:
-        """Returns the ConfigMap's data (None if it does not exist) and its resource version."""
-
-    def follow_authentication(self, version: str) -> Iterator[Data]:
-        """Yields the data after each change until the API server ends the watch."""
-
-    def interrupt(self) -> None:
-        """Makes `follow_authentication` return soon, now and in every later call."""
-
-
 def authentication_of(data: Data) -> Authentication:
     return Authentication(
         client_ca=_bundle(data, "client-ca-file"),
@@ -71,68 +61,29 @@ def authentication_of(data: Data) -> Authentication:
     )
 
 
-class AuthenticationWatch(Repeating):
-    """A thread that follows the ConfigMap and passes each usable version to `on_change`."""
+class AuthenticationFollower:
+    """Passes each usable version of the ConfigMap to `on_change`; the watch of it calls the methods."""
 
-    def __init__(
-        self,
-        source: AuthenticationSource,
-        on_change: Callable[[Authentication], None],
-        first_pause_seconds: float = 0.5,
-        longest_pause_seconds: float = 30.0,
-    ) -> None:
-        super().__init__("authentication-watch")
-        self._source = source
+    def __init__(self, on_change: Callable[[Authentication], None]) -> None:
         self._on_change = on_change
-        self._pauses = (first_pause_seconds, longest_pause_seconds)
-        self._failures = 0
         self._newest: Authentication | None = None
 
-    def stop(self, timeout_seconds: float) -> None:
-        self._stopping.set()
-        self._source.interrupt()
-        super().stop(timeout_seconds)
-
-    def turn(self) -> float:
-        try:
-            self._read_and_follow()
-        except AdapterError as error:
-            self._note_failure(error)
-        return self._pause_seconds()
-
-    def _read_and_follow(self) -> None:
-        data, version = self._source.read_authentication()
-        if data is None:
+    def listed(self, objects: Iterator[Mapping[str, Any]]) -> None:
+        config_map = next(objects, None)
+        if config_map is None:
             raise AuthenticationInvalid("there is no ConfigMap kube-system/extension-apiserver-authentication")
-        self._apply(data)
-        if self._failures:
-            logger.info("authentication settings of the cluster can be read again, after %d failures", self._failures)
-        self._failures = 0
-        for changed in self._source.follow_authentication(version):
+        self._apply(config_map)
+
+    def changed(self, event: str, changed: Mapping[str, Any]) -> None:
+        if event != "DELETED":
             self._apply(changed)
 
-    def _apply(self, data: Data) -> None:
-        newest = authentication_of(data)
-        if newest == self._newest or self._stopping.is_set():
-            return
-        self._on_change(newest)
-        self._newest = newest
-        logger.info("authentication settings of the cluster read: %s", _summary(newest))
-
-    def _note_failure(self, error: AdapterError) -> None:
-        if self._stopping.is_set():
-            return
-        self._failures += 1
-        log = logger.warning if self._failures == 1 else logger.debug
-        log("authentication settings of the cluster cannot be read, trying again: %s", error)
-
-    def _pause_seconds(self) -> float:
-        """Doubles after each failure, with jitter, so that replicas do not ask at the same time.
-
-        The pause also follows a success, so that a watch that keeps ending at once is no busy loop."""
-        first, longest = self._pauses
-        pause: float = min(longest, first * 2 ** min(max(self._failures - 1, 0), 16))
-        return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
+    def _apply(self, config_map: Mapping[str, Any]) -> None:
+        newest = authentication_of(config_map.get("data") or {})
+        if newest != self._newest:
+            self._on_change(newest)
+            self._newest = newest
+            logger.info("%s read: %s", SUBJECT, _summary(newest))
 
 
 def certificates_of(bundle: str) -> list[x509.Certificate]:

@@ -2,8 +2,7 @@ import asyncio
 import datetime
 import queue
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,11 +10,14 @@ from typing import Any
 import pytest
 from kubernetes.config import incluster_config
 
+from apiservice.auth import cluster_settings
 from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
-from apiservice.auth.cluster_settings import Authentication, AuthenticationWatch, ClusterUnreachable
-from apiservice.cluster_api.authentication_config import AuthenticationConfig
-from apiservice.cluster_api.connection import ClusterUnknown, authorization_of, connect
+from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower, ClusterUnreachable
+from apiservice.cluster_api.connection import Client, ClusterUnknown, authorization_of, connect
+from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
+from apiservice.cluster_api.watch import Watch
+from local.processes import wait_until
 from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
@@ -37,21 +39,26 @@ def reviews(fake: FakeCluster, tmp_path: Path) -> Iterator[ClusterReviews]:
     running.close()
 
 
+def watch_of(client: Client, on_change: Callable[[Authentication], None]) -> Watch:
+    return Watch(
+        client,
+        cluster_settings.PATH,
+        AuthenticationFollower(on_change),
+        subject=cluster_settings.SUBJECT,
+        query=(cluster_settings.ONE_NAME,),
+        pauses_seconds=(0.01, 0.05),
+    )
+
+
 @pytest.fixture
-def config(fake: FakeCluster, tmp_path: Path) -> AuthenticationConfig:
-    return AuthenticationConfig(connect(fake.kubeconfig(tmp_path)))
-
-
-@contextmanager
-def watching(config: AuthenticationConfig) -> "Iterator[queue.SimpleQueue[Authentication]]":
-    states: queue.SimpleQueue[Authentication] = queue.SimpleQueue()
-    watch = AuthenticationWatch(config, states.put, first_pause_seconds=0.01, longest_pause_seconds=0.05)
+def states(fake: FakeCluster, tmp_path: Path) -> Iterator["queue.SimpleQueue[Authentication]"]:
+    """What a watch of the ConfigMap reports."""
+    found: queue.SimpleQueue[Authentication] = queue.SimpleQueue()
+    watch = watch_of(connect(fake.kubeconfig(tmp_path)), found.put)
     watch.start()
-    try:
-        yield states
-    finally:
-        watch.stop(timeout_seconds=60)
-        assert "authentication-watch" not in {thread.name for thread in threading.enumerate()}
+    yield found
+    watch.stop(timeout_seconds=60)
+    assert "watch-configmaps" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_a_token_is_reviewed(reviews: ClusterReviews) -> None:
@@ -113,7 +120,7 @@ def test_an_api_server_whose_tls_handshake_fails_cannot_be_reached(fake: FakeClu
     with pytest.raises(ClusterUnreachable, match=r"cannot be reached: .*SSLError"):
         asyncio.run(ClusterReviews(client).review_token("good", Lane.STRANGERS))
     with pytest.raises(ClusterUnreachable, match=r"cannot be reached: .*SSLError"):
-        AuthenticationConfig(client).read_authentication()
+        ClusterObjects(client).read("/")
 
 
 @pytest.mark.parametrize("lane", [Lane.RENEWALS, Lane.KNOWN_CALLERS])
@@ -143,36 +150,37 @@ def test_strangers_who_keep_the_api_server_busy_keep_no_known_caller_waiting(
 
 
 def test_the_config_map_is_followed_through_changes_and_ended_watches(
-    config: AuthenticationConfig, fake: FakeCluster
+    states: "queue.SimpleQueue[Authentication]", fake: FakeCluster
 ) -> None:
-    with watching(config) as states:
-        assert states.get(timeout=60).allowed_names == {"first"}
-        for name in ("second", "third"):
-            fake.replace({"requestheader-allowed-names": f'["{name}"]'})
-            assert states.get(timeout=60).allowed_names == {name}
-            fake.end_watches()
+    assert states.get(timeout=60).allowed_names == {"first"}
+    for name in ("second", "third"):
+        fake.replace({"requestheader-allowed-names": f'["{name}"]'})
+        assert states.get(timeout=60).allowed_names == {name}
+        fake.end_watches()
 
 
-def test_the_config_map_is_read_once_the_api_server_answers(config: AuthenticationConfig, fake: FakeCluster) -> None:
+def test_the_config_map_is_followed_again_once_the_api_server_answers(
+    states: "queue.SimpleQueue[Authentication]", fake: FakeCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    states.get(timeout=60)
     fake.failing_with = 503
-    with watching(config) as states:
-        with pytest.raises(queue.Empty):
-            states.get(timeout=0.2)
+    fake.end_watches()
+    wait_until(lambda: "cannot be read, trying again" in caplog.text, "the failure to be logged", 60)
+    fake.replace({"requestheader-allowed-names": '["second"]'})
 
-        fake.failing_with = None
+    fake.failing_with = None
 
-        assert states.get(timeout=60).allowed_names == {"first"}
+    assert states.get(timeout=60).allowed_names == {"second"}
 
 
 def test_a_config_map_that_cannot_be_used_leaves_the_last_good_one(
-    config: AuthenticationConfig, fake: FakeCluster
+    states: "queue.SimpleQueue[Authentication]", fake: FakeCluster
 ) -> None:
-    with watching(config) as states:
-        states.get(timeout=60)
-        fake.replace({"requestheader-allowed-names": "no list"})
-        fake.replace({"requestheader-allowed-names": '["good again"]'})
+    states.get(timeout=60)
+    fake.replace({"requestheader-allowed-names": "no list"})
+    fake.replace({"requestheader-allowed-names": '["good again"]'})
 
-        assert states.get(timeout=60).allowed_names == {"good again"}
+    assert states.get(timeout=60).allowed_names == {"good again"}
 
 
 def test_outside_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
-"""A Kubernetes API server in miniature: reviews, and the ConfigMap that says whom to believe, over plain HTTP."""
+"""A Kubernetes API server in miniature: reviews, the ConfigMap that says whom to believe, and HPAs, over plain HTTP."""
 
 import json
 import queue
 import threading
+from collections.abc import Iterable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
@@ -10,6 +11,65 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
+HPAS = "/apis/autoscaling/v2/horizontalpodautoscalers"
+Json = dict[str, Any]
+
+
+class Objects:
+    """Those of one kind, by name, and the watches of them."""
+
+    def __init__(self, objects: Iterable[Json] = ()) -> None:
+        self.version = 1
+        self.is_forbidden = False
+        self.are_old_versions_gone = False
+        self._by_name = {each["metadata"]["name"]: each for each in objects}
+        self._events: list[tuple[int, bytes]] = []
+        self._watches: list[queue.SimpleQueue[bytes]] = []
+
+    def put(self, changed: Json, event: str = "MODIFIED") -> None:
+        self.version += 1
+        changed = changed | {"metadata": {**changed["metadata"], "resourceVersion": str(self.version)}}
+        self._by_name[changed["metadata"]["name"]] = changed
+        if event == "DELETED":
+            del self._by_name[changed["metadata"]["name"]]
+        self._tell(event, changed)
+
+    def move_on(self) -> None:
+        """As if other objects had changed: the watches get a bookmark."""
+        self.version += 1
+        self._tell("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+
+    def page(self, query: Mapping[str, list[str]]) -> Json:
+        first, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
+        objects = list(self._by_name.values())
+        rest = str(first + limit) if len(objects) > first + limit else ""
+        metadata = {"resourceVersion": str(self.version), "continue": rest}
+        return {"metadata": metadata, "items": objects[first : first + limit]}
+
+    def watch(self, version: int) -> "queue.SimpleQueue[bytes]":
+        watch: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._watches.append(watch)
+        if self.are_old_versions_gone and version < self.version:
+            watch.put(_line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"}))
+        for changed_at, event in self._events:
+            if changed_at > version:
+                watch.put(event)
+        return watch
+
+    def end_watches(self) -> None:
+        """As an API server does after some minutes."""
+        watches, self._watches = self._watches, []
+        for watch in watches:
+            watch.put(b"")
+
+    def _tell(self, event: str, changed: Json) -> None:
+        self._events.append((self.version, _line(event, changed)))
+        for watch in self._watches:
+            watch.put(self._events[-1][1])
+
+
+def _line(event: str, changed: Json) -> bytes:
+    return json.dumps({"type": event, "object": changed}).encode() + b"\n"
 
 
 class FakeCluster:
@@ -17,12 +77,11 @@ class FakeCluster:
 
     def __init__(self, data: dict[str, str] | None, tokens: dict[str, str], allowed: set[str]) -> None:
         self.tokens, self.allowed = tokens, allowed
-        self.reviews: list[dict[str, Any]] = []
+        self.reviews: list[Json] = []
         self.paths: list[str] = []
         self.failing_with: int | None = None
-        self._data = data
-        self._version = 1
-        self._watches: list[queue.SimpleQueue[bytes]] = []
+        self.config_maps = Objects([] if data is None else [_config_map(data)])
+        self.hpas = Objects()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="fake-cluster")
 
@@ -50,20 +109,11 @@ class FakeCluster:
 
     def replace(self, data: dict[str, str]) -> None:
         """Change the ConfigMap and tell those who watch it."""
-        self._data = data
-        self._version += 1
-        for watch in self._watches:
-            watch.put(self._event())
+        self.config_maps.put(_config_map(data))
 
     def end_watches(self) -> None:
-        """As an API server does after some minutes."""
-        watches, self._watches = self._watches, []
-        for watch in watches:
-            watch.put(b"")
-
-    def listing(self) -> dict[str, Any]:
-        items = [self._config_map()] if self._data is not None else []
-        return {"kind": "ConfigMapList", "metadata": {"resourceVersion": str(self._version)}, "items": items}
+        self.config_maps.end_watches()
+        self.hpas.end_watches()
 
     def review(self, review: dict[str, Any]) -> dict[str, Any]:
         self.reviews.append(review)
@@ -73,19 +123,12 @@ class FakeCluster:
         user = self.tokens.get(spec["token"])
         return review | {"status": {"authenticated": user is not None, "user": {"username": user or ""}}}
 
-    def watch(self, version: int) -> "queue.SimpleQueue[bytes]":
-        watch: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._watches.append(watch)
-        if version < self._version:
-            watch.put(self._event())
-        return watch
-
-    def _event(self) -> bytes:
-        return json.dumps({"type": "MODIFIED", "object": self._config_map()}).encode() + b"\n"
-
-    def _config_map(self) -> dict[str, Any]:
-        metadata = {"name": "extension-apiserver-authentication", "resourceVersion": str(self._version)}
-        return {"kind": "ConfigMap", "metadata": metadata, "data": self._data}
+    def objects_at(self, path: str, query: Mapping[str, list[str]]) -> Objects | None:
+        """Returns None for what the shipped Roles do not allow."""
+        if path == HPAS:
+            return None if self.hpas.is_forbidden else self.hpas
+        is_allowed = query.get("fieldSelector") == ["metadata.name=extension-apiserver-authentication"]
+        return self.config_maps if path == CONFIG_MAPS and is_allowed else None
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         cluster = self
@@ -94,16 +137,15 @@ class FakeCluster:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                query = parse_qs(urlsplit(self.path).query)
+                path, query = urlsplit(self.path).path, parse_qs(urlsplit(self.path).query)
                 cluster.paths.append(self.path)
-                # What the Role extension-apiserver-authentication-reader allows, and nothing else.
-                is_allowed = query.get("fieldSelector") == ["metadata.name=extension-apiserver-authentication"]
-                if cluster.failing_with or not is_allowed or urlsplit(self.path).path != CONFIG_MAPS:
+                objects = cluster.objects_at(path, query)
+                if cluster.failing_with or objects is None:
                     self._answer({"message": "as the test says"}, cluster.failing_with or 403)
                 elif "watch" in query:
-                    self._follow(cluster.watch(int(query["resourceVersion"][0])))
+                    self._follow(objects.watch(int(query["resourceVersion"][0])))
                 else:
-                    self._answer(cluster.listing())
+                    self._answer(objects.page(query))
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -133,6 +175,10 @@ class FakeCluster:
                 """Tests are quiet."""
 
         return Handler
+
+
+def _config_map(data: dict[str, str]) -> Json:
+    return {"kind": "ConfigMap", "metadata": {"name": "extension-apiserver-authentication"}, "data": data}
 
 
 def kubeconfig_text(port: int) -> str:

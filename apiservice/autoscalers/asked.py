@@ -1,0 +1,26 @@
+"""Decides what HPAs ask for: the topics that their selectors name for a group."""
+
+from collections.abc import Iterable, Iterator
+
+from adapter.lag.asked_topics import AskedTopics
+from adapter.metrics.requirement import Requirement
+from adapter.metrics.selection import named
+from apiservice.autoscalers.autoscaler import Autoscaler
+
+_NAMED = {"cluster", "group", "topic"}
+
+
+def asked_topics(autoscalers: Iterable[Autoscaler]) -> tuple[AskedTopics, ...]:
+    """Returns equal tuples as long as the HPAs ask for the same."""
+    asked = {each for hpa in autoscalers for metric in hpa.metrics for each in _asked(hpa.namespace, metric.selector)}
+    return tuple(sorted(asked, key=lambda one: (one.namespace, one.group, one.cluster or "", sorted(one.topics))))
+
+
+def _asked(namespace: str, selector: tuple[Requirement, ...]) -> Iterator[AskedTopics]:
+    """Yields nothing unless the selector names exactly one group, and topics; it may also select partitions."""
+    groups, topics, clusters = (named(selector, key) for key in ("group", "topic", "cluster"))
+    is_plain = all(one.key == "partition" or (one.key in _NAMED and one.only is not None) for one in selector)
+    if is_plain and topics and groups and len(groups) == 1:
+        (group,) = groups
+        for cluster in (None,) if clusters is None else clusters:
+            yield AskedTopics(namespace, cluster, group, topics)

@@ -1,0 +1,116 @@
+"""One HPA that uses our metrics, as a frozen value made of the JSON of autoscaling/v2."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from adapter.metrics.requirement import Operator, Requirement
+
+ANNOTATIONS = "kafka-lag-adapter/"
+"""The prefix of those that are ours; others may be large."""
+_OPERATORS = {
+    "In": Operator.IN,
+    "NotIn": Operator.NOT_IN,
+    "Exists": Operator.EXISTS,
+    "DoesNotExist": Operator.ABSENT,
+}
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the HPA scales."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalMetric:
+    name: str
+    """As written in the HPA; Kubernetes reads it in lower case."""
+    selector: tuple[Requirement, ...]
+    target_type: str
+    """`Value` or `AverageValue`."""
+    target: str
+    """A quantity such as `1k`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    current_replicas: int
+    desired_replicas: int
+    last_scale_time: str
+    """RFC 3339; empty: never."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    type: str
+    status: str
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Autoscaler:
+    namespace: str
+    name: str
+    target: Target
+    metrics: tuple[ExternalMetric, ...]
+    """Ours alone."""
+    minimum: int
+    maximum: int
+    behavior: Json
+    """The field `behavior` as it is; empty: Kubernetes' defaults."""
+    status: Status
+    conditions: tuple[Condition, ...]
+    annotations: Mapping[str, str]
+    """Those with our prefix."""
+
+
+def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
+    """Returns None if the HPA uses no metric of `names`, which are in lower case."""
+    spec, status = hpa["spec"], hpa.get("status") or {}
+    metrics = tuple(_metrics(spec, names))
+    if not metrics:
+        return None
+    metadata, target = hpa["metadata"], spec["scaleTargetRef"]
+    annotations = metadata.get("annotations") or {}
+    return Autoscaler(
+        metadata["namespace"],
+        metadata["name"],
+        Target(target.get("apiVersion", ""), target["kind"], target["name"]),
+        metrics,
+        spec.get("minReplicas", 1),
+        spec["maxReplicas"],
+        spec.get("behavior") or {},
+        Status(status.get("currentReplicas", 0), status.get("desiredReplicas", 0), status.get("lastScaleTime") or ""),
+        tuple(
+            Condition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
+            for each in status.get("conditions") or ()
+        ),
+        {key: value for key, value in annotations.items() if key.startswith(ANNOTATIONS)},
+    )
+
+
+def _metrics(spec: Json, names: Collection[str]) -> Iterator[ExternalMetric]:
+    for each in spec.get("metrics") or ():
+        external = each.get("external")
+        if external is not None and external["metric"]["name"].lower() in names:
+            metric, target = external["metric"], external["target"]
+            quantity = target.get("value") or target.get("averageValue") or ""
+            yield ExternalMetric(metric["name"], _selector(metric.get("selector") or {}), target["type"], quantity)
+
+
+def _selector(selector: Json) -> tuple[Requirement, ...]:
+    labels = selector.get("matchLabels") or {}
+    return (
+        *(Requirement(key, Operator.EQUALS, frozenset((value,))) for key, value in labels.items()),
+        *(
+            Requirement(each["key"], _OPERATORS[each["operator"]], frozenset(each.get("values") or ()))
+            for each in selector.get("matchExpressions") or ()
+        ),
+    )

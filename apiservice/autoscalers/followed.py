@@ -1,0 +1,50 @@
+"""The HPAs that use our metrics, kept as they are in the cluster."""
+
+from collections.abc import Callable, Collection, Iterator
+
+from adapter.lag.asked_topics import AskedTopics
+from apiservice.autoscalers.asked import asked_topics
+from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
+
+PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
+SUBJECT = "HPAs"
+CONSEQUENCE = "until then, a group without commits wakes up only by a rule, or by an HPA that was read before"
+
+
+class Autoscalers:
+    """A watch of HPAs calls `listed` and `changed`; any thread may read `current`.
+
+    `names` returns the metrics that are ours. `ask` receives what all HPAs ask for, first after the first list and
+    then whenever it changes."""
+
+    def __init__(self, names: Callable[[], Collection[str]], ask: Callable[[tuple[AskedTopics, ...]], None]) -> None:
+        self._names_now, self._ask = names, ask
+        self._names: frozenset[str] = frozenset()
+        self._by_place: dict[tuple[str, str], Autoscaler] = {}
+        self._asked: tuple[AskedTopics, ...] = ()
+
+    @property
+    def current(self) -> tuple[Autoscaler, ...]:
+        return tuple(self._by_place.values())
+
+    def listed(self, objects: Iterator[Json]) -> None:
+        self._names = frozenset(name.lower() for name in self._names_now())
+        autoscalers = (autoscaler_of(each, self._names) for each in objects)
+        self._by_place = {(each.namespace, each.name): each for each in autoscalers if each is not None}
+        self._ask_if_changed()
+
+    def changed(self, event: str, changed: Json) -> None:
+        metadata = changed["metadata"]
+        before = self._by_place.pop((metadata["namespace"], metadata["name"]), None)
+        after = None if event == "DELETED" else autoscaler_of(changed, self._names)
+        if after is not None:
+            self._by_place[after.namespace, after.name] = after
+        # The status of each HPA changes every few seconds, and what it asks for hardly ever.
+        if asked_topics(() if before is None else (before,)) != asked_topics(() if after is None else (after,)):
+            self._ask_if_changed()
+
+    def _ask_if_changed(self) -> None:
+        asked = asked_topics(self.current)
+        if asked != self._asked:
+            self._ask(asked)
+            self._asked = asked

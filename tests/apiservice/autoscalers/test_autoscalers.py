@@ -1,0 +1,124 @@
+"""Which HPAs are ours, and what they ask for."""
+
+from typing import Any
+
+import pytest
+
+from adapter.lag.asked_topics import AskedTopics
+from adapter.metrics.requirement import Operator, Requirement
+from adapter.settings.models import SERVED_NAMES
+from apiservice.autoscalers.asked import asked_topics
+from apiservice.autoscalers.autoscaler import Autoscaler, Condition, ExternalMetric, Status, Target, autoscaler_of
+from apiservice.autoscalers.followed import Autoscalers
+from tests.support.kubernetes.hpas import LAG, expression, external, hpa
+
+CPU: dict[str, Any] = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
+ORDERS = external(group="billing", topic="orders")
+ASKED = AskedTopics("shop", None, "billing", frozenset({"orders"}))
+
+
+def asked_by(metric: dict[str, Any]) -> tuple[AskedTopics, ...]:
+    autoscaler = autoscaler_of(hpa("consumer", metric), SERVED_NAMES)
+    return () if autoscaler is None else asked_topics([autoscaler])
+
+
+class Followed:
+    """`Autoscalers`, and what it asked for."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = (LAG,)
+        self.asked: list[tuple[AskedTopics, ...]] = []
+        self.autoscalers = Autoscalers(lambda: self.names, self.asked.append)
+
+    def kept(self) -> list[str]:
+        return [each.name for each in self.autoscalers.current]
+
+
+def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
+    condition = {"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric", "message": "no"}
+    found = autoscaler_of(hpa("consumer", CPU, ORDERS, conditions=[condition]), SERVED_NAMES)
+
+    selector = tuple(
+        Requirement(key, Operator.EQUALS, frozenset({value}))
+        for key, value in (("group", "billing"), ("topic", "orders"))
+    )
+    assert found == Autoscaler(
+        namespace="shop",
+        name="consumer",
+        target=Target("apps/v1", "Deployment", "consumer"),
+        metrics=(ExternalMetric(LAG, selector, "AverageValue", "1k"),),
+        minimum=0,
+        maximum=9,
+        behavior={"scaleDown": {"stabilizationWindowSeconds": 60}},
+        status=Status(current_replicas=1, desired_replicas=2, last_scale_time=""),
+        conditions=(Condition("ScalingActive", "False", "FailedGetExternalMetric", "no"),),
+        annotations={"kafka-lag-adapter/shadow": "true"},
+    )
+
+
+@pytest.mark.parametrize("metrics", [[], [CPU], [external("s0-kafka-orders", group="billing", topic="orders")]])
+def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any]]) -> None:
+    assert autoscaler_of(hpa("consumer", *metrics), SERVED_NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked"),
+    [
+        (ORDERS, [ASKED]),
+        (external(LAG.upper(), group="billing", topic="orders"), [ASKED]),
+        (external("records-lag-max", group="billing", topic="orders"), [ASKED]),
+        (external(LAG, expression("topic", "In", "orders"), group="billing"), [ASKED]),
+        (external(LAG, expression("partition", "NotIn", "0"), group="billing", topic="orders"), [ASKED]),
+        (
+            external(LAG, expression("topic", "In", "returns", "orders"), group="billing", cluster="main"),
+            [AskedTopics("shop", "main", "billing", frozenset({"orders", "returns"}))],
+        ),
+        (external(group="billing"), []),
+        (external(topic="orders"), []),
+        (external(LAG, expression("group", "In", "billing", "mail"), topic="orders"), []),
+        (external(LAG, expression("topic", "Exists"), group="billing", topic="orders"), []),
+        (external(LAG, expression("topic", "NotIn", "orders"), group="billing"), []),
+        (external(LAG, expression("topic", "In", "returns"), group="billing", topic="orders"), []),
+        (external(group="billing", topic="orders", team="shop"), []),
+    ],
+)
+def test_a_selector_asks_for_the_topics_of_one_group(metric: dict[str, Any], asked: list[AskedTopics]) -> None:
+    assert list(asked_by(metric)) == asked
+
+
+def test_what_hpas_ask_for_is_sorted_and_each_of_it_once() -> None:
+    followed = Followed()
+    returns = external(group="billing", topic="returns")
+    metrics = {"b": returns, "a": ORDERS, "c": returns}
+    followed.autoscalers.listed(iter([hpa(name, metric) for name, metric in metrics.items()]))
+
+    assert followed.asked == [(ASKED, AskedTopics("shop", None, "billing", frozenset({"returns"})))]
+
+
+def test_only_what_changes_the_asked_topics_is_passed_on() -> None:
+    followed = Followed()
+    followed.autoscalers.listed(iter([hpa("first", ORDERS), hpa("other", CPU)]))
+    assert followed.asked == [(ASKED,)]
+
+    followed.autoscalers.changed("MODIFIED", hpa("first", ORDERS, currentReplicas=5))
+    followed.autoscalers.changed("ADDED", hpa("second", ORDERS))
+    followed.autoscalers.changed("DELETED", hpa("first", ORDERS))
+    assert followed.asked == [(ASKED,)]
+    assert followed.kept() == ["second"]
+
+    followed.autoscalers.changed("MODIFIED", hpa("second", CPU))
+    assert followed.asked == [(ASKED,), ()]
+    assert followed.kept() == []
+
+
+def test_a_list_replaces_what_was_known_by_the_names_in_force() -> None:
+    followed, named = Followed(), external("Billing-Backlog", group="billing", topic="orders")
+    cluster = [hpa("first", ORDERS), hpa("second", named)]
+    followed.autoscalers.listed(iter(cluster))
+    assert followed.kept() == ["first"]
+
+    followed.names = ("billing-backlog",)
+    followed.autoscalers.listed(iter(cluster))
+
+    assert followed.kept() == ["second"]
+    assert followed.asked == [(ASKED,)]

@@ -1,0 +1,155 @@
+"""The list and watch of one kind, against an API server that pages, forgets and ends watches when a test says so."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from apiservice.cluster_api import watch as watch_module
+from apiservice.cluster_api.connection import Json, connect
+from apiservice.cluster_api.watch import Watch
+from local.processes import wait_until
+from tests.support.kubernetes.fake_cluster import HPAS, FakeCluster
+
+WAIT_SECONDS = 60
+MANY = 5
+
+
+class Names:
+    """What a follower received: a list as its names, a change as `EVENT name`."""
+
+    def __init__(self) -> None:
+        self.received: SimpleQueue[str] = SimpleQueue()
+
+    def listed(self, objects: Iterator[Json]) -> None:
+        self.received.put(" ".join(_name(each) for each in objects))
+
+    def changed(self, event: str, changed: Json) -> None:
+        self.received.put(f"{event} {_name(changed)}")
+
+    def next(self) -> str:
+        return self.received.get(timeout=WAIT_SECONDS)
+
+
+def _name(found: Json) -> str:
+    return str(found["metadata"]["name"])
+
+
+def hpa(name: str) -> Json:
+    return {"metadata": {"name": name}}
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeCluster]:
+    with FakeCluster(None, tokens={}, allowed=set()) as cluster:
+        cluster.hpas.put(hpa("first"))
+        yield cluster
+
+
+@pytest.fixture
+def names() -> Names:
+    return Names()
+
+
+@pytest.fixture
+def watch(fake: FakeCluster, names: Names, tmp_path: Path) -> Iterator[Watch]:
+    client = connect(fake.kubeconfig(tmp_path))
+    running = Watch(client, HPAS, names, subject="HPAs", consequence="nothing works", pauses_seconds=(0.01, 0.02))
+    yield running
+    running.stop(WAIT_SECONDS)
+
+
+def lists(fake: FakeCluster) -> int:
+    return sum("watch=true" not in path for path in fake.paths)
+
+
+def watches(fake: FakeCluster) -> int:
+    return sum("watch=true" in path for path in fake.paths)
+
+
+def test_a_long_list_is_read_in_pages(
+    watch: Watch, fake: FakeCluster, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "PAGE", 2)
+    expected = [f"hpa-{number}" for number in range(MANY - 1)]
+    for name in expected:
+        fake.hpas.put(hpa(name))
+
+    watch.start()
+
+    assert names.next().split() == ["first", *expected]
+    assert lists(fake) == 3, "pages of two"
+
+
+def test_changes_are_followed_over_ended_watches_without_another_list(
+    watch: Watch, fake: FakeCluster, names: Names
+) -> None:
+    watch.start()
+    assert names.next() == "first"
+    for event, name in (("ADDED", "second"), ("MODIFIED", "first"), ("DELETED", "second")):
+        fake.hpas.put(hpa(name), event)
+        assert names.next() == f"{event} {name}"
+        fake.end_watches()
+
+    assert lists(fake) == 1
+
+
+def test_after_a_bookmark_a_watch_continues_where_older_versions_are_gone(
+    watch: Watch, fake: FakeCluster, names: Names
+) -> None:
+    watch.start()
+    names.next()
+    wait_until(lambda: watches(fake) == 1, "the watch", WAIT_SECONDS)
+    fake.hpas.move_on()
+    fake.hpas.are_old_versions_gone = True
+    fake.end_watches()
+    wait_until(lambda: watches(fake) > 1, "another watch", WAIT_SECONDS)
+    fake.hpas.put(hpa("second"), "ADDED")
+
+    assert names.next() == "ADDED second"
+    assert lists(fake) == 1
+
+
+def test_a_version_that_is_gone_makes_everything_be_listed_again_without_a_warning(
+    watch: Watch, fake: FakeCluster, names: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    watch.start()
+    names.next()
+    fake.hpas.are_old_versions_gone = True
+    fake.hpas.version += 1
+    fake.end_watches()
+
+    assert names.next() == "first"
+    assert not caplog.records
+
+
+def test_a_missing_right_is_said_once_and_missing_no_longer_when_it_is_there(
+    watch: Watch, fake: FakeCluster, names: Names, caplog: pytest.LogCaptureFixture
+) -> None:
+    fake.hpas.is_forbidden = True
+    caplog.set_level(logging.INFO)
+    watch.start()
+    assert watch.has_tried.wait(WAIT_SECONDS)
+    wait_until(lambda: lists(fake) > MANY, "further attempts", WAIT_SECONDS)
+    (warning,) = caplog.messages
+    assert warning.startswith("HPAs cannot be read, trying again: the Kubernetes API server answered 403: ")
+    assert warning.endswith("; nothing works")
+    assert watch.remark() == "HPAs cannot be read, the right to list and watch them is missing; nothing works"
+
+    fake.hpas.is_forbidden = False
+
+    assert names.next() == "first"
+    wait_until(lambda: not watch.remark(), "no remark", WAIT_SECONDS)
+    assert "can be read again" in caplog.messages[-1]
+
+
+def test_a_list_is_taken_anew_on_request(watch: Watch, fake: FakeCluster, names: Names) -> None:
+    watch.start()
+    names.next()
+    wait_until(lambda: watches(fake) == 1, "the watch", WAIT_SECONDS)
+
+    watch.list_again()
+
+    assert names.next() == "first"
