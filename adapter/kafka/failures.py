@@ -5,6 +5,7 @@ from kafka import errors as kafka_errors
 from adapter.kafka.answers import Failure
 from adapter.kafka.logins import LoginUnavailable
 from adapter.kafka.tokens import TokenUnavailable
+from adapter.tls import certificate_fault
 
 REFUSED_CERTIFICATE = "refuses the client certificate"
 REQUIRED_CERTIFICATE = "requires a client certificate (certFile and keyFile)"
@@ -18,11 +19,9 @@ def failure_of(error: BaseException, who: str) -> Failure:
         .removeprefix("KafkaConnectionError: ")
         .removeprefix("Handshake failed: ")
     )
-    words = {
-        "text": text.partition(": ")[2] or text,
-        "whole": text,
-        "host": text.partition("not valid for '")[2].partition("'")[0],
-    }
+    if fault := certificate_fault(text, "caFile"):
+        return Failure("tls", f"{who} {fault}")
+    words = {"text": text.partition(": ")[2] or text, "whole": text}
     by_text = ((cause, said) for sign, cause, said in _SIGNS if sign in str(error))
     by_type = ((cause, said) for kinds, cause, said in _KINDS if isinstance(error, kinds))
     cause, said = next(by_text, None) or next(by_type, None) or ("other", f"failed with {type(error).__name__}")
@@ -46,20 +45,13 @@ _KINDS: tuple[tuple[tuple[type[BaseException], ...], str, str], ...] = (
     ((kafka_errors.NodeNotReadyError, kafka_errors.UnknownBrokerIdError), "connection", "is not connected"),
     ((kafka_errors.KafkaConnectionError, OSError), "connection", "closed the connection"),
 )
-_UNKNOWN_CA = "has a certificate of an authority that is not trusted here (caFile)"
 NO_TLS = "closed the connection during the TLS handshake, as a port without TLS does"
 _SIGNS = (
     ("DNS", "dns", "cannot be found: the name does not resolve"),
     ("ECONNREFUSED", "refused", "refuses the connection"),
     ("Connection refused", "refused", "refuses the connection"),
     ("Connection timed out", "timed_out", "does not answer"),
-    # OpenSSL's words about the broker's certificate, then the alerts with which a broker refuses ours.
-    ("certificate is not valid for", "tls", "has a certificate that does not cover the host name {host}"),
-    ("self-signed certificate", "tls", _UNKNOWN_CA),
-    ("unable to get local issuer certificate", "tls", _UNKNOWN_CA),
-    ("unable to get issuer certificate", "tls", _UNKNOWN_CA),
-    ("certificate has expired", "tls", "has a certificate that has expired"),
-    ("certificate is not yet valid", "tls", "has a certificate that is not yet valid"),
+    # The alerts with which a broker refuses our certificate.
     ("CERTIFICATE_REQUIRED", "tls", REQUIRED_CERTIFICATE),
     ("ALERT_CERTIFICATE_EXPIRED", "tls", f"{REFUSED_CERTIFICATE}: it has expired"),
     ("ALERT_UNKNOWN_CA", "tls", f"{REFUSED_CERTIFICATE}: its authority is not trusted there"),

@@ -17,6 +17,7 @@ from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from adapter.settings.credentials import Login, TokenRequest
+from adapter.tls import certificate_fault
 
 logger = logging.getLogger(__name__)
 
@@ -122,7 +123,8 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
                 redirect=False,
             )
     except urllib3.exceptions.HTTPError as error:
-        raise TokenUnavailable(f"{where} cannot be asked: {_reason(error)}") from error
+        fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {_reason(error)}"
+        raise TokenUnavailable(f"{where} {fault}") from error
     content = _object_in(reply.data)
     if reply.status != 200:
         said = [str(content[key])[:200] for key in ("error", "error_description") if key in content]

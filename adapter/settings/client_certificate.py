@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from adapter.settings.secret_files import CredentialsInvalid, SecretFile, SecretFiles
+from adapter.tls import client_context
 
 PEM_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 
@@ -53,8 +54,7 @@ class ClientCertificate:
 
 def trusting(authorities: Sequence[SecretFile]) -> ssl.SSLContext:
     """Returns a context that trusts these authorities alone; without any, those of the system."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = client_context()
     if not authorities:
         context.load_default_certs()
     for file in authorities:

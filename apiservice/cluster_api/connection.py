@@ -12,6 +12,7 @@ from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError
+from adapter.tls import certificate_fault, client_context
 from apiservice.auth.caller import Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
 
@@ -32,6 +33,20 @@ class ClusterUnknown(AdapterError):
     """The API server's address or credentials are unknown; the message says what to do."""
 
 
+class _Connection(urllib3.connection.HTTPSConnection):
+    """Loads the CA and the client certificate into a context of ours anew, because their files rotate."""
+
+    def connect(self) -> None:
+        self.ssl_context = client_context()
+        if not self.ca_certs and not self.ca_cert_data:
+            self.ssl_context.load_default_certs()
+        super().connect()
+
+
+class _Pool(urllib3.HTTPSConnectionPool):
+    ConnectionCls = _Connection
+
+
 def connect(kubeconfig: Path | None) -> Client:
     """Returns a client for the kubeconfig file, or for the cluster this process runs in; raises ClusterUnknown."""
     if kubeconfig is None and SERVICE_HOST_ENV_NAME not in os.environ:
@@ -39,6 +54,7 @@ def connect(kubeconfig: Path | None) -> Client:
     if kubeconfig is not None and not kubeconfig.exists():
         raise ClusterUnknown(f"kubeconfig {kubeconfig} does not exist")
     configuration = Configuration()
+    place = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
     try:
         if kubeconfig is None:
             _load_service_account(configuration)
@@ -46,14 +62,16 @@ def connect(kubeconfig: Path | None) -> Client:
             _load_kubeconfig(str(kubeconfig), client_configuration=configuration, persist_config=False)
     # The library does not validate the file, so any exception can surface here.
     except Exception as error:
-        place = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
         raise ClusterUnknown(f"{place} cannot be used: {_one_line(error)}") from error
+    if not configuration.verify_ssl:
+        raise ClusterUnknown(f"{place} has insecure-skip-tls-verify, but callers' tokens are sent there; use its CA")
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
     configuration.retries = False
     configuration.keep_alive = True
     # The watch, the registration, the last commits and the Lease.
     configuration.connection_pool_maxsize = len(Lane) * LANE_THREADS + 4
     client = ApiClient(configuration)
+    client.rest_client.pool_manager.pool_classes_by_scheme = {"http": urllib3.HTTPConnectionPool, "https": _Pool}
     client.user_agent = "kafka-lag-adapter"
     return client
 
@@ -133,7 +151,8 @@ def json_object(text: bytes | str) -> Json:
 
 
 def _unreachable(error: object) -> str:
-    return f"the Kubernetes API server cannot be reached: {_one_line(error)}"
+    fault = certificate_fault(error, "the CA in its kubeconfig or service account")
+    return f"the Kubernetes API server {fault or f'cannot be reached: {_one_line(error)}'}"
 
 
 def _one_line(error: object) -> str:

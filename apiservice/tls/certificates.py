@@ -18,6 +18,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from adapter.errors import AdapterError
+from adapter.tls import server_context
 from apiservice.auth.cluster_settings import Authentication, AuthenticationInvalid, certificates_of
 from apiservice.tls.issuing import Pair, self_signed
 
@@ -134,15 +135,12 @@ def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.dat
 
 def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
     """`authorities` are client CAs in DER. Raises OSError, ssl.SSLError or _KeyEncrypted."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = server_context()
     context.set_alpn_protocols(["http/1.1"])
     # A resumed session would bring back a client certificate without a new check.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.verify_mode = ssl.CERT_OPTIONAL
-    # Go accepts any certificate of a bundle as a root, even one signed by another CA.
-    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         if authorities:
             context.load_verify_locations(cadata=authorities)

@@ -13,6 +13,7 @@ from adapter.errors import AdapterError
 from adapter.settings.client_certificate import trusting
 from adapter.settings.secret_files import SecretFile, read_file
 from adapter.settings.upstream import Upstream
+from adapter.tls import certificate_fault
 from apiservice.http.status import UpstreamUnavailable
 
 AGENT = "kafka-lag-adapter"
@@ -115,7 +116,7 @@ def _reason(error: Exception) -> str:
         case exceptions.TimeoutError() | TimeoutError():
             return "does not answer in time"
         case exceptions.SSLError():
-            return f"failed the TLS handshake: {_cause(error)}"
+            return certificate_fault(error, "caFile") or f"failed the TLS handshake: {_cause(error)}"
         case exceptions.ProtocolError():
             return "closed the connection"
     return _cause(error)

@@ -68,7 +68,7 @@ def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None
     renewed = Authority("renewed-ca")
     with OtherServer(tmp_path, renewed) as other:
         beside.settings = beside.settings_with(port=other.port)
-        assert "failed the TLS handshake" in beside.refusal()
+        assert "an authority that is not trusted here" in beside.refusal()
         beside.ca_file.write_text(renewed.pem)
         other.answer = Answer(body=LIST)
         beside.upstream.list_metrics()

@@ -42,12 +42,13 @@ class Issued:
 
 
 class Authority:
-    """A CA; with `issuer`, an intermediate one."""
+    """A CA; with `issuer`, an intermediate one. Without key identifiers, what it issues names it by its name alone."""
 
-    def __init__(self, name: str, issuer: "Authority | None" = None) -> None:
+    def __init__(self, name: str, issuer: "Authority | None" = None, *, has_key_identifiers: bool = True) -> None:
         key = ec.generate_private_key(ec.SECP256R1())
         self.name = _name(name, ())
-        builder = _builder(self.name, key.public_key(), datetime.timedelta(days=365))
+        self._has_key_identifiers = has_key_identifiers
+        builder = self._identified(_builder(self.name, key.public_key(), datetime.timedelta(days=365)), key)
         builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         self.own = issuer._sign(builder, key) if issuer else Issued(_signed(builder, self.name, key), key)
 
@@ -65,7 +66,7 @@ class Authority:
     ) -> Issued:
         """A certificate without subjectAltName, as front proxies have, unless names are given."""
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = _builder(_name(common_name, groups), key.public_key(), valid_for)
+        builder = self._identified(_builder(_name(common_name, groups), key.public_key(), valid_for), key)
         if usages:
             builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if dns_names:
@@ -74,9 +75,15 @@ class Authority:
         return self._sign(builder, key)
 
     def _sign(self, builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> Issued:
-        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.own.key.public_key())
-        builder = builder.add_extension(issuer, critical=False)
+        if self._has_key_identifiers:
+            issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.own.key.public_key())
+            builder = builder.add_extension(issuer, critical=False)
         return Issued(_signed(builder, self.name, self.own.key), key)
+
+    def _identified(self, builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.CertificateBuilder:
+        if not self._has_key_identifiers:
+            return builder
+        return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
 
 
 def version_4(certificate: str) -> bytes:
@@ -127,8 +134,7 @@ def _builder(name: x509.Name, key: ec.EllipticCurvePublicKey, valid_for: datetim
     now = datetime.datetime.now(datetime.UTC)
     builder = x509.CertificateBuilder().subject_name(name).public_key(key)
     builder = builder.serial_number(x509.random_serial_number())
-    builder = builder.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now + valid_for)
-    return builder.add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    return builder.not_valid_before(now - datetime.timedelta(days=2)).not_valid_after(now + valid_for)
 
 
 def _signed(

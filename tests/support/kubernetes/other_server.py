@@ -1,5 +1,6 @@
 """Another server of external metrics in this process, over TLS, that answers what a test says."""
 
+import datetime
 import ssl
 import threading
 from collections.abc import Callable, Mapping
@@ -32,11 +33,17 @@ class Answer:
 class OtherServer:
     """Start and stop with `with`. `asked` has each request's target and headers."""
 
-    def __init__(self, folder: Path, authority: Authority, host: str = HOST) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        authority: Authority,
+        host: str = HOST,
+        valid_for: datetime.timedelta = datetime.timedelta(hours=1),
+    ) -> None:
         self.answer = Answer()
         self.asked: list[tuple[str, dict[str, str]]] = []
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        issued = authority.issue("other", usages=(SERVER,), dns_names=(host,))
+        issued = authority.issue("other", usages=(SERVER,), valid_for=valid_for, dns_names=(host,))
         tls.load_cert_chain(*issued.write(folder, f"other-{issued.certificate.serial_number}"))
         self._server = _Server(tls, self._handler())
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="other-server")
@@ -77,6 +84,10 @@ class OtherServer:
                 self.wfile.write(answer.body)
                 if answer.hangs_up or length > len(answer.body):
                     self.close_connection = True
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.do_GET()
 
             def log_message(self, *_: object) -> None:
                 pass
