@@ -152,7 +152,7 @@ def json_object(text: bytes | str) -> Json:
 
 def _unreachable(error: object) -> str:
     fault = certificate_fault(error, "the CA in its kubeconfig or service account")
-    return f"the Kubernetes API server {fault or f'cannot be reached: {_one_line(error)}'}"
+    return f"the Kubernetes API server cannot be reached: {f'it {fault}' if fault else _one_line(error)}"
 
 
 def _one_line(error: object) -> str:

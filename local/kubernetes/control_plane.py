@@ -135,10 +135,15 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def control_plane(
-    home: Path, *, hpa_sync_seconds: int = 2, downscale_stabilization_seconds: int = 5
+    home: Path,
+    *,
+    hpa_sync_seconds: int = 2,
+    downscale_stabilization_seconds: int = 5,
+    more_serving: Sequence[tuple[Path, Path]] = (),
 ) -> Iterator[ControlPlane]:
     """Starts the control plane with its state in `home`, and ends it: kube-controller-manager first, etcd last.
 
+    `more_serving`: certificates and keys that kube-apiserver shows to clients that ask for another name than its own.
     In real clusters the HPA reads every 15 s and waits 300 s before it scales down, unless its own `behavior` says
     otherwise. Raises RigError if a part does not start."""
     binary = control_plane_binary()
@@ -147,7 +152,7 @@ def control_plane(
     with contextlib.ExitStack() as running:
         etcd_url, etcd = _start_etcd(binary, home, logs)
         running.enter_context(etcd)
-        plane = running.enter_context(_apiserver(binary, home, logs, authority, etcd_url))
+        plane = running.enter_context(_apiserver(binary, home, logs, authority, etcd_url, more_serving))
         _wait_for_apiserver(plane, etcd)
         periods = (hpa_sync_seconds, downscale_stabilization_seconds)
         url, controller_manager = _start_controller_manager(binary, plane, logs, *periods)
@@ -172,7 +177,14 @@ def _start_etcd(binary: Path, home: Path, logs: Path) -> tuple[str, Process]:
 
 
 @contextlib.contextmanager
-def _apiserver(binary: Path, home: Path, logs: Path, authority: Authority, etcd_url: str) -> Iterator[ControlPlane]:
+def _apiserver(
+    binary: Path,
+    home: Path,
+    logs: Path,
+    authority: Authority,
+    etcd_url: str,
+    more_serving: Sequence[tuple[Path, Path]],
+) -> Iterator[ControlPlane]:
     """Starts kube-apiserver; the caller has to wait until it is ready."""
     front_proxy_authority = new_authority(home / "front-proxy-ca", "local-front-proxy-ca")
     front_proxy = front_proxy_authority.issue(FRONT_PROXY)
@@ -214,7 +226,9 @@ def _apiserver(binary: Path, home: Path, logs: Path, authority: Authority, etcd_
     )
     user = {"client-certificate": str(admin.certificate), "client-key": str(admin.key)}
     kubeconfig = _write_kubeconfig(home / "admin.kubeconfig", url, authority.pair.certificate, user)
-    process = start("kube-apiserver", _command(binary, "kube-apiserver", flags), log=logs / "kube-apiserver.log")
+    more = [f"--tls-sni-cert-key={certificate},{key}" for certificate, key in more_serving]
+    command = [*_command(binary, "kube-apiserver", flags), *more]
+    process = start("kube-apiserver", command, log=logs / "kube-apiserver.log")
     with process:
         try:
             yield ControlPlane(

@@ -1,5 +1,6 @@
 """A second control plane, on which nothing is installed."""
 
+import datetime
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,10 @@ from local.adapter import API_SERVICE
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.kubernetes.control_plane import control_plane as running_control_plane
 from local.processes import wait_until
+from tests.support.kubernetes.authorities import SERVER, Authority
+
+VALID, EXPIRED = "valid.example", "expired.example"
+"""Names for which kube-apiserver has certificates of a CA without key identifiers."""
 
 OPTIONAL_KINDS = {
     "cert-manager.io/v1": ("Certificate", "Issuer"),
@@ -18,9 +23,20 @@ OPTIONAL_KINDS = {
 
 
 @pytest.fixture(scope="session")
-def plane(rig_home: Path) -> Iterator[ControlPlane]:
+def old_authority() -> Authority:
+    return Authority("kubernetes", has_key_identifiers=False)
+
+
+@pytest.fixture(scope="session")
+def plane(rig_home: Path, old_authority: Authority) -> Iterator[ControlPlane]:
     """The other one has an adapter in the namespace that docs/install.md names."""
-    with running_control_plane(rig_home / "install") as running:
+    hour = datetime.timedelta(hours=1)
+    issued = {
+        name: old_authority.issue(name, usages=(SERVER,), valid_for=hours * hour, dns_names=(name,))
+        for name, hours in {VALID: 24, EXPIRED: -1}.items()
+    }
+    more_serving = [pair.write(rig_home, name) for name, pair in issued.items()]
+    with running_control_plane(rig_home / "install", more_serving=more_serving) as running:
         definitions = [definition(version, kind) for version, kinds in OPTIONAL_KINDS.items() for kind in kinds]
         running.apply(definitions)
         for version, kinds in OPTIONAL_KINDS.items():
