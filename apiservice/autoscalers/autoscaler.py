@@ -1,13 +1,20 @@
-"""One HPA that uses our metrics, as a frozen value made of the JSON of autoscaling/v2."""
+"""One HPA that uses our metrics, as a frozen value made of the JSON of autoscaling/v2.
 
+There may be thousands, so that texts that most of them share are kept once."""
+
+import json
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from sys import intern
+from types import MappingProxyType
 from typing import Any
 
 from adapter.metrics.requirement import Operator, Requirement
 
 ANNOTATIONS = "kafka-lag-adapter/"
 """The prefix of those that are ours; others may be large."""
+_NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
     "In": Operator.IN,
     "NotIn": Operator.NOT_IN,
@@ -39,14 +46,6 @@ class ExternalMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
-    current_replicas: int
-    desired_replicas: int
-    last_scale_time: str
-    """RFC 3339; empty: never."""
-
-
-@dataclass(frozen=True, slots=True)
 class Condition:
     type: str
     status: str
@@ -63,9 +62,12 @@ class Autoscaler:
     """Ours alone."""
     minimum: int
     maximum: int
-    behavior: Json
-    """The field `behavior` as it is; empty: Kubernetes' defaults."""
-    status: Status
+    behavior: str
+    """The field `behavior` as JSON."""
+    current_replicas: int
+    desired_replicas: int
+    last_scale_time: str
+    """RFC 3339; empty: never."""
     conditions: tuple[Condition, ...]
     annotations: Mapping[str, str]
     """Those with our prefix."""
@@ -80,20 +82,25 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
     metadata, target = hpa["metadata"], spec["scaleTargetRef"]
     annotations = metadata.get("annotations") or {}
     return Autoscaler(
-        metadata["namespace"],
+        intern(metadata["namespace"]),
         metadata["name"],
-        Target(target.get("apiVersion", ""), target["kind"], target["name"]),
+        Target(intern(target.get("apiVersion", "")), intern(target["kind"]), target["name"]),
         metrics,
         spec.get("minReplicas", 1),
         spec["maxReplicas"],
-        spec.get("behavior") or {},
-        Status(status.get("currentReplicas", 0), status.get("desiredReplicas", 0), status.get("lastScaleTime") or ""),
+        intern(json.dumps(spec.get("behavior") or {})),
+        status.get("currentReplicas", 0),
+        status.get("desiredReplicas", 0),
+        status.get("lastScaleTime") or "",
         tuple(
-            Condition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
+            _condition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
             for each in status.get("conditions") or ()
         ),
-        {key: value for key, value in annotations.items() if key.startswith(ANNOTATIONS)},
+        {key: value for key, value in annotations.items() if key.startswith(ANNOTATIONS)} or _NO_ANNOTATIONS,
     )
+
+
+_condition = lru_cache(maxsize=1000)(Condition)
 
 
 def _metrics(spec: Json, names: Collection[str]) -> Iterator[ExternalMetric]:
@@ -102,15 +109,16 @@ def _metrics(spec: Json, names: Collection[str]) -> Iterator[ExternalMetric]:
         if external is not None and external["metric"]["name"].lower() in names:
             metric, target = external["metric"], external["target"]
             quantity = target.get("value") or target.get("averageValue") or ""
-            yield ExternalMetric(metric["name"], _selector(metric.get("selector") or {}), target["type"], quantity)
+            selector = _selector(metric.get("selector") or {})
+            yield ExternalMetric(intern(metric["name"]), selector, intern(target["type"]), intern(quantity))
 
 
 def _selector(selector: Json) -> tuple[Requirement, ...]:
     labels = selector.get("matchLabels") or {}
     return (
-        *(Requirement(key, Operator.EQUALS, frozenset((value,))) for key, value in labels.items()),
+        *(Requirement(intern(key), Operator.EQUALS, frozenset((value,))) for key, value in labels.items()),
         *(
-            Requirement(each["key"], _OPERATORS[each["operator"]], frozenset(each.get("values") or ()))
+            Requirement(intern(each["key"]), _OPERATORS[each["operator"]], frozenset(each.get("values") or ()))
             for each in selector.get("matchExpressions") or ()
         ),
     )

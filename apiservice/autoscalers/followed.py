@@ -35,10 +35,13 @@ class Autoscalers:
 
     def changed(self, event: str, changed: Json) -> None:
         metadata = changed["metadata"]
-        before = self._by_place.pop((metadata["namespace"], metadata["name"]), None)
+        place = metadata["namespace"], metadata["name"]
+        before = self._by_place.get(place)
         after = None if event == "DELETED" else autoscaler_of(changed, self._names)
         if after is not None:
-            self._by_place[after.namespace, after.name] = after
+            self._by_place[place] = after
+        elif before is not None:
+            del self._by_place[place]
         # The status of each HPA changes every few seconds, and what it asks for hardly ever.
         if asked_topics(() if before is None else (before,)) != asked_topics(() if after is None else (after,)):
             self._ask_if_changed()

@@ -8,7 +8,7 @@ from adapter.lag.asked_topics import AskedTopics
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.settings.models import SERVED_NAMES
 from apiservice.autoscalers.asked import asked_topics
-from apiservice.autoscalers.autoscaler import Autoscaler, Condition, ExternalMetric, Status, Target, autoscaler_of
+from apiservice.autoscalers.autoscaler import Autoscaler, Condition, ExternalMetric, Target, autoscaler_of
 from apiservice.autoscalers.followed import Autoscalers
 from tests.support.kubernetes.hpas import LAG, expression, external, hpa
 
@@ -49,8 +49,10 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
         metrics=(ExternalMetric(LAG, selector, "AverageValue", "1k"),),
         minimum=0,
         maximum=9,
-        behavior={"scaleDown": {"stabilizationWindowSeconds": 60}},
-        status=Status(current_replicas=1, desired_replicas=2, last_scale_time=""),
+        behavior='{"scaleDown": {"stabilizationWindowSeconds": 60}}',
+        current_replicas=1,
+        desired_replicas=2,
+        last_scale_time="",
         conditions=(Condition("ScalingActive", "False", "FailedGetExternalMetric", "no"),),
         annotations={"kafka-lag-adapter/shadow": "true"},
     )
