@@ -32,6 +32,8 @@ from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
 from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower
+from apiservice.autoscalers import followed
+from apiservice.autoscalers.followed import Autoscalers
 from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.kept_text import KeptText
 from apiservice.cluster_api.lease import Lease
@@ -56,6 +58,7 @@ Made = TypeVar("Made")
 COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 LEASE_RELEASE_SECONDS = 1.0  # after that
+FIRST_LIST_SECONDS = 5.0  # of HPAs, so that the first cycle reads what they ask for
 GC_THRESHOLD = 50_000
 SWITCH_SECONDS = 0.0005
 NO_HISTORY = (
@@ -209,7 +212,15 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     last_commits = LastCommits(lambda: metrics.views, time, exchange, topics)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, time, keep, last_commits, topics)
-    changes = SettingsWatch(config, metrics, SettingsTelemetry(telemetry.registry), time) if config else None
+    hpas = Watch(
+        prepared.client,
+        followed.PATH,
+        Autoscalers(lambda: metrics.names, metrics.ask),
+        subject=followed.SUBJECT,
+        consequence=followed.CONSEQUENCE,
+    )
+    in_force = SettingsTelemetry(telemetry.registry)
+    changes = SettingsWatch(config, metrics, in_force, time, hpas.list_again) if config else None
     upstreams = _upstreams(metrics, prepared.client, telemetry)
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
@@ -223,6 +234,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         "settings": lambda: "" if changes is None else changes.remark,
         "credentials": lambda: metrics.credentials_remark,
         "upstream": upstreams.remark,
+        "autoscalers": hpas.remark,
     }
     if registration is not None:
         checks["serving-certificate"] = lambda: registration.has_certificate
@@ -257,9 +269,13 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         readiness.shut_down()
 
-    for part in (authentication, upstreams, registration, lease, history, last_commits, metrics, changes):
+    for part in (authentication, hpas, upstreams, registration, lease, history, last_commits):
         if part is not None:
             part.start()
+    hpas.has_tried.wait(FIRST_LIST_SECONDS)
+    metrics.start()
+    if changes is not None:
+        changes.start()
     serve(
         (
             Listener(prepared.secure_socket, api, tls.context),
@@ -270,7 +286,8 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         background=() if registration is not None and registration.is_managing else (reloading,),
     )
     api.close()
-    authentication.stop(timeout_seconds=1.0)
+    for watch in (authentication, hpas):
+        watch.stop(timeout_seconds=1.0)
     upstreams.stop(timeout_seconds=1.0)
     if registration is not None:
         registration.stop(timeout_seconds=1.0)

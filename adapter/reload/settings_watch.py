@@ -3,6 +3,7 @@
 A ConfigMap's file is replaced through a symlink, which keeps modification times, so the content is compared."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from adapter.clock import Clock
@@ -23,10 +24,20 @@ RETRY_SECONDS = 30.0
 
 
 class SettingsWatch(Repeating):
-    def __init__(self, path: Path, live: LiveMetrics, telemetry: SettingsTelemetry, clock: Clock) -> None:
+    """Calls `on_taken_over` whenever changed settings have taken effect."""
+
+    def __init__(
+        self,
+        path: Path,
+        live: LiveMetrics,
+        telemetry: SettingsTelemetry,
+        clock: Clock,
+        on_taken_over: Callable[[], None],
+    ) -> None:
         super().__init__("settings", is_nice=True)
         self._path = path
         self._live = live
+        self._on_taken_over = on_taken_over
         self._telemetry = telemetry
         self._clock = clock
         self._seen: bytes | str | None = None
@@ -99,6 +110,7 @@ class SettingsWatch(Repeating):
             self._show(f"{self._path}: changed settings take effect when these clusters have been read: {clusters}")
             return
         self._live.take_over()
+        self._on_taken_over()
         self._telemetry.changes.labels("taken_over").inc()
         logger.info("settings of %s take effect: %s", self._path, self._live.settings.model_dump_json(by_alias=True))
         self._show("")

@@ -70,7 +70,9 @@ def watched(tmp_path: Path) -> Watched:
     path = tmp_path / "settings.yaml"
     path.write_text(FIRST)
     live, clock, registry = FakeLive(load(path)), SteppedClock(), CollectorRegistry()
-    watch = SettingsWatch(path, cast("LiveMetrics", live), SettingsTelemetry(registry), clock)
+    watch = SettingsWatch(
+        path, cast("LiveMetrics", live), SettingsTelemetry(registry), clock, lambda: live.done.append("say so")
+    )
     made = Watched(path, clock, live, watch, registry)
     made.look()
     return made
@@ -83,11 +85,11 @@ def test_a_file_takes_effect_once_it_has_stayed_the_same(watched: Watched) -> No
 
     watched.look(1)
 
-    assert watched.live.done == ["prepare", "take over"]
+    assert watched.live.done == ["prepare", "take over", "say so"]
     assert watched.live.settings.rules[0].group == "billing"
     assert (watched.shown("in_force"), watched.shown("changes_total", outcome="taken_over")) == (1, 1)
     watched.look(5)
-    assert watched.live.done == ["prepare", "take over"]
+    assert watched.live.done == ["prepare", "take over", "say so"]
 
 
 def test_a_file_that_means_the_same_changes_nothing(watched: Watched) -> None:
@@ -144,7 +146,7 @@ def test_a_file_that_is_refused_for_an_absent_secret_takes_effect_when_that_is_m
     secret.write_text("wonderland")
     watched.look(1, RETRY_SECONDS)
 
-    assert watched.live.done == ["prepare", "take over"]
+    assert watched.live.done == ["prepare", "take over", "say so"]
 
 
 def test_settings_whose_clusters_have_not_been_read_are_reported_as_waiting(watched: Watched) -> None:
