@@ -212,13 +212,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     last_commits = LastCommits(lambda: metrics.views, time, exchange, topics)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, time, keep, last_commits, topics)
-    hpas = Watch(
-        prepared.client,
-        followed.PATH,
-        Autoscalers(lambda: metrics.names, metrics.ask),
-        subject=followed.SUBJECT,
-        consequence=followed.CONSEQUENCE,
-    )
+    hpas = _hpas(prepared.client, metrics)
     in_force = SettingsTelemetry(telemetry.registry)
     changes = SettingsWatch(config, metrics, in_force, time, hpas.list_again) if config else None
     upstreams = _upstreams(metrics, prepared.client, telemetry)
@@ -249,13 +243,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         version=version,
         upstreams=upstreams,
     )
-    authentication = Watch(
-        prepared.client,
-        cluster_settings.PATH,
-        AuthenticationFollower(functools.partial(_trust, tls, callers)),
-        subject=cluster_settings.SUBJECT,
-        query=(cluster_settings.ONE_NAME,),
-    )
+    authentication = _authentication(prepared.client, functools.partial(_trust, tls, callers))
     reloading = functools.partial(keep_reloading, tls.reload_if_changed)
     collecting = (changes, metrics, history, lease)
     end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
@@ -286,9 +274,8 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         background=() if registration is not None and registration.is_managing else (reloading,),
     )
     api.close()
-    for watch in (authentication, hpas):
-        watch.stop(timeout_seconds=1.0)
-    upstreams.stop(timeout_seconds=1.0)
+    for part in (authentication, hpas, upstreams):
+        part.stop(timeout_seconds=1.0)
     if registration is not None:
         registration.stop(timeout_seconds=1.0)
     reviews.close()
@@ -296,6 +283,16 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     last_commits.stop(timeout_seconds=1.0)
     logger.info("stopped")
     return upstreams.is_hanging or (history is not None and history.is_hanging)
+
+
+def _hpas(client: Client, metrics: LiveMetrics) -> Watch:
+    autoscalers = Autoscalers(lambda: metrics.names, metrics.ask)
+    return Watch(client, followed.PATH, autoscalers, subject=followed.SUBJECT, consequence=followed.CONSEQUENCE)
+
+
+def _authentication(client: Client, on_change: Callable[[Authentication], None]) -> Watch:
+    follower, query = AuthenticationFollower(on_change), (cluster_settings.ONE_NAME,)
+    return Watch(client, cluster_settings.PATH, follower, subject=cluster_settings.SUBJECT, query=query)
 
 
 def _upstreams(metrics: LiveMetrics, client: Client, telemetry: Telemetry) -> Upstreams:
