@@ -1,7 +1,7 @@
 """Limits a listener's connections.
 
-Every connection begins as a stranger's. One too many closes the oldest stranger's, so that a new caller is always
-served. Connections of authenticated callers are never closed for others."""
+Every connection begins as a stranger's. While those of strangers take too much memory, the oldest is closed, so that a
+new caller is always served. Connections of authenticated callers are never closed for others."""
 
 from typing import Protocol
 
@@ -14,19 +14,27 @@ class Connection(Protocol):
 
 
 class Connections:
-    def __init__(self, most_strangers: int, most_known: int) -> None:
-        self._most_strangers = most_strangers
+    def __init__(self, most_bytes: int, most_known: int) -> None:
+        self._most_bytes = most_bytes
         self._most_known = most_known
-        self._strangers: dict[Connection, None] = {}  # in order of arrival
+        self._strangers: dict[Connection, int] = {}  # the most bytes of each so far, in order of arrival
+        self._bytes = 0
         self._known: set[Connection] = set()
 
-    def add(self, connection: Connection) -> None:
-        """Adds a stranger's connection and aborts the oldest one above the limit."""
-        self._strangers[connection] = None
-        if len(self._strangers) > self._most_strangers:
+    def hold(self, connection: Connection, size: int) -> None:
+        """Counts the bytes of a stranger's connection; aborts the oldest ones while all take too many."""
+        if connection in self._known:
+            return
+        more = max(0, size - self._strangers.setdefault(connection, 0))
+        self._strangers[connection] += more
+        self._bytes += more
+        while self._bytes > self._most_bytes:
             first = next(iter(self._strangers))
-            del self._strangers[first]
+            self._forget(first)
             first.abort()
+
+    def is_known(self, connection: Connection) -> bool:
+        return connection in self._known
 
     def recognise(self, connection: Connection) -> bool:
         """Marks the connection's caller as known; returns False if known callers have too many connections."""
@@ -34,10 +42,13 @@ class Connections:
             return True
         if connection not in self._strangers or len(self._known) >= self._most_known:
             return False
-        del self._strangers[connection]
+        self._forget(connection)
         self._known.add(connection)
         return True
 
     def remove(self, connection: Connection) -> None:
-        self._strangers.pop(connection, None)
+        self._forget(connection)
         self._known.discard(connection)
+
+    def _forget(self, stranger: Connection) -> None:
+        self._bytes -= self._strangers.pop(stranger, 0)

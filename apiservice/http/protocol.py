@@ -11,17 +11,18 @@ from apiservice.auth.client_certificates import Chain
 from apiservice.http.connections import Connections
 
 KEEP_ALIVE_SECONDS = 100  # kube-apiserver keeps idle connections for 90 s; the autoscaler reads every 15 s
-LONGEST_HEAD = 64 * 1024  # bytes of request line and headers; users in many groups have long ones
+LONGEST_REQUEST = 64 * 1024  # bytes with headers and body; users in many groups have long headers
+LONGEST_OF_STRANGERS = 16 * 1024  # bytes, as long as nothing proves who the peer is
 LONGEST_PATH = 8 * 1024  # bytes, escaped
 MOST_HEADERS = 200  # without a client certificate; only kube-apiserver, which has one, sends a user's groups
-MOST_PIPELINED = 8  # requests queued behind an unanswered one; Kubernetes clients never pipeline
 PIECE = 4096  # bytes parsed between two checks of the limits
+CONNECTION_BYTES = 128 * 1024  # of memory; 52 KB with TLS, up to 200 KB with a long chain of client certificates
 CLOSE_SECONDS = 1.0  # for the peer's part of closing TLS when the process ends
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Deadlines of a listener's peers, in seconds, and the number of connections."""
+    """Deadlines of a listener's peers, in seconds, and how much their connections take."""
 
     handshake: float = 10.0
     first_request: float = 30.0
@@ -36,8 +37,8 @@ class Limits:
     """For the peer's part of closing a connection."""
     idle: int = KEEP_ALIVE_SECONDS
     """From an answer to the next request."""
-    strangers: int = 500
-    """Connections of unauthenticated callers, about 35 KB each."""
+    strangers: int = 20 * 2**20
+    """Bytes of memory for the connections of unauthenticated callers."""
     known: int = 1000
     """Connections of authenticated callers that stay open after an answer."""
 
@@ -64,9 +65,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._limits = limits
         self._peer: Chain = ()
         self._stage: _Stage | None = _Stage.HEAD
-        self._piece = 0
-        """Bytes of the current piece that may belong to the next head."""
-        self._head_bytes = 0
+        self._request_bytes = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._reading_deadline: asyncio.TimerHandle | None = None
         self._refusal = "Invalid HTTP request received."
@@ -96,6 +95,9 @@ class PeerProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn's own
         super().connection_made(transport)
         self._peer = _chain(transport)
+        if self.scheme == "https":
+            # What arrives while reading is paused waits here, encrypted.
+            transport.set_read_buffer_limits(LONGEST_OF_STRANGERS)  # type: ignore[attr-defined]  # of asyncio's for TLS
         self._set_deadline(self._limits.first_request)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -108,13 +110,10 @@ class PeerProtocol(HttpToolsProtocol):
         self.scope = self.cycle = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
-        if len(data) <= PIECE:
-            self._feed(data)
-        else:
-            for begin in range(0, len(data), PIECE):
-                self._feed(data[begin : begin + PIECE])
-                if self.transport.is_closing():
-                    return
+        for begin in range(0, len(data), PIECE):
+            self._feed(data[begin : begin + PIECE])
+            if self.transport.is_closing() or self.flow.read_paused:
+                return
         if self._deadline is None and (self._stage is not None or self.cycle.response_complete):
             # A request has begun, or bytes between two requests stopped uvicorn's timer.
             seconds = self._limits.body if self._stage is _Stage.BODY else self._limits.head
@@ -122,6 +121,7 @@ class PeerProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._hold()
         self._reading_deadline = self.loop.call_later(self._limits.reading, self.transport.abort)
 
     def resume_writing(self) -> None:
@@ -133,22 +133,33 @@ class PeerProtocol(HttpToolsProtocol):
     # Called by the parser
 
     def on_message_begin(self) -> None:
+        if self._is_answering:
+            raise _RequestRefused("Kubernetes clients wait for the answer before the next request")
         super().on_message_begin()
         self._stage = _Stage.HEAD
-        self._head_bytes = self._piece
         self.scope["state"] = {"peer": self._peer, "connection": self}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Ignores the trailer of a body, in which a user could repeat the front proxy's identity headers."""
+        if self._stage is _Stage.HEAD:
+            if len(self.headers) == MOST_HEADERS and not self._peer:
+                self._refuse("The request has too many headers.")
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._stop_deadline()
-        self._stage = _Stage.BODY
-        if self._head_bytes > PIECE or self.pipeline:
-            self._check_head()
+        if len(self.url.partition(b"?")[0]) > LONGEST_PATH:
+            self._refuse("The request's path is too long.")
         super().on_headers_complete()
+        self._stage = _Stage.BODY
+
+    def on_body(self, body: bytes) -> None:
+        """Keeps nothing: no request has a body that matters."""
 
     def on_message_complete(self) -> None:
         self._stop_deadline()
         self._stage = None
-        self._piece = 0
+        self._request_bytes = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -159,40 +170,43 @@ class PeerProtocol(HttpToolsProtocol):
     # Private
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for all that its parser refuses
-        super().send_400_response(self._refusal)
+        """Closes the connection, after the answer to a request in progress."""
+        if self._is_answering:
+            self.cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if self._stage is _Stage.BODY:
+            self.transport.close()
+        else:
+            super().send_400_response(self._refusal)
         self._set_deadline(self._limits.closing)
 
     def timeout_keep_alive_handler(self) -> None:
         super().timeout_keep_alive_handler()
         self._set_deadline(self._limits.closing)
 
+    @property
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
     def _feed(self, piece: bytes) -> None:
-        self._piece = len(piece)
-        if self._stage is _Stage.HEAD:
-            self._head_bytes += self._piece
-        super().data_received(piece)
-        if self._stage is _Stage.HEAD and not self.transport.is_closing():
-            self._limit_head()
-
-    def _limit_head(self) -> None:
-        """Refuses a head that is already too long before its end has arrived."""
-        has_too_many = not self._peer and len(self.headers or ()) > MOST_HEADERS
-        if self._head_bytes > LONGEST_HEAD or has_too_many:
-            self._refusal = "The request's head is too long."
+        self._request_bytes += len(piece)
+        self._hold()
+        is_trusted = self._peer or self._kept_connections.is_known(self)
+        if self._request_bytes > (LONGEST_REQUEST if is_trusted else LONGEST_OF_STRANGERS):
+            self._refusal = "The request is too long."
             self.send_400_response("")
+        else:
+            super().data_received(piece)
 
-    def _check_head(self) -> None:
-        """Stops the parser if the complete head is too long or too many requests are queued."""
-        head = len(self.url) + sum(len(name) + len(value) + len(": \r\n") for name, value in self.headers)
-        sizes = {
-            "path": (len(self.url.partition(b"?")[0]), LONGEST_PATH),
-            "head": (head, LONGEST_HEAD),
-            "queue of requests": (len(self.pipeline), MOST_PIPELINED),
-        }
-        for what, (size, most) in sizes.items():
-            if size > most:
-                self._refusal = f"The request's {what} is too long."
-                raise _RequestRefused(self._refusal)
+    def _hold(self) -> None:
+        size = CONNECTION_BYTES + self._request_bytes + self.transport.get_write_buffer_size()
+        self._kept_connections.hold(self, size)
+
+    def _refuse(self, reason: str) -> None:
+        """Stops the parser."""
+        self._refusal = reason
+        raise _RequestRefused(reason)
 
     def _set_deadline(self, seconds: float) -> None:
         """Aborts the connection after this time; replaces the previous deadline."""

@@ -17,7 +17,7 @@ import uvloop
 
 from adapter.errors import AdapterError
 from apiservice.http.connections import Connections
-from apiservice.http.protocol import Limits, PeerProtocol
+from apiservice.http.protocol import CONNECTION_BYTES, Limits, PeerProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ GRACE_SECONDS = 3.0  # from the signal, for connected callers to have an answer 
 FINISH_SECONDS = 3  # for requests in progress after that
 DATE_SECONDS = 1.0
 OPEN_FILES = 8192  # for both listeners' connections, brokers and files
+KERNEL_BUFFER = 32 * 1024  # bytes for each direction of a connection, of which Linux makes twice as many
 RETRY_SECONDS = 0.1  # after a connection could not be accepted
 
 
@@ -52,11 +53,14 @@ def listen(host: str, port: int) -> socket.socket:
         host = "0.0.0.0"  # noqa: S104 - what `::` means there
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, dualstack_ipv6=host == "::", backlog=2048)
+        opened = socket.create_server((host, port), family=family, dualstack_ipv6=host == "::", backlog=2048)
     except OSError as error:
         # Python's own message repeats the address in its own notation.
         reason = str(error.strerror).partition(" (while")[0]
         raise AddressUnusable(f"cannot listen on {place_of(host, port)}: {reason}") from error
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        opened.setsockopt(socket.SOL_SOCKET, option, KERNEL_BUFFER)
+    return opened
 
 
 def place_of(host: str, port: int) -> str:
@@ -201,7 +205,7 @@ class _Server(uvicorn.Server):
     def _take(self, peer: socket.socket) -> None:
         protocol = PeerProtocol(self._connections, self._listener.limits, self.config, self.server_state)
         protocol.arrival = asyncio.create_task(self._welcome(peer, protocol))
-        self._connections.add(protocol)
+        self._connections.hold(protocol, CONNECTION_BYTES)
 
     async def _welcome(self, peer: socket.socket, protocol: "PeerProtocol") -> None:
         """Accepts the connection and its TLS handshake; failures are the peer's."""

@@ -4,6 +4,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from apiservice.http.protocol import CONNECTION_BYTES
 from local.processes import wait_until
 from tests.support.kubernetes.listeners import (
     PATIENT,
@@ -19,9 +20,11 @@ from tests.support.kubernetes.listeners import (
     wait_for_end,
 )
 
+ROOM_FOR_THREE = 4 * CONNECTION_BYTES - 1  # and for what they send
+
 
 def test_the_stranger_that_came_first_goes_for_one_too_many(tmp_path: Path) -> None:
-    with serving(tmp_path, replace(PATIENT, strangers=3)) as running, contextlib.ExitStack() as stack:
+    with serving(tmp_path, replace(PATIENT, strangers=ROOM_FOR_THREE)) as running, contextlib.ExitStack() as stack:
         idle = [stack.enter_context(connected(running.plain)) for _ in range(5)]
 
         assert all(is_closed(connection) for connection in idle[:2])
@@ -29,8 +32,16 @@ def test_the_stranger_that_came_first_goes_for_one_too_many(tmp_path: Path) -> N
         assert idle[4].recv(12) == b"HTTP/1.1 200"
 
 
+def test_an_answer_that_a_stranger_does_not_read_counts_as_its_memory(tmp_path: Path) -> None:
+    with serving(tmp_path, replace(PATIENT, strangers=ROOM_FOR_THREE)) as running, contextlib.ExitStack() as stack:
+        first = stack.enter_context(connected(running.plain))
+        stack.enter_context(connected(running.plain, REQUEST.replace(b"/ ", b"/large ")))
+
+        assert is_closed(first)
+
+
 def test_connections_without_a_handshake_count_too(tmp_path: Path) -> None:
-    with serving(tmp_path, replace(PATIENT, strangers=3)) as running, contextlib.ExitStack() as stack:
+    with serving(tmp_path, replace(PATIENT, strangers=ROOM_FOR_THREE)) as running, contextlib.ExitStack() as stack:
         silent = [stack.enter_context(connected(running.secure)) for _ in range(5)]
 
         assert all(is_closed(connection) for connection in silent[:2])
@@ -38,7 +49,7 @@ def test_connections_without_a_handshake_count_too(tmp_path: Path) -> None:
 
 
 def test_strangers_close_no_connection_of_a_known_caller(tmp_path: Path) -> None:
-    with serving(tmp_path, replace(PATIENT, strangers=3)) as running, contextlib.ExitStack() as stack:
+    with serving(tmp_path, replace(PATIENT, strangers=ROOM_FOR_THREE)) as running, contextlib.ExitStack() as stack:
         known = running.connect(PROXY)
         assert get(known, "/known")[0] == 200
         kept = known.sock

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from apiservice.http.protocol import LONGEST_HEAD, MOST_PIPELINED, Limits
+from apiservice.http.protocol import LONGEST_OF_STRANGERS, LONGEST_PATH, LONGEST_REQUEST, MOST_HEADERS, PIECE, Limits
+from tests.support.kubernetes.authorities import Issued
 from tests.support.kubernetes.listeners import (
     PATIENT,
     PROXY,
@@ -19,50 +20,74 @@ from tests.support.kubernetes.listeners import (
     wait_for_end,
 )
 
+CLOSING = REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+
+
+def padded(request: bytes, length: int) -> bytes:
+    """The request with a header that makes it this long."""
+    return request[:-2] + b"X: " + b"x" * (length - len(request) - len(b"X: \r\n")) + b"\r\n\r\n"
+
 
 def test_a_head_without_end_is_refused(running: Running) -> None:
-    endless = b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (LONGEST_HEAD + 1)
+    endless = padded(REQUEST, LONGEST_OF_STRANGERS + PIECE).removesuffix(b"\r\n\r\n")
 
     assert raw(running.plain, endless).startswith(b"HTTP/1.1 400")
 
 
-def test_a_whole_head_beyond_the_limit_is_refused(running: Running) -> None:
-    groups = b"".join(b"X-Remote-Group: %0100d\r\n" % number for number in range(150))
-    head = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" + groups + b"X: "
-
-    assert raw(running.plain, head + b"x" * (LONGEST_HEAD // 2) + b"\r\n\r\n").startswith(b"HTTP/1.1 200")
-    refused = raw(running.plain, head + b"x" * (LONGEST_HEAD - len(groups)) + b"\r\n\r\n")
+def test_a_request_of_a_stranger_is_short(running: Running) -> None:
+    assert raw(running.plain, padded(CLOSING, LONGEST_OF_STRANGERS)).startswith(b"HTTP/1.1 200")
+    refused = raw(running.plain, padded(CLOSING, LONGEST_OF_STRANGERS + 1))
     assert refused.startswith(b"HTTP/1.1 400")
-    assert refused.endswith(b"The request's head is too long.")
+    assert refused.endswith(b"The request is too long.")
     # The connection may be reset before its peer has read why.
-    assert not raw(running.plain, head + b"x" * (2 * LONGEST_HEAD) + b"\r\n\r\n").startswith(b"HTTP/1.1 200")
+    assert not raw(running.plain, padded(CLOSING, 10 * LONGEST_OF_STRANGERS)).startswith(b"HTTP/1.1 200")
 
 
-def test_a_long_head_after_another_request_is_refused(running: Running) -> None:
-    first = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
-    second = b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (LONGEST_HEAD + 1) + b"\r\n\r\n"
+@pytest.mark.parametrize("shown", [PROXY, None])
+def test_a_request_of_a_known_caller_may_be_longer(running: Running, shown: Issued | None) -> None:
+    connection = running.connect(shown)
+    if shown is None:
+        assert get(connection, "/known")[0] == 200
+    connection.request("GET", "/", headers={"X": "x" * (LONGEST_REQUEST - 1000)})
+    assert connection.getresponse().read()
+    connection.request("GET", "/", headers={"X": "x" * LONGEST_REQUEST})
 
-    assert b"The request's head is too long." in raw(running.plain, first + second)
+    assert connection.getresponse().status == 400
 
 
 def test_a_long_path_is_refused(running: Running) -> None:
-    refused = raw(running.plain, b"GET /" + b"%61" * 10_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n")
+    refused = raw(running.plain, b"GET /" + b"a" * LONGEST_PATH + b" HTTP/1.1\r\nHost: x\r\n\r\n")
 
     assert refused.startswith(b"HTTP/1.1 400")
     assert refused.endswith(b"The request's path is too long.")
 
 
 def test_many_headers_are_for_peers_with_a_certificate(running: Running) -> None:
-    head = b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a:b\r\n" * 10_000 + b"\r\n"
+    most = MOST_HEADERS - 2  # beside Host and Connection
+    assert raw(running.plain, CLOSING[:-2] + b"a:b\r\n" * most + b"\r\n").startswith(b"HTTP/1.1 200")
 
-    assert raw(running.plain, head).startswith(b"HTTP/1.1 400")
+    refused = raw(running.plain, CLOSING[:-2] + b"a:b\r\n" * (most + 1) + b"\r\n")
+    assert refused.endswith(b"The request has too many headers.")
 
 
-def test_requests_that_are_not_waited_for_are_bounded(running: Running) -> None:
-    refused = raw(running.plain, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * 200)
+@pytest.mark.parametrize("rest", [REQUEST, b"no HTTP at all", b"\r\n" * LONGEST_OF_STRANGERS])
+def test_only_one_request_is_answered_at_a_time(running: Running, rest: bytes) -> None:
+    """The rest is neither parsed nor kept, and the answer is whole."""
+    answer = raw(running.plain, REQUEST + rest)
 
-    assert refused.count(b"HTTP/1.1 200") <= MOST_PIPELINED + 1
-    assert b"The request's queue of requests is too long." in refused
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert answer.endswith(b"\r\nconnection: close\r\n\r\n[]")
+
+
+def test_a_trailer_is_no_header(running: Running) -> None:
+    """It arrives after the headers with which the front proxy names the user."""
+    trailer = b"0\r\nX-Remote-Group: system:masters\r\n\r\n"
+    chunked = REQUEST.replace(b"GET /", b"GET /headers")[:-2] + b"Transfer-Encoding: chunked\r\n\r\n"
+
+    with connected(running.plain, chunked + trailer) as connection:
+        assert b'["host", "transfer-encoding"]' in connection.recv(1000)
+        connection.sendall(CLOSING)
+        assert connection.recv(12) == b"HTTP/1.1 200"
 
 
 # How long a connection may take
@@ -139,8 +164,8 @@ def test_a_head_of_many_groups_is_served(running: Running) -> None:
     assert connection.getresponse().status == 200
 
 
-def test_a_long_body_does_not_count_as_head(running: Running) -> None:
-    connection = running.connect_plain()
-    connection.request("POST", "/", body=b"x" * (3 * LONGEST_HEAD))
-    assert connection.getresponse().read() == b"[]"
-    assert get(connection)[0] == 200
+def test_a_long_body_is_not_read_to_its_end(running: Running) -> None:
+    head = REQUEST[:-2] + b"Content-Length: %d\r\n\r\n" % (3 * LONGEST_REQUEST)
+    with connected(running.plain, head) as connection:
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        assert is_cut_off(connection, b"x" * PIECE)

@@ -33,7 +33,7 @@ SECONDS = 60.0
 @dataclass
 class Application:
     """Answers how long each peer's certificates are; `/slow` when `gate` opens, `/known` to callers it recognises,
-    `/large` with many bytes.
+    `/large` with many bytes, `/headers` with the names of the request's headers.
     """
 
     begun: threading.Event = field(default_factory=threading.Event)
@@ -48,6 +48,8 @@ class Application:
         if scope["path"] == "/known":
             scope["state"]["connection"].recognise()
         body = json.dumps([len(part) for part in scope["state"]["peer"]]).encode()
+        if scope["path"] == "/headers":
+            body = json.dumps([name.decode() for name, _ in scope["headers"]]).encode()
         pieces = [bytes(32 * 2**20)] * 2 if scope["path"] == "/large" else [body]
         headers = [(b"content-length", str(sum(map(len, pieces))).encode())]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
