@@ -8,16 +8,18 @@ or was made by another Java, the run is slower and nothing else.
 import contextlib
 import hashlib
 import os
+import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyspark
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from spark.engine.machine import tasks_at_once
@@ -76,6 +78,8 @@ def started(wanted: SparkSettings) -> Iterator[SparkSession]:
     archive = None if is_submitted() else _archive(writes=wanted.writes_archive)
     builder: SparkSession.Builder = SparkSession.builder
     own = {} if is_submitted() else _settings(wanted, archive)
+    if not _is_in_passwd():
+        _log_in(SparkConf().setAll([*own.items()]))
     session = builder.appName("kafka-lag-report").config(map={**ALWAYS, **own}).getOrCreate()
     is_whole = False
     try:
@@ -119,8 +123,28 @@ def _settings(wanted: SparkSettings, archive: Archive | None) -> dict[str, str]:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # Spark would take whatever `python3` is on the PATH
         settings |= LOCALLY
-    settings["spark.driver.extraJavaOptions"] = " ".join((*JAVA_OPTIONS, *([archive.option] if archive else ())))
+    # Spark's Ivy needs a home, even if it downloads nothing.
+    home = () if _is_in_passwd() else (f"-Duser.home={tempfile.gettempdir()}",)
+    options = (*JAVA_OPTIONS, *home, *([archive.option] if archive else ()))
+    settings["spark.driver.extraJavaOptions"] = " ".join(options)
     return settings
+
+
+def _is_in_passwd() -> bool:
+    """Whether Java knows a name and a home of this process's user. In a pod, mostly not."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def _log_in(conf: SparkConf) -> None:
+    """Starts the JVM and names its user for Hadoop, whose own login fails for a user without an entry in passwd."""
+    SparkContext._ensure_initialized(conf=conf)
+    assert SparkContext._jvm is not None
+    users = SparkContext._jvm.org.apache.hadoop.security.UserGroupInformation
+    users.setLoginUser(users.createRemoteUser(str(os.getuid())))
 
 
 def is_submitted() -> bool:
@@ -134,9 +158,12 @@ def _archive(*, writes: bool) -> Archive | None:
     if java is None:
         return None
     of = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {pyspark.__file__}"
-    folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
-        os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kafka-lag-adapter", "classes"
-    )
+    try:
+        folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
+            os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kafka-lag-adapter", "classes"
+        )
+    except RuntimeError:  # the user has no home
+        return None
     path = Path(folder, f"{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa")
     if not writes and not path.exists():
         return None
