@@ -177,11 +177,10 @@ def log_to_stderr(level: LogLevel) -> None:
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)
-    logging.basicConfig(level=level.value.upper(), handlers=[handler], force=True)
-    # Their own lines repeat what we log as events.
-    if level is not LogLevel.DEBUG:
-        for library in ("kafka", "urllib3", "kubernetes", "asyncio"):
-            logging.getLogger(library).setLevel(logging.CRITICAL)
+    # Other packages' lines repeat what we log as events, and at DEBUG they contain passwords and tokens.
+    logging.basicConfig(level=logging.CRITICAL, handlers=[handler], force=True)
+    for package in ("adapter", "apiservice"):
+        logging.getLogger(package).setLevel(level.value.upper())
 
 
 def main(arguments: list[str] | None = None) -> None:

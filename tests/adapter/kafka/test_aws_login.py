@@ -5,6 +5,8 @@ The signature is compared with the worked example of AWS's Signature Version 4 g
 import importlib.util
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,29 @@ def test_a_login_is_signed_once_it_is_made_with_the_region_of_the_environment(aw
     credential = json.loads(login.auth_bytes())["x-amz-credential"]
     assert credential.startswith("AKID/")
     assert credential.endswith("/eu-central-1/kafka-cluster/aws4_request")
+
+
+LOGS_A_SIGNATURE = """
+import logging
+from adapter.kafka.logins import AwsLogin
+from apiservice.__main__ import LogLevel, log_to_stderr
+log_to_stderr(LogLevel.DEBUG)
+AwsLogin(host="broker", security_protocol="SASL_SSL").auth_bytes()
+for library in ("kafka.protocol.parser", "urllib3.connectionpool", "kubernetes.client.rest", "asyncio", "gssapi"):
+    logging.getLogger(library).error("its line")
+logging.getLogger("adapter.kafka.client").debug("our line")
+"""
+
+
+def test_at_debug_only_our_own_lines_are_logged(aws: pytest.MonkeyPatch) -> None:
+    """botocore's contain the request that it signs and the signature."""
+    for name, value in {"DEFAULT_REGION": "eu-central-1", "ACCESS_KEY_ID": "AKID", "SECRET_ACCESS_KEY": "x"}.items():
+        aws.setenv(f"AWS_{name}", value)
+    command = (sys.executable, "-W", "ignore", "-c", LOGS_A_SIGNATURE)
+    log = subprocess.run(command, check=True, capture_output=True, text=True).stderr
+
+    (line,) = log.splitlines()
+    assert line.endswith("DEBUG adapter.kafka.client: our line")
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,14 @@ from typing import Any
 import pytest
 from kafka.net.manager import KafkaConnectionManager
 
+from local.adapter import EXTERNAL_METRICS, process
 from local.kafka.broker import Kafka
-from local.kafka.security import Security
+from local.kafka.security import SCRAM_MECHANISMS, Security
 from local.kafka.token_server import TokenServer, token_server
 from local.kafka.tools import commit, create_topic, produce
+from local.processes import wait_until
+from tests.support.kubernetes.authorities import Authority, config_map_data
+from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 from tests.support.real.in_process import InProcess, in_process
 from tests.support.real.versions import needs_scram
 
@@ -120,3 +124,33 @@ def test_without_a_token_the_endpoint_says_why(
         f"was not given a token: token endpoint {tokens.endpoint} answers with status 401: "
         "invalid_client, unknown client or wrong secret"
     )
+
+
+def test_no_login_is_logged_at_any_level(
+    security: Security, tokens: TokenServer, client_secret: Path, tmp_path: Path
+) -> None:
+    """Neither of Kafka, with every mechanism, nor of a token endpoint, kube-apiserver or a caller."""
+    password = tmp_path / "password"
+    password.write_text(security.login.password)
+    login = {"protocol": "SASL_SSL", "username": security.login.username, "passwordFile": str(password)}
+    servers = dict.fromkeys(("PLAIN", *SCRAM_MECHANISMS), security.bootstrap_servers)
+    logins = {each: {**login, "mechanism": each, **tls(security)} for each in servers}
+    logins["OAUTHBEARER"] = with_tokens(security, tokens, client_secret)
+    servers["OAUTHBEARER"] = security.token_bootstrap_servers
+    clusters = [
+        {"name": name.lower(), "bootstrapServers": [servers[name]], "security": how} for name, how in logins.items()
+    ]
+    authorities, kubeconfig = (Authority("front-proxy-ca"), Authority("kubernetes")), tmp_path / "kubeconfig"
+    with FakeCluster(config_map_data(*authorities), tokens={}, allowed=set()) as cluster:
+        kubeconfig.write_text(kubeconfig_text(cluster.port).replace('"adapter"', '"of-kubernetes"'))
+        with process(tmp_path, {"clusters": clusters}, kubeconfig, more_flags={"log-level": "debug"}) as running:
+            for name in logins:
+                line = f'cycles_total{{cluster="{name.lower()}",outcome="complete"}}'.encode()
+                wait_until(lambda line=line: line in running.get_plain("/metrics")[1], "a cycle", 60)  # type: ignore[misc]
+            assert running.get(EXTERNAL_METRICS, headers={"Authorization": "Bearer of-a-caller"})[0] == 401
+        log = (tmp_path / "adapter.log").read_text()
+
+    assert "credentials refused" in log, "the level is not debug"
+    secrets = (security.login.password, "s:cr%t", "s%3Acr%25t", "of-kubernetes", "of-a-caller")
+    parts_of_frames = ("eyJ", "auth_bytes", "Bearer", "n,,")
+    assert [each for each in (*secrets, *parts_of_frames) if each in log] == []
