@@ -6,6 +6,7 @@ finds wrong would otherwise be found by a user, one `kubectl apply` at a time.""
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -15,6 +16,8 @@ from local.manifests.shipped import KUSTOMIZATION, NAME, Manifest, Shipped, at, 
 RULES = (*consistency.RULES, *deployment.RULES, *report.RULES, *spark_operator.RULES)
 MANIFESTS = Path(__file__).resolve().parents[2] / "manifests"
 NO_OBJECTS = {"Chart.yaml", "values.yaml", "settings.yaml"}
+PATCHES = "patch-*.yaml"
+"""JSON patches of components, which kustomize and the chart both apply."""
 
 
 class Unreadable(Exception):
@@ -51,14 +54,15 @@ def read(path: Path) -> Manifest:
 
 
 def object_files(folder: Path) -> list[Path]:
-    """Returns the files with objects and kustomizations, without what only Helm reads and the settings."""
-    files = sorted(folder.rglob("*.yaml"))
-    return [path for path in files if path.name not in NO_OBJECTS and path.parent.name != "templates"]
+    """Returns the files with objects and kustomizations, without patches, settings and what only Helm reads."""
+    files = [path for path in sorted(folder.rglob("*.yaml")) if path.name not in NO_OBJECTS]
+    return [path for path in files if folder / "templates" not in path.parents and not path.match(PATCHES)]
 
 
 def gather(folder: Path = MANIFESTS) -> Shipped:
     """Returns everything in `folder`, for the rules; raises Unreadable with the problems of every file."""
-    found: dict[str, Manifest] = {}
+    patches = {path.relative_to(folder).as_posix(): path for path in folder.rglob(PATCHES)}
+    found: dict[str, Any] = {name: yaml.safe_load(path.read_text(encoding="utf-8")) for name, path in patches.items()}
     wrong: list[str] = []
     for path in object_files(folder):
         name = path.relative_to(folder).as_posix()

@@ -23,7 +23,7 @@ REGISTRATION = "base/cluster-role-registration.yaml"
 READS_HPAS = "base/cluster-role-reads-hpas.yaml"
 SERVING = "base/role-serving.yaml"
 HISTORY = "history/role-history.yaml"
-UNLISTED = {EXAMPLE: "it belongs to the user's consumer"}
+UNLISTED = {EXAMPLE: "it belongs to the user's consumer", "test/pod-discovery.yaml": "it is for `helm test`"}
 """Files that no kustomization lists, and why."""
 IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
 GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}

@@ -5,8 +5,6 @@ Each function is one rule and yields `file: what is wrong`."""
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-import yaml
-
 from adapter.settings.types import seconds_of
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, NAME, Manifest, Rule, Shipped, at
@@ -24,7 +22,7 @@ HARMLESS_VOLUMES = {
 """The volumes that Pod Security's `restricted` allows."""
 FINISH_SECONDS = 20
 """It ends within 10 s after the delay; a busy node may take longer."""
-TLS_SECRET = "tls-secret/kustomization.yaml"  # noqa: S105 - a file
+TLS_SECRET = "tls-secret/patch-deployment.yaml"  # noqa: S105 - a file
 
 
 def image_has_the_packages_version(shipped: Shipped) -> Iterator[str]:
@@ -117,13 +115,12 @@ def mounts_have_volumes(shipped: Shipped) -> Iterator[str]:
 
 
 def tls_secret_is_mounted_where_the_flags_look(shipped: Shipped) -> Iterator[str]:
-    patches = shipped.files.get(TLS_SECRET, {}).get("patches", [])[:1]  # the Deployment's
-    added = [each.get("value") for patch in patches for each in yaml.safe_load(patch.get("patch", ""))]
-    flags = [PurePosixPath(each.partition("=")[2]) for each in added if isinstance(each, str)]
-    mounts = {at(each, "mountPath") for each in added} - {None}
+    added = shipped.added(TLS_SECRET)
+    flags = [PurePosixPath(each.partition("=")[2]) for each in added.get("args", [])]
+    mounts = {at(each, "mountPath") for each in added.get("volumeMounts", [])}
     if len(flags) != 2 or any(flag.parent.as_posix() not in mounts for flag in flags):
         yield f"{TLS_SECRET}: certificate and key must lie in its mount, {mounts}"
-    if SECRET_NAME not in [at(each, "secret.secretName") for each in added]:
+    if SECRET_NAME not in [at(each, "secret.secretName") for each in added.get("volumes", [])]:
         yield f"{TLS_SECRET}: no volume is of the Secret {SECRET_NAME}, which the code prints"
 
 

@@ -5,8 +5,6 @@ Each function is one rule and yields `file: what is wrong`."""
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-import yaml
-
 from local.manifests.shipped import Manifest, Rule, Shipped, at
 
 JOB = "report/cron-job-report.yaml"
@@ -15,6 +13,8 @@ COMPONENT = "report/kustomization.yaml"
 BUCKET_JOB = "report-bucket/cron-job-report.yaml"
 PLACES = {JOB: COMPONENT, BUCKET_JOB: "report-bucket/kustomization.yaml"}
 """Each CronJob, and its component."""
+PATCH = "report/patch-deployment.yaml"
+BUCKET_PATCH = "report-bucket/patch-deployment.yaml"
 IMAGE = "kafka-lag-report"
 """The command that the image starts as well."""
 
@@ -40,11 +40,11 @@ def report_is_no_adapter(shipped: Shipped) -> Iterator[str]:
 
 def report_reads_what_the_adapter_keeps(shipped: Shipped) -> Iterator[str]:
     claim = at(shipped.objects.get(CLAIM), "metadata.name")
-    for file, pod in ((JOB, shipped.pods.get(JOB, {})), (COMPONENT, _patched_pod(shipped))):
+    for file, pod in ((JOB, shipped.pods.get(JOB, {})), (PATCH, shipped.added(PATCH))):
         claims = [at(volume, "persistentVolumeClaim.claimName") for volume in pod.get("volumes", [])]
         if claim is None or claim not in claims:
             yield f"{file}: no volume is of the claim {claim}"
-    kept = _mounts(next(iter(_patched_pod(shipped).get("containers", [])), {}))
+    kept = _mounts(shipped.added(PATCH))
     for container in _containers(shipped, JOB):
         flags = dict(argument.split("=", 1) for argument in container.get("args", []) if "=" in argument)
         for flag in ("--history", "--output"):
@@ -55,7 +55,7 @@ def report_reads_what_the_adapter_keeps(shipped: Shipped) -> Iterator[str]:
 
 
 def report_in_a_bucket_has_the_adapter_s_environment(shipped: Shipped) -> Iterator[str]:
-    patched: Manifest = next(iter(_patched_pod(shipped, PLACES[BUCKET_JOB]).get("containers", [])), {})
+    patched = shipped.added(BUCKET_PATCH)
     account = shipped.pod.get("serviceAccountName")
     if shipped.pods.get(BUCKET_JOB, {}).get("serviceAccountName") != account:
         yield f"{BUCKET_JOB}: serviceAccountName must be {account}, as the adapter's"
@@ -72,13 +72,6 @@ def _containers(shipped: Shipped, job: str) -> list[Manifest]:
 
 def _mounts(container: Manifest) -> set[str]:
     return {mount.get("mountPath", "") for mount in container.get("volumeMounts", [])}
-
-
-def _patched_pod(shipped: Shipped, component: str = COMPONENT) -> Manifest:
-    """Returns what the component adds to the Deployment's pods."""
-    there = shipped.files.get(component, {}).get("patches", [])
-    patches = [yaml.safe_load(each.get("patch", "")) for each in there]
-    return next((at(each, "spec.template.spec") or {} for each in patches if at(each, "kind") == "Deployment"), {})
 
 
 RULES: tuple[Rule, ...] = (

@@ -20,15 +20,28 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """`files` has the content of each file by its name below the folder; `version` is the package's."""
+    """`files` has the content of each file by its name below the folder, a list for a patch; `version` is the package's."""
 
-    files: Mapping[str, Manifest]
+    files: Mapping[str, Any]
     version: str
 
     @property
     def objects(self) -> dict[str, Manifest]:
-        """Returns the objects for the cluster, without those for kustomize."""
-        return {name: found for name, found in self.files.items() if not name.endswith(KUSTOMIZATION)}
+        """Returns the objects for the cluster, without kustomizations and patches."""
+        return {
+            name: found
+            for name, found in self.files.items()
+            if not name.endswith(KUSTOMIZATION) and isinstance(found, dict)
+        }
+
+    def added(self, patch: str) -> dict[str, list[Any]]:
+        """Returns what a patch adds to lists, by the list's key, such as `volumes`."""
+        found: dict[str, list[Any]] = {}
+        for operation in self.files.get(patch, []):
+            value = operation.get("value")
+            key = operation.get("path", "").removesuffix("/-").rpartition("/")[2]
+            found.setdefault(key, []).extend(value if isinstance(value, list) else [value])
+        return found
 
     @property
     def kustomization(self) -> Manifest:

@@ -5,29 +5,74 @@
 {{- default $own .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* (root, file) -> the file's text with the names and ports of this release. */}}
-{{- define "adapter.text" -}}
-{{- $root := first . -}}
-{{- $text := $root.Files.Get (last .) -}}
-{{- $named := "((?: (?:name|secretName|claimName|serviceAccountName|resourceNames): \\[?)|--service=|-config-map=)kafka-lag-adapter" -}}
-{{- $text = regexReplaceAll $named $text (printf "${1}%s" (include "adapter.fullname" $root)) -}}
-{{- $text = replace "/instance: kafka-lag-adapter" (printf "/instance: %s" $root.Release.Name) $text -}}
-{{- $text = replace "/managed-by: kustomize" (printf "/managed-by: %s" $root.Release.Service) $text -}}
-{{- $text | replace "6443" (toString $root.Values.port) | replace "8080" (toString $root.Values.metricsPort) -}}
+{{- define "adapter.account" -}}
+{{- $account := .Values.serviceAccount -}}
+{{- if $account.create }}{{ default (include "adapter.fullname" .) $account.name -}}
+{{- else }}{{ required "serviceAccount.name: is needed where serviceAccount.create is false" $account.name }}{{ end -}}
 {{- end -}}
 
-{{/* (root, file) -> its object in the release's namespace, with the extra labels. A namespace that is set stays. */}}
+{{/* (root, file) -> its object, changed by the patches that the values ask for, in the release's namespace and with its names
+and labels. A namespace that is set stays. */}}
 {{- define "adapter.object" -}}
 {{- $root := first . -}}
-{{- $object := include "adapter.text" . | fromYaml -}}
+{{- $object := $root.Files.Get (last .) | fromYaml -}}
+{{- range splitList " " (include "adapter.components" $root) -}}
+{{- range $root.Files.Get (printf "%s/patch-%s" . (base (last $))) | fromYamlArray -}}
+{{- $value := ternary (list .value) .value (hasSuffix "/-" .path) -}}
+{{- include "adapter.put" (list $object (dict (trimPrefix "/" .path) $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- include "adapter.rename" (list $root $object) -}}
 {{- $_ := set $object.metadata "labels" (merge $object.metadata.labels $root.Values.extraLabels) -}}
 {{- if not (has $object.kind (list "APIService" "ClusterRole" "ClusterRoleBinding")) -}}
 {{- $_ := set $object.metadata "namespace" (default $root.Release.Namespace $object.metadata.namespace) -}}
 {{- end -}}
-{{- range $object.subjects -}}
-{{- $_ := set . "namespace" (default $root.Release.Namespace .namespace) -}}
-{{- end -}}
+{{- range $object.subjects }}{{ $_ := set . "namespace" (default $root.Release.Namespace .namespace) }}{{ end -}}
 {{- toYaml $object -}}
+{{- end -}}
+
+{{/* (root, map or list): sets the names and labels of the release, in place and at any depth. */}}
+{{- define "adapter.rename" -}}
+{{- $root := first . -}}
+{{- $node := last . -}}
+{{- range $key, $value := $node -}}
+{{- if eq (toString $key) "resourceNames" -}}
+{{- $names := list -}}
+{{- range $value }}{{ $names = append $names (include "adapter.name" (list $root .)) }}{{ end -}}
+{{- $_ := set $node $key $names -}}
+{{- else if or (kindIs "map" $value) (kindIs "slice" $value) }}{{ include "adapter.rename" (list $root $value) -}}
+{{- else if has $key (list "name" "secretName" "claimName" "serviceAccountName") -}}
+{{- $isAccount := or (eq $key "serviceAccountName") (eq "ServiceAccount" (get $node "kind")) -}}
+{{- $name := and $isAccount (eq $value "kafka-lag-adapter") | ternary "adapter.account" "adapter.name" -}}
+{{- $_ := set $node $key (include $name (ternary $root (list $root $value) (eq $name "adapter.account"))) -}}
+{{- else if eq (toString $key) "app.kubernetes.io/instance" }}{{ $_ := set $node $key $root.Release.Name -}}
+{{- else if eq (toString $key) "app.kubernetes.io/managed-by" -}}
+{{- $chart := printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" -}}
+{{- $_ := set $node $key $root.Release.Service -}}
+{{- $_ := set $node "helm.sh/chart" $chart -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* (root, name) -> the name in this release. */}}
+{{- define "adapter.name" -}}
+{{- if hasPrefix "kafka-lag-adapter" (last .) }}{{ include "adapter.fullname" (first .) }}{{ trimPrefix "kafka-lag-adapter" (last .) -}}
+{{- else }}{{ last . }}{{ end -}}
+{{- end -}}
+
+{{/* (object, path -> value): the one way by which values get into objects. Sets each value in place, as in spec/ports/0/port;
+an empty one other than 0 removes what is there. At a path that ends in /-, the value is a list that is appended. */}}
+{{- define "adapter.put" -}}
+{{- range $path, $value := last . -}}
+{{- $keys := splitList "/" (trimSuffix "/-" $path) -}}
+{{- $key := last $keys -}}
+{{- $node := first $ -}}
+{{- range initial $keys }}{{ $node = index $node (ternary (atoi .) . (kindIs "slice" $node)) }}{{ end -}}
+{{- if hasSuffix "/-" $path -}}
+{{- with $value }}{{ $_ := set $node $key (concat (default list (get $node $key)) (deepCopy .)) }}{{ end -}}
+{{- else if or $value (eq (toString $value) "0") }}{{ $_ := set $node $key (deepCopy $value) -}}
+{{- else }}{{ $_ := unset $node $key }}{{ end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* settings.yaml: the values that are the adapter's settings. */}}
@@ -39,10 +84,37 @@
 {{- toYaml $settings -}}
 {{- end -}}
 
+{{/* The folders whose patches apply. */}}
+{{- define "adapter.components" -}}
+{{- $history := include "adapter.history" . -}}
+{{- $caFile := (.Values.upstream | default dict).caFile | default "" -}}
+{{- $reads := hasPrefix "/etc/kafka-lag-adapter/upstream/" $caFile | ternary "upstream" "" -}}
+{{- $keeps := get (dict "volume" "report" "bucket" "report-bucket") $history -}}
+{{- list (include "adapter.registration" .) $reads $keeps | compact | join " " -}}
+{{- end -}}
+
 {{/* The component for what the adapter does not do: `tls-secret` if the serving certificate comes from elsewhere. */}}
 {{- define "adapter.registration" -}}
-{{- if or .Values.tls.certManager.enabled .Values.tls.existingSecret }}tls-secret
+{{- if and (include "adapter.certificate" .) (not (include "adapter.waits" .)) }}tls-secret
 {{- else if not .Values.apiService.register }}no-registration{{ end -}}
+{{- end -}}
+
+{{/* The Secret of a serving certificate that the adapter does not manage. */}}
+{{- define "adapter.certificate" -}}
+{{- $own := ternary (printf "%s-tls" (include "adapter.fullname" .)) "" .Values.tls.certManager.enabled -}}
+{{- default $own .Values.tls.existingSecret -}}
+{{- end -}}
+
+{{/* "yes" in a running release whose APIService does not trust another serving certificate yet: then the adapter keeps its own,
+because kube-apiserver would refuse the other one. Always empty where Helm does not look into the cluster. */}}
+{{- define "adapter.waits" -}}
+{{- $service := dict "name" (include "adapter.fullname" .) "namespace" .Release.Namespace -}}
+{{- $spec := dig "spec" dict (lookup "apiregistration.k8s.io/v1" "APIService" "" "v1beta1.external.metrics.k8s.io") -}}
+{{- $managed := dig "data" "ca.crt" "" (lookup "v1" "Secret" $service.namespace (printf "%s-serving" $service.name)) -}}
+{{- $authority := dig "data" "ca.crt" "" (lookup "v1" "Secret" $service.namespace (include "adapter.certificate" .)) -}}
+{{- $bundle := dig "caBundle" "" $spec -}}
+{{- $trusts := and (ne $bundle $managed) (contains (b64dec $authority | trim) (b64dec $bundle)) -}}
+{{- if and $managed (eq $service.name (dig "service" "name" "" $spec)) (eq $service.namespace (dig "service" "namespace" "" $spec)) (not $trusts) }}yes{{ end -}}
 {{- end -}}
 
 {{/* Where the history is: `volume`, `bucket` or nothing. */}}
@@ -55,16 +127,31 @@
 {{- end -}}
 {{- end -}}
 
-{{/* (root, image) */}}
+{{/* (root, image, end of the default tag) */}}
 {{- define "adapter.image" -}}
-{{- $image := last . -}}
-{{- printf "%s:%s" $image.repository (default (first .).Chart.AppVersion $image.tag) -}}
+{{- $root := first . -}}
+{{- $image := index . 1 -}}
+{{- with default $root.Values.image.registry $image.registry }}{{ . }}/{{ end -}}
+{{- $image.repository -}}
+{{- if $image.digest }}@{{ $image.digest }}{{ else }}:{{ default (printf "%s%s" $root.Chart.AppVersion (last .)) $image.tag }}{{ end -}}
 {{- end -}}
 
-{{/* (root, pod): sets where a pod runs and how it gets its image. */}}
-{{- define "adapter.placement" -}}
-{{- $pod := last . -}}
-{{- range $key := list "imagePullSecrets" "priorityClassName" "nodeSelector" "tolerations" -}}
-{{- with index (first $).Values $key }}{{ $_ := set $pod $key . }}{{ end -}}
+{{/* (root, pod template): sets what the pods of adapter and report have in common. */}}
+{{- define "adapter.pod" -}}
+{{- $values := (first .).Values -}}
+{{- $template := last . -}}
+{{- include "adapter.put" (list $template (dict
+  "metadata/labels" (merge $template.metadata.labels $values.podLabels $values.extraLabels)
+  "spec/imagePullSecrets" $values.imagePullSecrets
+  "spec/priorityClassName" $values.priorityClassName
+  "spec/nodeSelector" $values.nodeSelector
+  "spec/tolerations" $values.tolerations
+  "spec/securityContext" $values.podSecurityContext
+)) -}}
+{{- range concat (default list $template.spec.initContainers) $template.spec.containers -}}
+{{- include "adapter.put" (list . (dict "imagePullPolicy" $values.image.pullPolicy "securityContext" $values.securityContext)) -}}
+{{- end -}}
+{{- with $values.persistence.existingClaim -}}
+{{- range $template.spec.volumes }}{{ if .persistentVolumeClaim }}{{ $_ := set .persistentVolumeClaim "claimName" $values.persistence.existingClaim }}{{ end }}{{ end -}}
 {{- end -}}
 {{- end -}}

@@ -43,15 +43,18 @@ def by_name(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
 def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     """Returns the objects without what is meant to differ.
 
-    These are the Namespace, the manager, the checksum that restarts the pods and the labels for Prometheus. The
-    settings become a value without history and upstream, which users of kustomize add themselves.
+    These are the Namespace, the Pod of `helm test`, the labels and annotations for Helm, the checksum that restarts
+    the pods and the labels for Prometheus. The settings become a value without history and upstream, which users of
+    kustomize add themselves.
     """
-    found = by_name([document for document in documents if document["kind"] != "Namespace"])
+    found = by_name([document for document in documents if document["kind"] not in {"Namespace", "Pod"}])
     for document in found.values():
         for metadata in (document["metadata"], *template_metadata(document)):
             metadata["labels"].pop("app.kubernetes.io/managed-by")
             metadata["labels"].pop("release", None)
-            metadata.get("annotations", {}).pop("checksum/history", None)
+            metadata["labels"].pop("helm.sh/chart", None)
+            for annotation in ("checksum/history", "helm.sh/resource-policy"):
+                metadata.get("annotations", {}).pop(annotation, None)
             if not metadata.get("annotations", {"any": ""}):
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap" and "data" in document:

@@ -20,7 +20,7 @@ from local.processes import wait_until
 STRICT = "dryRun=All&fieldValidation=Strict"
 OPERATOR = MANIFESTS / "spark-operator"
 COMPACT, REPORT = (OPERATOR / f"scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
-REPORT_COMPONENT = MANIFESTS / "report" / "kustomization.yaml"
+REPORT_PATCH = MANIFESTS / "report" / "patch-deployment.yaml"
 KINDS = "/apis/sparkoperator.k8s.io/v1beta2"
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # a definition is 800 kB
 
@@ -59,11 +59,10 @@ def refusal(plane: ControlPlane, document: Manifest, namespace: str) -> str:
 
 
 def patched(plane: ControlPlane, text: str, namespace: str) -> tuple[int, Manifest]:
-    """Status and answer to a strategic merge, which is what kustomize does with the text as well; nothing is kept."""
+    """Status and answer to a JSON patch, which is what kustomize does with the text as well; nothing is kept."""
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{NAME}?{STRICT}"
     patch = yaml.safe_load(text)
-    patch["metadata"]["namespace"] = namespace
-    status, body = plane.request("PATCH", path, patch, content_type="application/strategic-merge-patch+json")
+    status, body = plane.request("PATCH", path, patch, content_type="application/json-patch+json")
     return status, json.loads(body)
 
 
@@ -123,8 +122,7 @@ def test_kube_apiserver_refuses_an_application_with_a_wrong_field(
 def test_kube_apiserver_takes_what_the_reports_component_makes_of_the_deployment(
     control_plane: ControlPlane, shipped_namespace: str, deployment: Manifest
 ) -> None:
-    (each,) = read(REPORT_COMPONENT)["patches"]
-    status, answer = patched(control_plane, each["patch"], shipped_namespace)
+    status, answer = patched(control_plane, REPORT_PATCH.read_text(), shipped_namespace)
     assert status == 200, answer
 
     (before,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -164,17 +162,17 @@ def test_kube_apiserver_takes_what_kustomize_makes_of_both_components(
     ("old", "new", "said"),
     [
         ("claimName:", "claimname:", "unknown field"),
-        ("volumeMounts:", "volumeMount:", "unknown field"),
-        ("memory: 512Mi", "memory: 512MB", "quantities must match"),
-        ("    - name: history\n", "    - name: x\n", "volumeMounts"),
+        ("volumeMounts/-", "volumeMount/-", "doesn't exist"),
+        ("value: 512Mi", "value: 512MB", "quantities must match"),
+        ("    name: history\n    persistent", "    name: x\n    persistent", "volumeMounts"),
     ],
 )
 def test_kube_apiserver_refuses_a_wrong_patch_of_the_deployment(
     control_plane: ControlPlane, shipped_namespace: str, old: str, new: str, said: str
 ) -> None:
-    (each,) = read(REPORT_COMPONENT)["patches"]
-    assert old in each["patch"]
+    text = REPORT_PATCH.read_text()
+    assert old in text
 
-    status, answer = patched(control_plane, each["patch"].replace(old, new, 1), shipped_namespace)
+    status, answer = patched(control_plane, text.replace(old, new, 1), shipped_namespace)
     assert status in {400, 422}
     assert said in answer["message"]

@@ -18,7 +18,7 @@ SETTINGS = "base/config-map-settings.yaml"
 HPA = "example-hpa.yaml"
 JOB, BUCKET_JOB = "report/cron-job-report.yaml", "report-bucket/cron-job-report.yaml"
 COMPACT, REPORT = (f"spark-operator/scheduled-spark-application-{name}.yaml" for name in ("compact", "report"))
-TLS_SECRET = "tls-secret/kustomization.yaml"
+TLS_SECRET = "tls-secret/patch-deployment.yaml"
 SERVING = "cert-manager/certificate-serving.yaml"
 PRODUCT_LABEL = "app.kubernetes.io/name: kafka-lag-adapter"
 
@@ -284,7 +284,7 @@ BREACHES = {
         BUCKET_JOB, "name: kafka-lag-adapter-bucket", "name: x", "must be what the adapter gets"
     ),
     "an adapter in another region than its report": Breach(
-        "report-bucket/kustomization.yaml",
+        "report-bucket/patch-deployment.yaml",
         "value: eu-central-1",
         "value: x",
         "must be what the adapter gets",
@@ -294,7 +294,7 @@ BREACHES = {
         JOB, "claimName: kafka-lag-adapter-history", "claimName: x", "no volume is of"
     ),
     "an adapter without the volume": Breach(
-        "report/kustomization.yaml", "claimName: kafka-lag-adapter-history", "claimName: x", "no volume is of"
+        "report/patch-deployment.yaml", "claimName: kafka-lag-adapter-history", "claimName: x", "no volume is of"
     ),
     "a report from outside the volume": Breach(
         JOB, "--output=/var/lib/kafka-lag-adapter", "--output=/reports", "does not lie where the adapter has the volume"
