@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from local.manifests import consistency, deployment, report, spark_operator, values_schema
+from local.manifests import chart_page, consistency, deployment, report, spark_operator, values_schema
 from local.manifests.shipped import KUSTOMIZATION, NAME, Manifest, Shipped, at, placed
 
 RULES = (*consistency.RULES, *deployment.RULES, *report.RULES, *spark_operator.RULES)
@@ -78,7 +78,8 @@ def gather(folder: Path = MANIFESTS) -> Shipped:
 def problems(folder: Path = MANIFESTS) -> list[str]:
     """Returns what is wrong with the manifests in `folder`, each as `file: what`; empty if nothing is."""
     try:
-        return [*judge(gather(folder)), *values_schema.problems(folder / values_schema.FILE)]
+        made = (*values_schema.problems(folder / values_schema.FILE), *chart_page.problems(folder))
+        return [*judge(gather(folder)), *made]
     except Unreadable as unreadable:
         return unreadable.problems
 

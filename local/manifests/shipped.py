@@ -20,7 +20,9 @@ Manifest = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """`files` has the content of each file by its name below the folder, a list for a patch; `version` is the package's."""
+    """`files` has the content of each file by its name below the folder; a patch is a list.
+
+    `version` is the package's."""
 
     files: Mapping[str, Any]
     version: str
@@ -45,7 +47,8 @@ class Shipped:
 
     @property
     def kustomization(self) -> Manifest:
-        return self.files.get(KUSTOMIZATION, {})
+        found: Manifest = self.files.get(KUSTOMIZATION, {})
+        return found
 
     @property
     def listed(self) -> list[str]:

@@ -100,3 +100,28 @@ def test_a_schema_of_the_values_that_lacks_a_setting_is_a_problem(tmp_path: Path
 
     (problem,) = problems(folder)
     assert problem.startswith("values.schema.json: differs from the settings' models")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("replicas: 2", "replicas: 3", "README.md: differs from values.yaml"),
+        ("port: 6443 # kube", "port: 6443\n# kube", "values.yaml: `port` has no comment"),
+    ],
+)
+def test_a_page_of_the_values_that_is_out_of_date_is_a_problem(tmp_path: Path, old: str, new: str, said: str) -> None:
+    folder = Path(shutil.copytree(MANIFESTS, tmp_path / "manifests"))
+    file = folder / "values.yaml"
+    assert old in file.read_text()
+    file.write_text(file.read_text().replace(old, new))
+
+    assert any(problem.startswith(said) for problem in problems(folder))
+
+
+def test_every_alert_leads_to_its_section() -> None:
+    rules = read(MANIFESTS / "monitoring/prometheus-rule.yaml")["spec"]["groups"][0]["rules"]
+    page = (ROOT / "docs" / "alerts.md").read_text()
+
+    assert re.findall(r"^## (.+)$", page, re.MULTILINE) == [rule["alert"] for rule in rules]
+    for rule in rules:
+        assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{rule['alert'].lower()}"
