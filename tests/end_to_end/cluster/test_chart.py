@@ -137,6 +137,7 @@ def test_two_releases_share_no_object() -> None:
     assert ("Deployment", "lag-kafka-lag-adapter") in first
     pod = first["Deployment", "lag-kafka-lag-adapter"]["spec"]["template"]
     assert pod["spec"]["serviceAccountName"] == "lag-kafka-lag-adapter"
+    assert "--last-commits-config-map=lag-kafka-lag-adapter-last-commits" in pod["spec"]["containers"][0]["args"]
     chosen = first["Service", "lag-kafka-lag-adapter"]["spec"]["selector"]
     assert chosen.items() <= pod["metadata"]["labels"].items()
     other = second["Deployment", "other-kafka-lag-adapter"]["spec"]["template"]["metadata"]["labels"]

@@ -170,6 +170,15 @@ OPENSHIFT: dict[str, tuple[str, str, object]] = {
 }
 """The same of values/openshift.yaml."""
 
+SCHEDULING: dict[str, tuple[str, str, object]] = {
+    "replicas": ("Deployment", "spec/replicas", 3),
+    "podAnnotations": ("Deployment", "spec/template/metadata/annotations/sidecar.istio.io~inject", "false"),
+    "affinity": ("Deployment", f"{POD}/affinity", yaml.safe_load(VALUES["scheduling"].read_text())["affinity"]),
+    "nodeSelector": ("Deployment", f"{POD}/nodeSelector", {"kubernetes.io/os": "linux"}),
+    "extraArgs": ("Deployment", f"{CONTAINER}/args/-1", "--log-level=warning"),
+}
+"""The same of values/scheduling.yaml."""
+
 
 @cache
 def rendering(values: str) -> tuple[Manifest, ...]:
@@ -191,6 +200,7 @@ def content(values: str, place: str, path: str) -> Any:  # noqa: ANN401 - JSON
     [
         *(pytest.param("usual", *row, id=name) for name, row in USUAL.items()),
         *(pytest.param("openshift", *row, id=name) for name, row in OPENSHIFT.items()),
+        *(pytest.param("scheduling", *row, id=name) for name, row in SCHEDULING.items()),
     ],
 )
 def test_a_value_is_in_the_object_that_it_is_for(values: str, place: str, path: str, expected: object) -> None:

@@ -162,7 +162,7 @@ def test_kube_apiserver_takes_what_kustomize_makes_of_both_components(
     ("old", "new", "said"),
     [
         ("claimName:", "claimname:", "unknown field"),
-        ("volumeMounts/-", "volumeMount/-", "doesn't exist"),
+        ("volumeMounts/-", "volumeMount/-", "the server rejected our request"),
         ("value: 512Mi", "value: 512MB", "quantities must match"),
         ("    name: history\n    persistent", "    name: x\n    persistent", "volumeMounts"),
     ],
