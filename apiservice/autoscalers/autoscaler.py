@@ -106,19 +106,24 @@ _condition = lru_cache(maxsize=1000)(Condition)
 def _metrics(spec: Json, names: Collection[str]) -> Iterator[ExternalMetric]:
     for each in spec.get("metrics") or ():
         external = each.get("external")
-        if external is not None and external["metric"]["name"].lower() in names:
-            metric, target = external["metric"], external["target"]
+        if external is None or external["metric"]["name"].lower() not in names:
+            continue
+        metric, target = external["metric"], external["target"]
+        selector = _selector(metric.get("selector") or {})
+        if selector is not None:
             quantity = target.get("value") or target.get("averageValue") or ""
-            selector = _selector(metric.get("selector") or {})
             yield ExternalMetric(intern(metric["name"]), selector, intern(target["type"]), intern(quantity))
 
 
-def _selector(selector: Json) -> tuple[Requirement, ...]:
-    labels = selector.get("matchLabels") or {}
+def _selector(selector: Json) -> tuple[Requirement, ...] | None:
+    """Returns None for an unknown operator: kube-apiserver accepts it, but the HPA controller cannot read by it."""
+    labels, expressions = selector.get("matchLabels") or {}, selector.get("matchExpressions") or ()
+    if not all(each["operator"] in _OPERATORS for each in expressions):
+        return None
     return (
         *(Requirement(intern(key), Operator.EQUALS, frozenset((value,))) for key, value in labels.items()),
         *(
             Requirement(intern(each["key"]), _OPERATORS[each["operator"]], frozenset(each.get("values") or ()))
-            for each in selector.get("matchExpressions") or ()
+            for each in expressions
         ),
     )

@@ -8,7 +8,7 @@ from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 SUBJECT = "HPAs"
-CONSEQUENCE = "until then, a group without commits wakes up only by a rule, or by an HPA that was read before"
+CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by an HPA that was read before"
 
 
 class Autoscalers:

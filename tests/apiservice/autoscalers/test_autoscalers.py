@@ -82,6 +82,7 @@ def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any
         (external(LAG, expression("topic", "NotIn", "orders"), group="billing"), []),
         (external(LAG, expression("topic", "In", "returns"), group="billing", topic="orders"), []),
         (external(group="billing", topic="orders", team="shop"), []),
+        (external(LAG, expression("topic", "Near", "orders"), group="billing", topic="orders"), []),
     ],
 )
 def test_a_selector_asks_for_the_topics_of_one_group(metric: dict[str, Any], asked: list[AskedTopics]) -> None:
