@@ -3,6 +3,8 @@
 The first of repeated parameters counts, as in kube-apiserver; but a repeated `labelSelector` is an error, because
 ignoring one would select more than intended. Unknown parameters are ignored."""
 
+import json
+import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qsl
 
@@ -10,6 +12,8 @@ from apiservice.api_group import GROUP
 from apiservice.http.status import BadRequest, MethodNotAllowed
 
 MOST_PARAMETERS = 100
+_INTEGER = re.compile("[+-]?0*([0-9]+)")
+_LONGEST_INTEGER = len(str(2**63))
 _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"false", "0"})
 
@@ -17,6 +21,8 @@ _FALSE = frozenset({"false", "0"})
 def label_selector(query: bytes) -> str:
     """Returns the label selector of a read; raises BadRequest or MethodNotAllowed."""
     parameters = parameters_of(query)
+    for name in ("timeoutSeconds", "limit"):  # in kube-apiserver's order
+        _check_integer(parameters.get(name, ["0"])[0])
     if any(parameters.get("fieldSelector", ())):
         raise BadRequest("fieldSelector is not supported: metrics are selected by their labels")
     selectors = parameters.get("labelSelector", [""])
@@ -59,3 +65,11 @@ def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:
 def _is_true(value: str | None) -> bool:
     """Kubernetes treats a query flag as true unless it is `false` or `0`."""
     return value is not None and value.lower() not in _FALSE
+
+
+def _check_integer(text: str) -> None:
+    """Refuses what kube-apiserver does, in its words; any integer of 64 bits is accepted and has no effect here."""
+    number = _INTEGER.fullmatch(text)
+    if number is None or len(number[1]) > _LONGEST_INTEGER or int(number[1]) >= 2**63:
+        reason = "invalid syntax" if number is None else "value out of range"
+        raise BadRequest(f"strconv.ParseInt: parsing {json.dumps(text)}: {reason}")

@@ -86,10 +86,10 @@ def test_a_metric_is_echoed_as_discovery_lists_it(asked: str) -> None:
     [
         "limit=1",
         "limit=-1",
-        "limit=x",
+        "limit=007&limit=x",
         "continue=abc",
         "resourceVersion=x",
-        "timeoutSeconds=5",
+        "timeoutSeconds=-5",
         "watch=false",
         "watch=0",
         "fieldSelector=",
@@ -100,6 +100,25 @@ def test_a_metric_is_echoed_as_discovery_lists_it(asked: str) -> None:
 )
 def test_parameters_without_meaning_for_metrics_change_nothing(query: str) -> None:
     assert House().get(f"{LAG}?{query}").body == House().get(LAG).body
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("limit=x", 'parsing "x": invalid syntax'),
+        ("limit=&watch=true", 'parsing "": invalid syntax'),
+        ("limit=x&timeoutSeconds=1e3", 'parsing "1e3": invalid syntax'),
+        ("timeoutSeconds=%201&labelSelector=!!", 'parsing " 1": invalid syntax'),
+        ("limit=%D9%A1", 'parsing "\\u0661": invalid syntax'),
+        (f"limit={2**63}", f'parsing "{2**63}": value out of range'),
+        (f"limit={'9' * 6000}", "value out of range"),
+    ],
+)
+def test_numbers_that_are_none_are_refused_in_kube_apiservers_words(query: str, message: str) -> None:
+    answer = House().get(f"{LAG}?{query}")
+
+    assert answer.is_status(400, "strconv.ParseInt: ")
+    assert answer.document["message"].endswith(message)
 
 
 def test_an_explicit_zero_is_a_value() -> None:

@@ -130,6 +130,13 @@ def test_an_unknown_group_is_a_status_with_kubernetes_words(control_plane: Contr
     assert "ledger" in json.loads(body)["message"]
 
 
+@pytest.mark.parametrize("query", ["limit=x", "limit=", "limit=x&timeoutSeconds=1.5", f"timeoutSeconds={2**63}"])
+def test_a_number_that_is_none_is_refused_as_by_kube_apiserver(control_plane: ControlPlane, query: str) -> None:
+    theirs, ours = (control_plane.raw(f"{where}?{query}") for where in ("/api/v1/namespaces", path("default", LAG)))
+
+    assert (ours[0], json.loads(ours[1])) == (theirs[0], json.loads(theirs[1]))
+
+
 def test_kube_apiserver_takes_the_shipped_manifests_as_they_are(control_plane: ControlPlane) -> None:
     """Those that a machine without pods needs otherwise, tried without effect; the others are in force unchanged."""
     changed = [document for document in load() if document["kind"] in {"Deployment", "Service"}]
