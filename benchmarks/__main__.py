@@ -15,7 +15,15 @@ from benchmarks.history import compact, report, writer
 from benchmarks.measuring.effort import FULL, QUICK, Effort
 from benchmarks.measuring.machine import description
 from benchmarks.measuring.tables import Table, markdown, with_figures
-from benchmarks.reads import busy_cycles, direct, hundred_groups, single, through_kube_apiserver, under_strangers
+from benchmarks.reads import (
+    busy_cycles,
+    direct,
+    hundred_groups,
+    many_hpas,
+    single,
+    through_kube_apiserver,
+    under_strangers,
+)
 from benchmarks.rig.cluster import rig, say
 from local.processes import RigError, exit_on_sigterm, scratch
 
@@ -25,6 +33,7 @@ ALONE: dict[str, Callable[[Path, Effort], Table]] = {
     "cycle-cost-on-brokers": cost_on_brokers.measure,
     "failing-cycles": failing.measure,
     "late-broker": late.measure,
+    "many-hpas": many_hpas.measure,
     "history-writer": writer.measure,
     "spark-compact": compact.measure,
     "spark-report": report.measure,

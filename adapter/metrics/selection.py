@@ -4,8 +4,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, reduce
 from itertools import chain
+from operator import and_
 
 import numpy as np
 
@@ -119,7 +120,7 @@ def _candidates(view: ClusterView, asked: Sequence[Requirement], dormant: Collec
 def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:
     """Returns the only values of a label that can match; None if the query names none."""
     values = [one.only for one in asked if one.key == key and one.only is not None]
-    return frozenset.intersection(*values) if values else None
+    return reduce(and_, values) if values else None
 
 
 def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Indexes:

@@ -92,15 +92,20 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
         status.get("currentReplicas", 0),
         status.get("desiredReplicas", 0),
         status.get("lastScaleTime") or "",
-        tuple(
-            _condition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
-            for each in status.get("conditions") or ()
+        _shared(
+            tuple(
+                Condition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
+                for each in status.get("conditions") or ()
+            )
         ),
         {key: value for key, value in annotations.items() if key.startswith(ANNOTATIONS)} or _NO_ANNOTATIONS,
     )
 
 
-_condition = lru_cache(maxsize=1000)(Condition)
+@lru_cache(maxsize=1000)
+def _shared(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    """Returns an equal value that is kept already, if there is one."""
+    return conditions
 
 
 def _metrics(spec: Json, names: Collection[str]) -> Iterator[ExternalMetric]:
