@@ -146,10 +146,10 @@ def treatment_of(
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
         if rule is not None:
-            treatment.counts_from_start[rows] = rule.offset_reset == "earliest"
+            treatment.counts_from_start[rows] = rule.counts_from_start(is_named=False)
             treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
         if (group, topic) in only_selected:
-            treatment.counts_from_start[rows] = rule is None or rule.offset_reset_by_name == "earliest"
+            treatment.counts_from_start[rows] = rule is None or rule.counts_from_start(is_named=True)
             treatment.is_outside[rows] = True
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):

@@ -84,18 +84,12 @@ class Rule(types.SettingsPart):
     group: types.Name | None = None
     groups: types.Pattern | None = None
     topics: types.TopicNames | None = None
-    offset_reset: Literal["latest", "earliest"] = "latest"
+    offset_reset: Literal["latest", "earliest"] | None = None
+    """None: `earliest` for topics that are named together with the group, because a group at zero replicas commits
+    nothing, so with `latest` an HPA would never see its first messages; otherwise `latest`."""
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     namespaces: types.Namespaces | None = None
     """Who may read the group: names, or regular expressions for whole names; None: as `tenancy` says."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _wakes_a_group_that_it_names(cls, rule: object) -> object:
-        """A group at zero replicas commits nothing, so with `latest` an HPA would never see its first messages."""
-        if isinstance(rule, Mapping) and rule.get("group") and rule.get("topics"):
-            return {"offsetReset": "earliest", **rule}
-        return rule
 
     @model_validator(mode="after")
     def _names_its_groups(self) -> Self:
@@ -103,10 +97,10 @@ class Rule(types.SettingsPart):
             raise ValueError("needs either group (a name) or groups (a regular expression)")
         return self
 
-    @property
-    def offset_reset_by_name(self) -> Literal["latest", "earliest"]:
-        """What holds for topics that are named together with the group, if this rule does not name them."""
-        return self.offset_reset if "offset_reset" in self.model_fields_set else "earliest"
+    def counts_from_start(self, *, is_named: bool) -> bool:
+        """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""
+        is_named |= bool(self.group and self.topics)
+        return (self.offset_reset or ("earliest" if is_named else "latest")) == "earliest"
 
     @cached_property
     def topic_names(self) -> frozenset[str]:

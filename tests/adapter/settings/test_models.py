@@ -20,7 +20,17 @@ def test_what_is_left_out_has_its_default() -> None:
 
     assert (settings.collection.interval, settings.collection.max_age) == (10.0, 60.0)
     assert settings.clusters[0].security.protocol is Protocol.PLAINTEXT
-    assert samples.settings(rules=[{"group": "a"}]).rules[0].offset_reset == "latest"
+
+
+@pytest.mark.parametrize("named", [{"group": "a", "topics": ["b"]}, {"group": "a"}, {"groups": "a.*", "topics": ["b"]}])
+@pytest.mark.parametrize("reset", ["latest", "earliest"])
+def test_an_offset_reset_that_changes_what_counts_makes_other_settings(named: dict[str, object], reset: str) -> None:
+    without, with_it = (samples.settings(rules=[{**named, **more}]) for more in ({}, {"offsetReset": reset}))
+    counts = [[one.rules[0].counts_from_start(is_named=it) for it in (False, True)] for one in (without, with_it)]
+
+    assert counts[0] == ["group" in named and "topics" in named, True]
+    assert counts[1] == [reset == "earliest"] * 2
+    assert counts[0] == counts[1] or without != with_it
 
 
 def test_internal_topics_are_not_watched_and_every_other_name_is() -> None:
