@@ -104,7 +104,7 @@ class Commits:
         self._watching = watching
         self._headless: dict[str, int] = {}
         self._plans = CommitPlans()
-        self._takeovers = Takeovers()
+        self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
         self._incomplete: set[str] = set()
         """Groups with topics that the latest responses lack."""
@@ -167,7 +167,7 @@ class Commits:
         plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
         present = set(self._liveness.present(question.node for question in plan.questions))
         asked = {number: question for number, question in enumerate(plan.questions) if question.node in present}
-        self._takeovers.follow(plan.groups, plan.codes)
+        self.takeovers.follow(plan.groups, plan.codes)
         return CommitReading(plan, self._brokers.commits(asked))
 
     def take(self, reading: CommitReading, batch: int) -> list[str]:
@@ -194,7 +194,7 @@ class Commits:
             text = failure.text if failure else f"broker {question.node} is not asked"
             reading.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
         self._learn_coordinators(reading)
-        self._takeovers.note_lost(_lost(reading))
+        self.takeovers.note_lost(_lost(reading))
         headless: dict[str, float] = {}
         if not (has_offsets_topic or self.directory.coordinators):
             headless = self._headless_answers(reading.refused, reading.problems.keys() | reading.answered())
@@ -207,14 +207,16 @@ class Commits:
         unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
         return CommitRound(plan.groups, reading.parts, headless, problems, unreported)
 
-    def note_behind(self, round_: CommitRound, groups: Collection[str]) -> None:
-        """These groups, and those that lack topics, report less than was known."""
-        behind = {group for group, _ in round_.unreported}.union(groups)
-        for part in round_.parts if behind else ():
-            doubted, groups_of_part = np.flatnonzero(part.is_accepted & part.is_doubtful), part.learnt.shape.groups
-            places = [place for place in doubted.tolist() if groups_of_part[place] in behind]
-            for place, offsets in zip(places, part.offsets_of_groups(places), strict=True):
-                self._takeovers.note_behind(groups_of_part[place], offsets, part.received)
+    def note_reports(self, round_: CommitRound, behind: Collection[str]) -> None:
+        """`behind` are the groups in doubt that report less than was known; the others report all of it."""
+        for part in round_.parts:
+            doubted = np.flatnonzero(part.is_accepted & part.is_doubtful).tolist()
+            for place, offsets in zip(doubted, part.offsets_of_groups(doubted), strict=True):
+                group = part.learnt.shape.groups[place]
+                if group in behind:
+                    self.takeovers.note_behind(group, offsets, self.handovers.log_end(group), part.received)
+                else:
+                    self.takeovers.note_reported(group)
 
     def _was_silent(self, plan: CommitPlan, number: int) -> bool:
         return self._liveness.is_doubtful(plan.questions[number].node)
@@ -239,7 +241,7 @@ class Commits:
         accepted = learnt.code[is_accepted]
         reading.node[accepted], reading.was_silent[accepted] = question.node, was_silent
         is_doubtful = np.full(len(is_accepted), was_silent)
-        is_doubtful[is_accepted] |= self._takeovers.note_answer(accepted, question.node, answer.received)
+        is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, question.node, answer.received)
         _note_errors(reading, columns, is_known, question.node, answer.received)
         if np.count_nonzero(is_known) != len(plan.asked[number]):
             for code in np.setdiff1d(plan.asked[number], learnt.code[is_known]).tolist():
@@ -249,7 +251,7 @@ class Commits:
 
     def _refuse_handovers(self, reading: CommitReading, learnt: Learnt, is_accepted: Flags, node: int) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
-        for place in np.flatnonzero(is_accepted & ~self._takeovers.are_read_from(learnt.code, node)).tolist():
+        for place in np.flatnonzero(is_accepted & ~self.takeovers.are_read_from(learnt.code, node)).tolist():
             group = learnt.shape.groups[place]
             if not self.handovers.is_final(group, node):
                 is_accepted[place] = False

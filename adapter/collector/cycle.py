@@ -29,7 +29,7 @@ from adapter.lag.rules import Watching
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State, nothing_observed
 from adapter.lag.states import (
     has_gone_backward,
-    has_older_commit,
+    lacks_commit,
     settled,
     without_commit_unknown,
     without_drift,
@@ -121,6 +121,7 @@ class Cycle:
         inventory.refresh(has_news=is_in_trouble or self._ends.have_moved)
         commits, shares = self._read_pairs()
         inventory.refresh_for_unknown_partitions(commits)
+        inventory.refresh_for_lost_groups()
         layout = self._lay_out()
         self._ends.ask(layout, inventory.topology, self._ends.not_asked(layout, self._rows.needed()))
         observed = self._observe(layout, commits, shares)
@@ -178,8 +179,8 @@ class Cycle:
             everything = np.ones(layout.table_size, dtype=bool)
             observed.log_start[:] = self._ends.starts(layout, topology, everything)[layout.place]
         if is_doubtful.any():
-            behind = np.unique(layout.group[is_doubtful & has_older_commit(observed, self._rows.snapshot)]).tolist()
-            self._commits.note_behind(commits, [layout.groups[place] for place in behind])
+            behind = np.unique(layout.group[is_doubtful & lacks_commit(observed, self._rows.snapshot)]).tolist()
+            self._commits.note_reports(commits, {layout.groups[place] for place in behind})
         observed = without_drift(replace(observed, causes=causes.table()), end_sent)
         return without_steps_backward(observed, self._rows.snapshot, is_doubtful)
 

@@ -61,7 +61,9 @@ class Inventory:
         """Brokers in Metadata that another broker no longer counts as alive."""
         self._heard = Heard()
         self._rounds: list[Round] = []
-        self._newest_round = self._coordinators_asked = NEVER
+        self._newest_round = self._coordinators_asked = self._ends_asked = NEVER
+        self._lost: frozenset[str] = frozenset()
+        """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
         self._is_new_client = True
         self._unknown: Mapping[tuple[str, int], int] = {}
@@ -96,6 +98,9 @@ class Inventory:
         if self._has_first_lists:
             self._read_topology(now, is_repeat=True)
         handovers.follow(self._coordinating_topic)
+        if self._commits.takeovers.behind and self._is_due(self._ends_asked, now):
+            self._ends_asked = now
+            handovers.ask_again(self._commits.takeovers.behind)
         self._find_coordinators(now)
 
     @property
@@ -175,6 +180,14 @@ class Inventory:
             self._read_topology(self._monotonic(), is_repeat=True)
         else:
             self._checked = checked
+
+    def refresh_for_lost_groups(self) -> None:
+        """Asks the new leaders for their log ends at once, because what is committed afterwards moves them."""
+        lost = frozenset(self._commits.lost)
+        if lost - self._lost:
+            self._read_topology(self._monotonic(), is_repeat=True)
+            self._commits.handovers.follow(self._coordinating_topic)
+        self._lost = lost
 
     def _is_unknown(self, topic: str, partition: int) -> bool:
         known = self.topology.topics.get(topic)

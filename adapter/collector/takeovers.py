@@ -6,9 +6,11 @@ refuses to report the log end of the partition (KIP-207).
 
 By the code of Kafka 4.3, it misses the confirmation if that arrives just before it has read the partition. It then
 reports old commits until the next record is written to the partition, which may take hours where all groups sleep.
+So a coordinator that reports less than was known is doubted until the partition's log end has moved. One that has
+reported all that was known has read the partition: what it reports later is new, even if it is less.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
@@ -16,10 +18,11 @@ from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.topics import NO_LEADER, Topic, led_throughout
 from adapter.collector.log_offsets import NOT_CAUGHT_UP
-from adapter.columns import NEVER, Codes, Flags
+from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
+from adapter.protocol.codes import NO_ERROR
 from adapter.protocol.prepared_requests import LATEST, OffsetQuestion
 from adapter.settings.models import Isolation
 
@@ -41,9 +44,15 @@ class Takeovers:
         self._node = np.empty(0, dtype=np.int32)
         """Of each group: who answered last; NOBODY: nobody ever has; LOST: that one has refused it since."""
         self._since = np.empty(0)
-        """Of each group: since when its newest coordinator has been doubted; NEVER if it is the first one."""
-        self._first_reports: dict[str, bytes] = {}
-        """Groups whose new coordinator reports less than was known -> what it reported first."""
+        """Of each group: since when its newest coordinator has been doubted; NEVER: it is not."""
+        self._first_reports: dict[str, tuple[bytes, int]] = {}
+        """Groups whose new coordinator reports less than was known -> the offsets that it reported first, and the log
+        end of its partition then."""
+
+    @property
+    def behind(self) -> Collection[str]:
+        """The groups whose new coordinator reports less than was known."""
+        return self._first_reports.keys() & self._codes.keys()
 
     def follow(self, groups: tuple[str, ...], codes: Mapping[str, int]) -> None:
         """`groups` is the same object while nothing changes."""
@@ -64,18 +73,26 @@ class Takeovers:
         """Returns whether the node has taken over each of these groups a moment ago."""
         is_new = (self._node[codes] != node) & (self._node[codes] != NOBODY)
         self._since[codes[is_new]] = received
-        if self._first_reports:
-            for code in codes[is_new].tolist():
-                self._first_reports.pop(self._groups[code], None)
         self._node[codes] = node
         is_recent: Flags = received - self._since[codes] < TAKEOVER_SECONDS
+        if self._first_reports:
+            for code in codes[is_new | ~is_recent].tolist():
+                self._first_reports.pop(self._groups[code], None)
         return is_recent
 
-    def note_behind(self, group: str, report: bytes, received: float) -> None:
-        """The group's new coordinator reports less than was known: it is doubted until its report changes."""
+    def note_reported(self, group: str) -> None:
+        """The group's coordinator has reported all that was known."""
+        self._since[self._codes[group]] = NEVER
+
+    def note_behind(self, group: str, offsets: bytes, log_end: int, received: float) -> None:
+        """The group's new coordinator reports these offsets, less than was known: it is doubted for TAKEOVER_SECONDS
+        after they or the log end have changed. Where one log end is NOT_KNOWN, only the offsets count."""
         code = self._codes[group]
-        is_doubted = received - self._since[code] < TAKEOVER_SECONDS
-        if is_doubted and self._first_reports.setdefault(group, report) == report:
+        if received - self._since[code] >= TAKEOVER_SECONDS:
+            return
+        first_offsets, first_end = self._first_reports.setdefault(group, (offsets, log_end))
+        has_moved = log_end != first_end and NOT_KNOWN not in (log_end, first_end)
+        if offsets == first_offsets and not has_moved:
             self._since[code] = received
 
     def note_lost(self, groups: Iterable[str]) -> None:
@@ -93,7 +110,10 @@ class Handovers:
         self._topic: Topic | None = None
         """The offsets topic as last seen; None: it does not show who coordinates which group."""
         self.is_over: Flags = np.zeros(0, dtype=bool)
-        """By partition; replaced, never changed."""
+        """By partition; replaced for a change of leaders."""
+        self._log_ends: Offsets = np.zeros(0, dtype=np.int64)
+        """By partition: as last reported by its leader."""
+        self._asked_again = LOST
         self.is_outdated = False
         """Whether a broker has reported a group since then that, as far as is known, another one coordinates."""
 
@@ -104,9 +124,29 @@ class Handovers:
             return
         is_over = led_throughout(before, topic)
         is_over[: len(self.is_over)] &= self.is_over[: len(is_over)]
-        waiting = ~is_over & (topic.leaders != NO_LEADER)
-        nodes = self._liveness.present(np.unique(topic.leaders[waiting]).tolist())
-        places = {node: np.flatnonzero(waiting & (topic.leaders == node)) for node in nodes}
+        log_ends = np.full(len(is_over), NOT_KNOWN)
+        log_ends[is_over] = self._log_ends[: len(is_over)][is_over[: len(self._log_ends)]]
+        self.is_over, self._log_ends = is_over, log_ends
+        self._ask(topic, np.flatnonzero(~is_over & (topic.leaders != NO_LEADER)))
+
+    def ask_again(self, groups: Iterable[str]) -> None:
+        """Asks one leader for the log ends of these groups' partitions; another one each time."""
+        if self._topic is None:
+            return
+        partitions = np.unique([partition_of(group, len(self.is_over)) for group in groups])
+        partitions = partitions[self._log_ends[partitions] != NOT_KNOWN]
+        leaders = self._topic.leaders[partitions]
+        for node in sorted(set(leaders.tolist()), key=lambda node: (node <= self._asked_again, node))[:1]:
+            self._asked_again = node
+            self._ask(self._topic, partitions[leaders == node])
+
+    def log_end(self, group: str) -> int:
+        """Returns the last known log end of the group's partition under its present leader; NOT_KNOWN without one."""
+        return NOT_KNOWN if self._topic is None else int(self._log_ends[partition_of(group, len(self._log_ends))])
+
+    def _ask(self, topic: Topic, partitions: Indexes) -> None:
+        nodes = self._liveness.present(np.unique(topic.leaders[partitions]).tolist())
+        places = {node: partitions[topic.leaders[partitions] == node] for node in nodes}
         questions = {
             node: OffsetQuestion(node, {OFFSETS_TOPIC: own.astype(np.int32)}, LATEST, Isolation.READ_UNCOMMITTED)
             for node, own in places.items()
@@ -115,10 +155,11 @@ class Handovers:
         self._liveness.note(answers)
         for node, answer in answers.items():
             if isinstance(answer, Answer):
-                columns = answer.content
-                is_reported = ~np.isin(columns.error, HANDING_OVER)
-                is_over[np.intersect1d(places[node], columns.shape.partition[is_reported])] = True
-        self.is_over = is_over
+                columns, partition = answer.content, answer.content.shape.partition
+                is_asked = np.isin(partition, places[node])
+                self.is_over[partition[is_asked & ~np.isin(columns.error, HANDING_OVER)]] = True
+                is_end = is_asked & (columns.error == NO_ERROR)
+                self._log_ends[partition[is_end]] = columns.offset[is_end]
 
     def is_final(self, group: str, node: int) -> bool:
         """Whether what the node reports of the group is all that has been committed."""

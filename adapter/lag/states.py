@@ -72,9 +72,9 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
     return is_less
 
 
-def has_older_commit(observed: Observed, before: Snapshot) -> Flags:
-    """Rows whose commit is before the known one."""
-    is_older: Flags = (observed.commit_cause == 0) & (observed.committed < before.committed)
+def lacks_commit(observed: Observed, before: Snapshot) -> Flags:
+    """Rows whose known commit is not reported, or an earlier one instead."""
+    is_older: Flags = (observed.commit_cause != 0) | (observed.committed < before.committed)
     return is_older & (before.received > NEVER)
 
 
@@ -83,7 +83,7 @@ def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Fl
     if not is_doubtful.any():
         return observed
     is_older_end = (observed.end_cause == 0) & (observed.log_end < before.log_end) & (before.received > NEVER)
-    is_step_backward = is_doubtful & (has_older_commit(observed, before) | is_older_end)
+    is_step_backward = is_doubtful & (lacks_commit(observed, before) | is_older_end)
     return _without(observed, is_step_backward, OLDER_THAN_BEFORE)
 
 

@@ -55,12 +55,12 @@ def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = lag_behind(snapshot.committed, snapshot.log_end, start)
     without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start, snapshot.last_commit)
-    # If the latest start is beyond the last good end, all known records are deleted and nothing is left to read.
     lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(
         lag=lag if is_residue is None else np.where(is_residue, 0, lag),
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
-        is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD),
+        # If the latest start is beyond the last good end, how many records follow it is unknown.
+        is_known=(snapshot.received > NEVER) & (snapshot.state != State.AHEAD) & (start <= snapshot.log_end),
         is_commit_known=snapshot.received > NEVER,
     )

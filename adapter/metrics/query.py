@@ -245,11 +245,12 @@ class Metrics:
         if snapshot.state[row] == State.AHEAD:
             reason = f"committed {snapshot.committed[row]} is beyond the log end {snapshot.log_end[row]}"
             return self._not_known(served, view, group, f"{partition}: {reason}")
-        reason = snapshot.cause_of(row).text or "no cycle has ended since"
+        reason = snapshot.cause_of(row).text
         if not view.values.is_known[row]:
+            reason = reason or "its log start is beyond the last known log end"
             return self._not_known(served, view, group, f"{partition}: {reason}")
         age = f"{now - float(snapshot.received[row]):.0f} s old, limit {self._max_age:g} s"
-        return f"{self._whose(served, view, group)} is {age}: {partition}: {reason}"
+        return f"{self._whose(served, view, group)} is {age}: {partition}: {reason or 'no cycle has ended since'}"
 
     def _not_known(self, served: Served, view: ClusterView, group: str, reason: str) -> str:
         return f"{self._whose(served, view, group)} is not known: {reason}"

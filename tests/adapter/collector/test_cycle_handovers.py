@@ -1,13 +1,17 @@
 """What is read of a coordinator that has just taken over a group, and may report old commits or none."""
 
+import pytest
+
 from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED
 from tests.support import samples
-from tests.support.kafka.coordinators import LEADERS, READ, cluster, move, refusal, rig_of
+from tests.support.kafka.coordinators import LEADERS, READ, cluster, is_absent, move, named, refusal, rig_of
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
 
+BESIDE = named(0, 1)
+"""Another group of the same partition."""
 NEW_LEADER = 78
 """Kafka's error while a new leader does not know how far its followers are."""
 
@@ -77,6 +81,65 @@ def test_old_commits_of_a_new_coordinator_make_no_lag_though_they_are_no_step_ba
 
     assert served == [3, 3, 3]
     assert rig.lag(READ) == 2
+
+
+TWO_MINUTES = 12
+RULE = [{"group": READ, "topics": ["orders"]}]
+
+
+@pytest.mark.parametrize("cycles", [1, 2, 3, 4])
+@pytest.mark.parametrize(
+    ("commits", "rules", "lag"),
+    [({ORDERS_0: 2}, [], 8), (None, RULE, 3), (None, [], None)],
+    ids=["reset", "expired", "deleted"],
+)
+def test_what_becomes_of_a_sleeping_group_after_a_move_is_seen_within_two_minutes(
+    cycles: int, commits: dict[tuple[str, int], int] | None, rules: list[dict[str, object]], lag: int | None
+) -> None:
+    kafka = cluster(LEADERS, READ)
+    rig = rig_of(kafka, 6, rules=rules)
+    move(kafka, 0, 2)
+    rig.run(cycles)
+    assert rig.lag(READ) == 3
+    if commits is None:
+        del kafka.commits[READ]
+    else:
+        kafka.commits[READ] = commits
+    rig.run(TWO_MINUTES)
+
+    assert is_absent(rig, READ) if lag is None else rig.lag(READ) == lag
+
+
+def test_a_group_that_was_reset_before_its_new_coordinator_was_asked_is_believed_once_its_partition_grows() -> None:
+    """Until then, the coordinator may report a commit from before the move."""
+    kafka = cluster(LEADERS, READ, BESIDE)
+    rig = rig_of(kafka, 6)
+    move(kafka, 0, 2)
+    kafka.commits[READ] = {ORDERS_0: 2}
+    rig.run(4 * TWO_MINUTES)
+    refused = refusal(rig, group=READ)
+    kafka.commits[BESIDE] = {ORDERS_0: 8}
+    rig.run(TWO_MINUTES)
+
+    assert "reports older offsets than before" in refused
+    assert rig.lag(READ) == 8
+
+
+def test_coordinators_that_stay_behind_cost_no_more_than_two_requests_a_minute() -> None:
+    moves = [(0, 2), (1, 3), (6, 1)]
+    kafka = cluster(LEADERS, *(named(partition) for partition, _ in moves))
+    rig = rig_of(kafka, 6)
+    for partition, node in moves:
+        move(kafka, partition, node)
+        kafka.stale_commits[node] = {named(partition): {ORDERS_0: 2}}
+    rig.run(4)
+    asked: list[int] = []
+    for _ in range(TWO_MINUTES):
+        rig.run()
+        plans = rig.asked("ListOffsets read_uncommitted")
+        asked += [node for plan in plans for node, topics in plan.items() if OFFSETS_TOPIC in topics]  # type: ignore[attr-defined]
+
+    assert asked in ([1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3])
 
 
 def test_where_the_end_of_a_handover_cannot_be_asked_for_groups_are_read_as_if_it_were_over() -> None:

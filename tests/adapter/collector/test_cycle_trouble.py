@@ -237,6 +237,18 @@ def test_commits_that_were_reset_after_a_takeover_are_believed_half_a_minute_lat
     assert rig.lag() == 10 + (20 - 1) + 0
 
 
+def test_a_log_start_beyond_the_last_known_end_makes_the_lag_unknown() -> None:
+    """The records of the last good row are gone, and how many came after them is not known."""
+    rig = running()
+    rig.kafka.silent = {2}  # coordinates billing
+    rig.run()
+    assert rig.lag() == 13
+    rig.kafka.ends[ORDERS_0], rig.kafka.starts[ORDERS_0] = 5000, 1200
+    rig.run(5)
+
+    assert "is not known: orders/0: broker 2" in refusal(rig)
+
+
 def test_after_three_cycles_without_any_answer_everything_begins_anew() -> None:
     rig = running()
     rig.kafka.silent = {1, 2, 3}

@@ -152,11 +152,11 @@ def test_a_start_that_was_not_asked_for_is_the_one_known_before() -> None:
     assert reported(after(row(7, 10, NOT_KNOWN), known(row(5, 9, 4))))[2] == 4
 
 
-def test_a_start_beyond_the_last_good_end_leaves_nothing_to_read() -> None:
-    snapshot = after(replace(row(0, 0, 50), why=SILENCE, state=State.UNKNOWN), known(row(7, 10)))
-    values = values_of(snapshot, samples.plain_treatment(snapshot.layout))
+@pytest.mark.parametrize(("start", "is_known"), [(10, True), (11, False)])
+def test_how_much_follows_a_start_beyond_the_last_good_end_is_unknown(start: int, is_known: bool) -> None:  # noqa: FBT001
+    snapshot = after(replace(row(0, 0, start), why=SILENCE, state=State.UNKNOWN), known(row(7, 10)))
 
-    assert (values.lag.tolist(), values.lead.tolist()) == ([0], [0])
+    assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).is_known.tolist() == [is_known]
 
 
 def test_a_row_is_as_old_as_the_older_of_its_commit_and_its_end() -> None:
@@ -269,6 +269,8 @@ class PlainRow:
         if self.good is None or self.beyond >= 2:
             return None
         committed, end, cycle = self.good
+        if self.start > end:
+            return None
         if self.last == NO_COMMIT:
             return (max(end - self.start, 0) if from_start else 0, None, cycle)
         return (max(end - max(self.last, self.start), 0), max(committed - self.start, 0), cycle)

@@ -77,6 +77,8 @@ class FakeBrokers(Brokers):
         self.exchanges: list[Exchange] = []
         """Every request with commits or log offsets that was answered."""
         self._under_way: list[_UnderWay] = []
+        self._written: dict[int, tuple[Mapping[str, Mapping[Partition, int]], int]] = {}
+        """Partition of the offsets topic -> its commits as last looked at, and its records."""
         self._last: dict[int, _Times] = {}
         """Node -> when it read and answered its last request."""
 
@@ -317,11 +319,23 @@ class FakeBrokers(Brokers):
         else:
             changed = self.kafka.stable_ends if kind == "ListOffsets read_committed" else {}
             reported, errors = (
-                {one: {**self.kafka.ends, **changed}.get(one, 0) for one in partitions},
+                {one: {**self.kafka.ends, **changed}.get(one) or self._records(*one) for one in partitions},
                 self.kafka.end_errors,
             )
         found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
         return responses.list_offsets(_by_topic(reported, found))
+
+    def _records(self, topic: str, partition: int) -> int:
+        """A partition of the offsets topic has a record whenever its groups' commits were found changed."""
+        if topic != OFFSETS_TOPIC:
+            return 0
+        count = len(self.kafka.topics[OFFSETS_TOPIC])
+        commits = {
+            group: dict(one) for group, one in self.kafka.commits.items() if partition_of(group, count) == partition
+        }
+        before, records = self._written.get(partition, ({}, 0))
+        self._written[partition] = (commits, records + (commits != before))
+        return self._written[partition][1]
 
     def _leader_error(self, node: int, partition: Partition) -> int:
         topic, index = partition
