@@ -41,6 +41,11 @@ class Managed:
         return x509.load_pem_x509_certificate(self.serving.certificate)
 
     @cached_property
+    def names(self) -> set[str]:
+        names = self.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        return set(names.get_values_for_type(x509.DNSName))
+
+    @cached_property
     def signer(self) -> Authority:
         key = serialization.load_pem_private_key(self.authority_key, password=None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -59,13 +64,14 @@ def managed_of(data: Mapping[str, str]) -> Managed | None:
         newest_first = tuple(x509.load_pem_x509_certificates(authorities))
         managed = Managed(newest_first, authority_key, Pair(certificate=certificate, key=key))
         serving_key = serialization.load_pem_private_key(key, password=None)
-        keys_fit = (
+        is_usable = (
             managed.signer.key.public_key() == newest_first[0].public_key()
             and serving_key.public_key() == managed.certificate.public_key()
+            and bool(managed.names)
         )
-    except (KeyError, TypeError, ValueError, UnsupportedAlgorithm, x509.InvalidVersion):
+    except (KeyError, TypeError, ValueError, UnsupportedAlgorithm, x509.InvalidVersion, x509.ExtensionNotFound):
         return None
-    return managed if keys_fit else None
+    return managed if is_usable else None
 
 
 def renewed(
@@ -89,7 +95,8 @@ def renewed(
         valid = (each for each in current.authorities if now < each.not_valid_after_utc)
         return replace(current, authorities=(authority.certificate, *valid), authority_key=authority.pair.key)
     if _is_signed_by(current.certificate, newest):
-        is_due = _is_due(current.certificate, now)
+        # A Secret that was copied from another namespace has that one's names.
+        is_due = _is_due(current.certificate, now) or not current.names.issuperset(names)
     else:
         created = newest.not_valid_before_utc + EARLY
         is_due = is_spread and now - created >= datetime.timedelta(seconds=SPREAD_SECONDS)

@@ -46,6 +46,18 @@ def test_a_serving_certificate_is_renewed_by_the_same_authority() -> None:
     assert later.certificate.not_valid_after_utc == NOW + (61 + SERVING_DAYS) * DAY
 
 
+def test_a_certificate_that_lacks_a_name_is_issued_again() -> None:
+    """As after a Secret was copied from another namespace."""
+    copied = renewed(None, "CA", ("kafka-lag-adapter.staging.svc",), NOW, is_spread=False)
+    own = after(copied, 1, is_spread=False)
+
+    assert own.authorities == copied.authorities
+    assert own.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value == (
+        FIRST.certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    )
+    assert after(own, 2, is_spread=False) is own
+
+
 def test_a_new_authority_signs_only_after_it_has_spread() -> None:
     days = AUTHORITY_DAYS * 2 / 3 + 1
     current = after(FIRST, days - 10)
