@@ -11,7 +11,7 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -172,8 +172,18 @@ def _share_one_heap() -> None:
             set_option(ctypes.c_int(-8), ctypes.c_int(1))  # M_ARENA_MAX
 
 
+class EventFormatter(logging.Formatter):
+    """One line for each event, and indented lines for its traceback: words of other servers may have line breaks."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
+        return " ".join(super().formatMessage(record).splitlines())
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - as above
+        return "\n".join(f"  {line}" for line in super().formatException(ei).splitlines())
+
+
 def log_to_stderr(level: LogLevel) -> None:
-    formatter = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter = EventFormatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
     formatter.converter = time.gmtime
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(formatter)

@@ -23,13 +23,15 @@ _PATHS = {".", "..", "status", "finalize"}
 
 
 def path_of(namespace: str, metric: str, scope: Scope) -> str:
-    """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise."""
+    """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise.
+
+    The name is in lower case, as in the access review."""
     check_read(scope)
     if not DNS_LABEL.fullmatch(namespace) or metric in _PATHS:
         raise PathUnknown
     selector = label_selector(scope["query_string"])
     query = f"?labelSelector={quote(selector, safe='')}" if selector else ""
-    return f"{METRICS}/namespaces/{namespace}/{quote(metric, safe='')}{query}"
+    return f"{METRICS}/namespaces/{namespace}/{quote(metric.lower(), safe='')}{query}"
 
 
 def response_of(reply: Reply) -> Response | str:
@@ -45,7 +47,7 @@ def response_of(reply: Reply) -> Response | str:
         is_valid = document.get("kind") == "ExternalMetricValueList" and isinstance(items, list)
         is_valid = is_valid and all(isinstance(item, dict) and "value" in item for item in items)
     else:
-        is_valid = document.get("kind") == "Status" and reply.code >= 400
+        is_valid = document.get("kind") == "Status" and 400 <= reply.code < 600
     return json_reply(reply.body, reply.code) if is_valid else f"sent no reply of the metrics API (status {reply.code})"
 
 
@@ -53,8 +55,7 @@ def names_in(reply: Reply) -> tuple[str, ...] | str:
     """Returns the metrics of an APIResourceList, sorted, or what is wrong as in `response_of`."""
     document = _object_in(reply.body)
     if reply.code != 200:
-        # On one line, because it is logged and shown by /readyz?verbose.
-        message = " ".join(str(document.get("message") or "no reason").split())
+        message = str(document.get("message") or "no reason")
         return f"does not list its metrics: status {reply.code}, {message[:200]}"
     resources = document.get("resources")
     if document.get("kind") != "APIResourceList" or not isinstance(resources, list):

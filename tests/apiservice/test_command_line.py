@@ -2,6 +2,7 @@ import contextlib
 import functools
 import http.client
 import json
+import logging
 import re
 import signal
 import socket
@@ -17,7 +18,7 @@ from typing import TypeVar
 import pytest
 import yaml
 
-from apiservice.__main__ import main
+from apiservice.__main__ import EventFormatter, main
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, client_context, config_map_data
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 
@@ -299,6 +300,17 @@ def test_a_call_that_cannot_be_meant_is_refused(
 
     assert f"kafka-lag-adapter: {message}" in said
     assert not re.search("Value error|unicode string|Input should", said)
+
+
+def test_line_breaks_in_the_words_of_others_begin_no_line_of_the_log() -> None:
+    record = logging.makeLogRecord({"levelname": "WARNING", "name": "tokens", "msg": "no\n2026 INFO: forged\x85x"})
+    error = ValueError("said\n2026 INFO: forged")
+    record.exc_info = (ValueError, error, None)
+    first, *others = EventFormatter("%(levelname)s: %(message)s").format(record).splitlines()
+
+    assert first == "WARNING: no 2026 INFO: forged x"
+    assert others
+    assert all(line.startswith("  ") for line in others)
 
 
 def test_a_refused_call_is_a_line_without_traceback() -> None:

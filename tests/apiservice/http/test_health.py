@@ -40,14 +40,14 @@ def test_verbose_lists_every_check() -> None:
 
 
 def test_a_remark_is_shown_when_asked_for_and_makes_nobody_unready() -> None:
-    remarks = {"api-service": lambda: "belongs to KEDA", "nothing": lambda: ""}
+    remarks = {"api-service": lambda: "belongs\n[+]to KEDA", "nothing": lambda: ""}
     app = create_metrics_app(Readiness({}, remarks), lambda: (b"", "text/plain"))
 
     assert ask(app, "GET", "/readyz").body == b"ok"
     verbose = ask(app, "GET", "/readyz?verbose")
     assert (verbose.code, verbose.body) == (
         200,
-        b"[+]ping ok\n[+]shutdown ok\nwarn: api-service: belongs to KEDA\nreadyz check passed\n",
+        b"[+]ping ok\n[+]shutdown ok\nwarn: api-service: belongs [+]to KEDA\nreadyz check passed\n",
     )
 
 

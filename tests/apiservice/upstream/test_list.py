@@ -35,13 +35,6 @@ def test_its_list_is_merged_ours_win_and_the_last_one_is_kept(beside: Beside) ->
     assert (beside.upstreams.remark(), beside.upstreams.availability()) == ("", 1)
 
 
-def test_what_the_server_says_about_its_list_takes_one_line(beside: Beside) -> None:
-    beside.other.answer = Answer(500, rb'{"message":"no\n[+]ping ok\u0085x"}')
-    beside.upstream.list_metrics()
-
-    assert beside.upstreams.remark() == f"{NAME} does not list its metrics: status 500, no [+]ping ok x"
-
-
 def test_a_thread_renews_the_list_and_logs_what_changes(
     beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -42,7 +42,7 @@ def test_only_namespace_metric_and_selector_are_passed_on(beside: Beside) -> Non
     target, headers = beside.other.asked[-1]
 
     path, _, query = target.partition("?")
-    assert path == f"{V1BETA1}/namespaces/shop/Queue%40team%3Ax"
+    assert path == f"{V1BETA1}/namespaces/shop/queue%40team%3Ax", "in lower case, as in the access review"
     assert query == "labelSelector=queue%3Da%20b%2Cc%20in%20%28d%2Ce%29%2C%21f%2Fg%2B"
     assert headers["authorization"] == "Bearer first"
     assert headers.keys() == {"accept", "accept-encoding", "authorization", "host", "user-agent"}
@@ -108,6 +108,7 @@ LARGE = b'{"kind":"ExternalMetricValueList","items":[' + b" " * client.MOST_BYTE
         (Answer(body=b'{"kind":"Status"}'), "sent no reply of the metrics API (status 200)"),
         (Answer(body=b'{"kind":"ExternalMetricValueList","items":[1]}'), "sent no reply of the metrics API"),
         (Answer(500, b"broken"), "sent no reply of the metrics API (status 500)"),
+        (Answer(799, b'{"kind":"Status","code":799}'), "sent no reply of the metrics API (status 799)"),
         (Answer(503, VALUES), "sent no reply of the metrics API (status 503)"),
         (Answer(body=LARGE), "sent more than 1024 KiB"),
         (Answer(body=VALUES, length=1000), "closed the connection"),
