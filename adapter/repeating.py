@@ -4,7 +4,7 @@ import logging
 import os
 import sys
 from abc import ABC, abstractmethod
-from threading import Event, Thread
+from threading import TIMEOUT_MAX, Event, Thread
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Repeating(ABC):
         pause = 0.0
         while not self._stopping.wait(pause):
             try:
-                pause = self.turn()
+                pause = min(self.turn(), TIMEOUT_MAX)
             except Exception:
                 logger.exception("unexpected error in thread %s, trying again", self._thread.name)
                 pause = RETRY_SECONDS

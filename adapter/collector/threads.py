@@ -109,13 +109,14 @@ class Collector:
     def _round(self) -> None:
         started = self._clock.monotonic()
         try:
-            outcome = self._cycle.run_once()
+            self._note(self._cycle.run_once(), started)
         except Exception:
             logger.exception("unexpected error in the collection cycle of cluster %s", self.name)
             self.outcome = "failed"
             if self._is_serving:
                 self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
-            return
+
+    def _note(self, outcome: Outcome, started: float) -> None:
         if self._is_serving:
             self._count(outcome, self._clock.monotonic() - started)
         self._log_change(outcome)

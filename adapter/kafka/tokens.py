@@ -5,10 +5,9 @@ They are fetched in a thread of their own and refreshed before they expire, so n
 import base64
 import json
 import logging
-import time
 from collections.abc import Mapping
 from contextlib import suppress
-from threading import Condition, Event, Thread
+from threading import Condition
 from typing import Any
 from urllib.parse import quote_plus
 
@@ -16,6 +15,8 @@ import urllib3
 from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
+from adapter import clock
+from adapter.repeating import Repeating
 from adapter.settings.credentials import Login, TokenRequest
 from adapter.tls import certificate_fault
 
@@ -26,6 +27,8 @@ REFRESH_AT = 0.7
 """Of a token's lifetime. Connections authenticate again after 0.85 of it or more, as the broker counts it."""
 DEFAULT_LIFETIME_SECONDS = 300.0
 """Of a token that does not say it."""
+LONGEST_LIFETIME_SECONDS = 86_400.0
+"""A token that says more, or never expires, is refreshed as if it said this."""
 RETRY_SECONDS = (1.0, 30.0)
 """The first pause after a failure, which doubles, and the longest one."""
 
@@ -35,28 +38,29 @@ class TokenUnavailable(KafkaError):  # type: ignore[misc]  # the library has no 
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
-    """The newest token of one client; `start` begins to fetch, `close` ends it."""
+    """The newest token of one client; `start` begins to fetch, `close` ends it, and `start` may follow again."""
 
     def __init__(self, login: Login, request: TokenRequest) -> None:
         super().__init__()
         self._login = login
         self._request = request
         self._changed = Condition()
-        self._stopping: Event | None = None
+        self._refreshing: Repeating | None = None
+        self._pause = RETRY_SECONDS[0]
         self._token, self._expires = "", 0.0
         self.problem = ""
         """Why the newest attempt failed; empty: it did not, or none has ended yet."""
 
     def start(self) -> None:
-        if self._stopping is None:
-            self._stopping = Event()
-            Thread(target=self._run, args=(self._stopping,), name="kafka-tokens", daemon=True).start()
+        if self._refreshing is None:
+            self._refreshing = _Refreshing(self)
+            self._refreshing.start()
 
     def close(self) -> None:
         """Ends the thread; one that waits for the endpoint ends after its answer."""
-        if self._stopping is not None:
-            self._stopping.set()
-            self._stopping = None
+        if self._refreshing is not None:
+            self._refreshing.stop(0.0)
+            self._refreshing = None
 
     def wait(self, seconds: float) -> bool:
         """Waits for the outcome of the first attempt."""
@@ -66,43 +70,40 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
     def token(self) -> str:
         """Returns at once; raises TokenUnavailable if there is no valid token."""
         with self._changed:
-            if self._token and time.monotonic() < self._expires:
+            if self._token and clock.monotonic() < self._expires:
                 return self._token
             raise TokenUnavailable(self.problem or f"{self._request.endpoint} has not answered yet")
 
     def extensions(self) -> Mapping[str, str]:
         return self._request.extensions
 
-    def _run(self, stopping: Event) -> None:
-        pause = RETRY_SECONDS[0]
-        while not stopping.is_set():
-            begun, problem = time.monotonic(), ""
-            try:
-                token, lifetime = self._fetched()
-            except TokenUnavailable as error:
-                problem, wait = str(error.args[0]), pause
-                pause = min(2 * pause, RETRY_SECONDS[1])
-            else:
-                wait, pause = REFRESH_AT * lifetime, RETRY_SECONDS[0]
-            with self._changed:
-                if problem and problem != self.problem:
-                    logger.warning("no new token: %s", problem)
-                self.problem = problem
-                if not problem:
-                    self._token, self._expires = token, begun + lifetime
-                self._changed.notify_all()
-            stopping.wait(wait)
-
-    def _fetched(self) -> tuple[str, float]:
+    def refresh(self) -> float:
+        """Returns the seconds until the next time."""
+        begun, problem = clock.monotonic(), ""
         try:
-            return fetched(self._login, self._request)
-        except TokenUnavailable:
-            raise
-        except Exception as error:
-            # Without this thread there would never be a token again.
-            logger.exception("unexpected error while a token was fetched")
-            what = f"token endpoint {self._request.endpoint} cannot be asked: {type(error).__name__}"
-            raise TokenUnavailable(what) from error
+            token, lifetime = fetched(self._login, self._request)
+        except TokenUnavailable as error:
+            problem, wait = str(error.args[0]), self._pause
+            self._pause = min(2 * wait, RETRY_SECONDS[1])
+        else:
+            wait, self._pause = REFRESH_AT * lifetime, RETRY_SECONDS[0]
+        with self._changed:
+            if problem and problem != self.problem:
+                logger.warning("no new token: %s", problem)
+            self.problem = problem
+            if not problem:
+                self._token, self._expires = token, begun + lifetime
+            self._changed.notify_all()
+        return wait
+
+
+class _Refreshing(Repeating):
+    def __init__(self, tokens: Tokens) -> None:
+        super().__init__("kafka-tokens")
+        self._tokens = tokens
+
+    def turn(self) -> float:
+        return self._tokens.refresh()
 
 
 def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
@@ -127,7 +128,7 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
         raise TokenUnavailable(f"{where} {fault}") from error
     content = _object_in(reply.data)
     if reply.status != 200:
-        said = [str(content[key])[:200] for key in ("error", "error_description") if key in content]
+        said = [" ".join(str(content[key]).split())[:200] for key in ("error", "error_description") if key in content]
         raise TokenUnavailable(f"{where} answers with status {reply.status}{': ' if said else ''}{', '.join(said)}")
     token = content.get("access_token")
     if not isinstance(token, str) or not token or not token.isprintable():
@@ -151,13 +152,13 @@ def _object_in(data: bytes) -> dict[str, Any]:
 
 def _lifetime(content: Mapping[str, Any], token: str) -> float:
     """As the reply says, else as the token itself says if it is a JWT."""
-    seconds = content.get("expires_in")
+    seconds: Any = content.get("expires_in")
     if seconds is None:
         with suppress(ValueError, IndexError, KeyError):
             claims = token.split(".")[1]
             expires = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
-            seconds = float(expires) - time.time()
+            seconds = float(expires) - clock.time()
     try:
-        return max(1.0, float(seconds)) if seconds is not None else DEFAULT_LIFETIME_SECONDS
-    except (TypeError, ValueError):
+        return min(max(1.0, float(seconds)), LONGEST_LIFETIME_SECONDS)
+    except (TypeError, ValueError, OverflowError):
         return DEFAULT_LIFETIME_SECONDS

@@ -38,6 +38,22 @@ def test_an_unexpected_error_is_logged_and_the_next_turn_comes(
     assert counting.turns == turns
 
 
+def test_a_pause_that_no_thread_can_wait_for_ends_no_thread() -> None:
+    class Patient(Counting):
+        def turn(self) -> float:
+            self.turns += 1
+            return 1e300
+
+    patient = Patient()
+    patient.start()
+    try:
+        wait_until(lambda: patient.turns > 0)
+        patient._thread.join(0.1)
+        assert patient._thread.is_alive()
+    finally:
+        patient.stop(60.0)
+
+
 def test_what_was_never_started_can_be_stopped() -> None:
     counting = Counting()
 

@@ -13,6 +13,7 @@ import pytest
 from adapter.cluster.topics import Topology
 from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.collector import threads as collector_module
+from adapter.collector.cycle import Outcome
 from adapter.collector.threads import Collector, Collectors
 from adapter.kafka.answers import Answer, Failure
 from adapter.metrics.store import Store
@@ -148,6 +149,21 @@ def test_an_unexpected_error_in_a_cycle_is_logged_and_the_next_cycle_runs(
     assert watched.shown("cycles_total", "failed") == 1
     assert "unexpected error in the collection cycle of cluster main" in caplog.text
     assert "ZeroDivisionError" in caplog.text
+
+
+def test_an_unexpected_error_in_the_report_of_a_cycle_ends_no_thread(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mishaps = iter([ZeroDivisionError("nobody thought of it")])
+
+    def fail_once(_: Collector, __: Outcome) -> None:
+        for mishap in mishaps:
+            raise mishap
+
+    monkeypatch.setattr(Collector, "_log_change", fail_once)
+    collect(watched, lambda: watched.store.version >= 3)
+
+    assert watched.shown("cycles_total", "failed") == 1
 
 
 def test_failures_are_counted_by_cause_and_logged_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:

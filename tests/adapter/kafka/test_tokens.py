@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 
+from adapter import repeating
 from adapter.kafka import tokens
 from adapter.kafka.tokens import Tokens
 from adapter.settings.client_certificate import trusting
@@ -22,7 +23,7 @@ def test_an_unexpected_error_is_said_and_does_not_end_the_thread(
         return "token", 60.0
 
     monkeypatch.setattr(tokens, "fetched", fetched)
-    monkeypatch.setattr(tokens, "RETRY_SECONDS", (0.01, 0.01))
+    monkeypatch.setattr(repeating, "RETRY_SECONDS", 0.01)
     client = Tokens(Login("OAUTHBEARER"), TokenRequest("http://idp/token", None, {}, trusting([])))
     client.start()
     try:
@@ -30,5 +31,12 @@ def test_an_unexpected_error_is_said_and_does_not_end_the_thread(
         assert client.token() == "token"
     finally:
         client.close()
-    assert "no new token: token endpoint http://idp/token cannot be asked: RuntimeError" in caplog.text
+    assert "unexpected error in thread kafka-tokens, trying again" in caplog.text
     assert "unforeseen" in caplog.text
+
+
+@pytest.mark.parametrize("seconds", [2**63 - 1, pytest.param(10**400, id="huge"), float("inf"), "1e308"])
+def test_a_token_that_lasts_longer_than_a_day_is_refreshed_like_one_of_a_day(seconds: object) -> None:
+    lifetime = tokens._lifetime({"expires_in": seconds}, "no JWT")
+
+    assert lifetime in {tokens.LONGEST_LIFETIME_SECONDS, tokens.DEFAULT_LIFETIME_SECONDS}
