@@ -8,7 +8,6 @@ request ──► caller ──► a metric ──► ExternalMetrics      a few
 Queries and `Accept` are parsed once the caller is known; those of other callers are limited first."""
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 
 from cachetools import LRUCache
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from adapter import clock
 from adapter.errors import AdapterError
 from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Callers, Unauthorized
 from apiservice.auth.request_attributes import attributes_of
@@ -56,7 +56,7 @@ class ApiServer:
         count_read: Callable[[str, int], None],
         version: str,
         upstreams: Upstreams | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
         def names() -> tuple[str, ...]:
             return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)

@@ -13,12 +13,12 @@ import socket
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from adapter import clock
 from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.turns import process_name
@@ -208,13 +208,13 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     lease = _lease(prepared)
     history = _history(settings, telemetry, lease)
-    topics = SelectorTopics(time.monotonic)
-    last_commits = LastCommits(lambda: metrics.views, time, exchange, topics)
+    topics = SelectorTopics(clock.monotonic)
+    last_commits = LastCommits(lambda: metrics.views, clock, exchange, topics)
     keep = None if history is None else history.append
-    metrics = LiveMetrics(settings, telemetry, time, keep, last_commits, topics)
+    metrics = LiveMetrics(settings, telemetry, clock, keep, last_commits, topics)
     hpas = _hpas(prepared.client, metrics)
     in_force = SettingsTelemetry(telemetry.registry)
-    changes = SettingsWatch(config, metrics, in_force, time, hpas.list_again) if config else None
+    changes = SettingsWatch(config, metrics, in_force, clock, hpas.list_again) if config else None
     upstreams = _upstreams(metrics, prepared.client, telemetry)
     reviews = ClusterReviews(prepared.client)
     callers = ClusterCallers(reviews)
@@ -324,7 +324,7 @@ def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "
     from adapter.history.writer import History  # noqa: PLC0415 - see above
 
     files, writer = files_at(settings.history.location), process_name() if lease is None else lease.identity
-    return History(settings.history, files, HistoryTelemetry(telemetry.registry), time, writer, lease)
+    return History(settings.history, files, HistoryTelemetry(telemetry.registry), clock, writer, lease)
 
 
 def _stop_collecting(

@@ -4,7 +4,6 @@ kafka-python's public offset calls ask brokers one after another, fail completel
 group's coordinator without limit. So requests are built here and sent through the library's connection manager. Only
 this package uses its private names, and the dependency is pinned to the versions that have them."""
 
-import time
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
 
+from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
 from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
@@ -268,7 +268,7 @@ class Brokers:
             while not all(one.are_settled for one in calls):
                 times = [first for one in calls if (first := one.first_response()) is not None]
                 until = min(times) + together if times else float("inf")
-                left = min(until, *(one.expires for one in calls if not one.are_settled)) - time.monotonic()
+                left = min(until, *(one.expires for one in calls if not one.are_settled)) - clock.monotonic()
                 if left <= 0:
                     break
                 self._changed.wait(left)
@@ -312,7 +312,7 @@ class Brokers:
         self, keys: Collection[int], seconds: float, read: Callable[[int, object, float], Answer[Answered] | Failure]
     ) -> Calls[Answered]:
         no_outcome = kafka_errors.KafkaTimeoutError()
-        return Calls(keys, self._changed, seconds + GRACE_SECONDS, time.monotonic, read, no_outcome)
+        return Calls(keys, self._changed, seconds + GRACE_SECONDS, clock.monotonic, read, no_outcome)
 
     def _send(self, node: int, request: object, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
         manager, milliseconds = self._manager, self._call_seconds * 1000
@@ -371,11 +371,11 @@ def _explained(error: BaseException, who: str, access: Access | None) -> Failure
 
 def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN401 - the library has no types
     """Settles the call when the future is done, in the client's thread."""
-    future.add_both(lambda outcome: calls.settle(number, outcome, time.monotonic()))
+    future.add_both(lambda outcome: calls.settle(number, outcome, clock.monotonic()))
 
 
 def _note_sent(calls: Calls[Any], number: int) -> None:
-    calls.sent[number] = time.monotonic()
+    calls.sent[number] = clock.monotonic()
 
 
 def _asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, object, Callable[[Any], Columns]]:

@@ -4,10 +4,10 @@ Identity headers count only if the front proxy proved itself in the TLS handshak
 of tokens and permissions are cached. A review that fails never counts as a yes."""
 
 import hashlib
-import time
 from collections.abc import Callable
 from typing import Protocol
 
+from adapter import clock
 from apiservice.auth.caller import (
     ANONYMOUS,
     UNAUTHENTICATED,
@@ -49,7 +49,7 @@ class Reviews(Protocol):
 class ClusterCallers:
     """Implements `Callers` as kube-apiserver does. All methods but `trust` belong to one event loop."""
 
-    def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, reviews: Reviews, clock: Callable[[], float] = clock.monotonic) -> None:
         self._reviews = reviews
         self._trust: Trust | None = None
         seconds = (TOKEN_KEPT_SECONDS, BAD_TOKEN_KEPT_SECONDS)

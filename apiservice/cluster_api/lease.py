@@ -9,12 +9,12 @@ import json
 import logging
 import random
 import threading
-import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from pydantic import TypeAdapter, ValidationError
 
+from adapter import clock
 from adapter.history.turns import Marks
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Json
@@ -43,7 +43,7 @@ class Lease:
         namespace: str,
         name: str,
         identity: str,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
         self._objects = objects
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"

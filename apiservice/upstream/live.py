@@ -6,12 +6,12 @@ read ──► access review ──► ours? ──► ExternalMetrics
 import asyncio
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from fastapi import Response
 
+from adapter import clock
 from adapter.repeating import Repeating
 from adapter.settings import upstream as settings
 from apiservice.auth.caller import Scope
@@ -91,7 +91,7 @@ class Upstreams(Repeating):
         self,
         wanted: Callable[[], settings.Upstream | None],
         authorization: Callable[[], str],
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
         super().__init__("upstream-list")
         self._wanted = wanted

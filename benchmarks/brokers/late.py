@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from adapter import clock
 from adapter.collector.threads import Collectors
 from adapter.errors import AdapterError
 from adapter.metrics.query import Metrics
@@ -66,10 +67,10 @@ def _collecting(brokers: LateBroker) -> Iterator[Metrics]:
         }
     )
     store = Store(["main"])
-    collectors = Collectors(settings, store, Telemetry(), time)
+    collectors = Collectors(settings, store, Telemetry(), clock)
     collectors.start()
     try:
-        yield Metrics(settings, store, time)
+        yield Metrics(settings, store, clock)
     finally:
         collectors.stop(TIMEOUT_SECONDS)
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 
+from adapter import clock as adapter_clock
 from adapter.collector.threads import Collector
 from adapter.history.files import files_at
 from adapter.history.writer import History
@@ -132,7 +133,7 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
     stopwatch, store = _Stopwatch(plan, clock, settings.collection.interval), Store(["main"])
     history = _history(plan, stopwatch)
     keep = history.append if history else None
-    collector = Collector(settings, settings.clusters[0], store, stopwatch, time, keep)
+    collector = Collector(settings, settings.clusters[0], store, stopwatch, adapter_clock, keep)
     # As the server does before it serves.
     gc.collect()
     gc.freeze()
@@ -155,7 +156,7 @@ def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
     if not plan.history:
         return None
     settings = HistorySettings.model_validate({"location": plan.history})
-    return History(settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), time, "benchmark")
+    return History(settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), adapter_clock, "benchmark")
 
 
 def _admin_rounds(plan: CyclePlan, groups: Sequence[str], partitions: Sequence[TopicPartition]) -> list[Cost]:
@@ -176,7 +177,7 @@ def main(plan_file: str, result_file: str) -> None:
     plan = CyclePlan(**json.loads(Path(plan_file).read_text()))
     clock = _Clock()
     # Everything that the adapter and the library do by time is due by this clock; nothing waits by it meanwhile.
-    time.monotonic = clock.monotonic
+    time.monotonic = adapter_clock.monotonic = clock.monotonic
     stopwatch, store = _cycles(plan, clock)
     view = store.views[0]
     if len(view.layout) != plan.rows:

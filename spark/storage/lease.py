@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -23,6 +22,7 @@ from obstore.exceptions import (
     UnauthenticatedError,
 )
 
+from adapter import clock
 from spark.errors import Occupied, Unreachable, Unusable
 
 if TYPE_CHECKING:
@@ -103,11 +103,11 @@ class _Lease:
                 self._store.delete(NAME)
 
     def _is_held(self) -> bool:
-        return time.monotonic() - self._renewed_at < EXPIRY_SECONDS / 2
+        return clock.monotonic() - self._renewed_at < EXPIRY_SECONDS / 2
 
     def _write(self, mode: PutMode) -> None:
         """Raises AlreadyExistsError, PreconditionError."""
-        began = time.monotonic()
+        began = clock.monotonic()
         try:
             result = self._store.put(NAME, self._content(), mode=mode)
         except (AlreadyExistsError, PreconditionError):

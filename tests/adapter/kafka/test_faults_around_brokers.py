@@ -96,9 +96,9 @@ def test_a_wall_clock_that_jumps_moves_timestamps_and_no_age(fake: WireFake, hou
 def test_values_from_before_a_suspension_are_refused_until_they_are_fresh_again(
     fake: WireFake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The monotonic clock of the whole process jumps, as where it counts the time that a machine slept."""
-    monotonic, ahead = time.monotonic, [0.0]
-    monkeypatch.setattr(time, "monotonic", lambda: monotonic() + ahead[0])
+    """Only the clock that counts the time in which a machine slept jumps."""
+    read, ahead = time.clock_gettime, [0.0]
+    monkeypatch.setattr(time, "clock_gettime", lambda which: read(which) + ahead[0] * (which == time.CLOCK_BOOTTIME))
     with reading(fake, max_age=10.0) as running:
         fake.kafka.silent |= {1, 2, 3}
         running.wait_for(lambda: bool(running.causes("mail")))

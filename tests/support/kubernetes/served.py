@@ -12,6 +12,7 @@ from functools import partial
 from typing import Self
 from unittest import mock
 
+from adapter import clock
 from adapter.clock import Clock
 from adapter.collector import threads as collector_module
 from adapter.collector.threads import Collectors
@@ -34,7 +35,7 @@ class ShiftedClock:
     ahead: float = 0.0
 
     def monotonic(self) -> float:
-        return time.monotonic()
+        return clock.monotonic()
 
     def time(self) -> float:
         return time.time() + self.ahead

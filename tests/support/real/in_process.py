@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from adapter import clock
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, NothingChosen
@@ -39,7 +40,7 @@ class CycleClock:
     ahead: float = 0.0
 
     def monotonic(self) -> float:
-        return time.monotonic() + self.ahead
+        return clock.monotonic() + self.ahead
 
     def time(self) -> float:
         return time.time() + self.ahead
@@ -161,7 +162,7 @@ def in_process(
     (main,) = settings.clusters
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
-    topics = SelectorTopics(time.monotonic)
+    topics = SelectorTopics(clock.monotonic)
     memory = LastCommits(lambda: store.views, clock, exchange, topics)
     watching = Watching(settings, main.name)
     cycle = Cycle(
