@@ -205,6 +205,19 @@ def test_the_api_service_moves_without_a_failed_read_of_the_other_servers_metric
     assert users[-1] == f"system:serviceaccount:{PLACE}:{NAME}"
 
 
+def test_a_token_for_the_other_server_alone_would_be_refused(cluster: Cluster) -> None:
+    """Servers built on Kubernetes' library have tokens reviewed without naming an audience."""
+    accounts = f"/api/v1/namespaces/{PLACE}/serviceaccounts/{NAME}/token"
+    is_authenticated: list[bool] = []
+    for audiences in ([], [OTHER]):
+        token = cluster.plane.ask("POST", accounts, {"spec": {"audiences": audiences}})["status"]["token"]
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
+        reviewed = cluster.plane.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
+        is_authenticated.append(reviewed["status"].get("authenticated", False))
+
+    assert is_authenticated == [True, False]
+
+
 def consumer(name: str) -> Manifest:
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "worker", "image": "none"}]}}
