@@ -23,7 +23,7 @@ and labels. A namespace that is set stays. */}}
 {{- end -}}
 {{- end -}}
 {{- include "adapter.rename" (list $root $object) -}}
-{{- $_ := set $object.metadata "labels" (merge $object.metadata.labels $root.Values.extraLabels) -}}
+{{- $_ := set $object.metadata "labels" (merge $object.metadata.labels (default dict $root.Values.extraLabels)) -}}
 {{- if not (has $object.kind (list "APIService" "ClusterRole" "ClusterRoleBinding")) -}}
 {{- $_ := set $object.metadata "namespace" (default $root.Release.Namespace $object.metadata.namespace) -}}
 {{- end -}}
@@ -141,7 +141,7 @@ because kube-apiserver would refuse the other one. Always empty where Helm does 
 {{- $values := (first .).Values -}}
 {{- $template := last . -}}
 {{- include "adapter.put" (list $template (dict
-  "metadata/labels" (merge $template.metadata.labels $values.podLabels $values.extraLabels)
+  "metadata/labels" (merge $template.metadata.labels (default dict $values.podLabels) (default dict $values.extraLabels))
   "spec/imagePullSecrets" $values.imagePullSecrets
   "spec/priorityClassName" $values.priorityClassName
   "spec/nodeSelector" $values.nodeSelector

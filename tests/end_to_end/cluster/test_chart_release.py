@@ -127,7 +127,7 @@ def test_the_command_of_helm_test_fails_where_nobody_serves(plane: ControlPlane)
 
 
 @pytest.mark.usefixtures("released")
-def test_a_running_release_changes_to_another_certificate_and_every_read_succeeds(
+def test_a_running_release_changes_to_another_certificate_and_reads_succeed_at_each_step(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
     helm(plane, *CERT_MANAGER)

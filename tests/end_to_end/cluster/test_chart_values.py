@@ -233,9 +233,30 @@ def test_extra_objects_are_rendered_as_templates(tmp_path: Path) -> None:
     assert {("ConfigMap", "lag-extra"), ("Secret", "team-extra")} <= found.keys()
 
 
+def test_a_value_without_content_is_as_good_as_its_empty_default(tmp_path: Path) -> None:
+    """As `podLabels:` is in a file of values, with everything below it commented out."""
+
+    def emptied(values: dict[str, Any]) -> dict[str, Any]:
+        groups = {key: emptied(value) for key, value in values.items() if isinstance(value, dict)}
+        empty = {key: None for key, value in values.items() if value in ("", [], {})}
+        return {key: value for key, value in groups.items() if value} | empty
+
+    empty = emptied(yaml.safe_load((MANIFESTS / "values.yaml").read_text()))
+    shown: dict[str, Any] = {"serviceMonitor": {"enabled": True}, "prometheusRule": {"enabled": True}}
+    shown |= {"history": {"location": "s3://lag/history"}, "report": {"enabled": True, "output": "s3://lag/reports"}}
+    files = [tmp_path / "empty.yaml", tmp_path / "shown.yaml"]
+    for file, values in zip(files, (empty, shown), strict=True):
+        file.write_text(yaml.safe_dump(values))
+
+    assert empty["podLabels"] is None
+    assert rendered.chart(files) == rendered.chart(files[1:])
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
+        ("port=null", "missing property 'port'"),
+        ("networkPolicy=null", "missing property 'networkPolicy'"),
         ("extraEnv[0].value=x", "missing property 'name'"),
         ("podSecurityContex.runAsUser=1", "additional properties 'podSecurityContex' not allowed"),
         ("image.digest=latest", "digest"),
