@@ -114,11 +114,26 @@ USUAL: dict[str, tuple[str, str, object]] = {
         "spec/endpoints/0",
         {
             "port": "metrics",
-            "interval": "30s",
+            "interval": "15s",
             "scrapeTimeout": "5s",
             "relabelings": [{"action": "labeldrop", "regex": "pod"}],
             "metricRelabelings": [{"action": "drop", "regex": "python_.*", "sourceLabels": ["__name__"]}],
         },
+    ),
+    "serviceMonitor.labels": ("ServiceMonitor", "metadata/labels/release", "prometheus"),
+    "prometheusRule.labels": ("PrometheusRule", "metadata/labels/release", "prometheus"),
+    "imagePullSecrets": ("Deployment", f"{POD}/imagePullSecrets", [{"name": "registry"}]),
+    "report.schedule": (f"CronJob {NAME}-report", "spec/schedule", "30 5 * * *"),
+    "report.timeZone": (f"CronJob {NAME}-report", "spec/timeZone", "Europe/Berlin"),
+    "history of the report": (
+        f"CronJob {NAME}-report",
+        f"{JOB}/initContainers/0/args",
+        ["compact", "--history=s3://lag/history"],
+    ),
+    "report.output, report.extraArgs": (
+        f"CronJob {NAME}-report",
+        f"{JOB}/containers/0/args",
+        ["report", "--history=s3://lag/history", "--output=s3://lag/reports", "--timezone=Europe/Berlin"],
     ),
     "prometheusRule.alerts, threshold": (
         "PrometheusRule",
@@ -162,6 +177,15 @@ OPENSHIFT: dict[str, tuple[str, str, object]] = {
         "metadata/annotations",
         {"helm.sh/resource-policy": "keep"},
     ),
+    "persistence": (
+        "PersistentVolumeClaim",
+        "spec",
+        {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "fast",
+            "resources": {"requests": {"storage": "1Ti"}},
+        },
+    ),
     "a CA in a Secret of theirs": (
         "Deployment",
         f"{POD}/volumes/-1/secret",
@@ -174,6 +198,8 @@ SCHEDULING: dict[str, tuple[str, str, object]] = {
     "replicas": ("Deployment", "spec/replicas", 3),
     "podAnnotations": ("Deployment", "spec/template/metadata/annotations/sidecar.istio.io~inject", "false"),
     "affinity": ("Deployment", f"{POD}/affinity", yaml.safe_load(VALUES["scheduling"].read_text())["affinity"]),
+    "priorityClassName": ("Deployment", f"{POD}/priorityClassName", "system-cluster-critical"),
+    "tolerations": ("Deployment", f"{POD}/tolerations/0/value", "platform"),
     "nodeSelector": ("Deployment", f"{POD}/nodeSelector", {"kubernetes.io/os": "linux"}),
     "extraArgs": ("Deployment", f"{CONTAINER}/args/-1", "--log-level=warning"),
 }
