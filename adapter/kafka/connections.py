@@ -13,6 +13,7 @@ from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.sasl import SaslHandshakeRequest
 
+from adapter import clock
 from adapter.kafka.logins import PREPARED, Logins
 from adapter.kafka.rotation import Access
 from adapter.protocol.offset_requests import RawRequest
@@ -67,14 +68,14 @@ async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: A
 
     The library would fail every request meanwhile, and so the second half of every cycle. Raises
     ThrottlingQuotaExceededError if the wait would leave the request no time."""
-    begun = time.monotonic()
+    begun = clock.monotonic()
     connection = manager._conns.get(node)
     while connection is not None and "throttle" in connection.paused:
-        seconds = max(connection._throttle_time - time.monotonic(), 0.001)
-        if time.monotonic() - begun + seconds >= limit:
+        seconds = max(connection._throttle_time - time.monotonic(), 0.001)  # noqa: TID251 - the library's clock
+        if clock.monotonic() - begun + seconds >= limit:
             raise kafka_errors.ThrottlingQuotaExceededError
         await manager._net.sleep(seconds)
-    return time.monotonic() - begun
+    return clock.monotonic() - begun
 
 
 def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401

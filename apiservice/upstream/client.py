@@ -2,13 +2,13 @@
 
 They block, and belong in threads of their own."""
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import urllib3
 from urllib3 import exceptions
 
+from adapter import clock
 from adapter.errors import AdapterError
 from adapter.settings.client_certificate import trusting
 from adapter.settings.secret_files import SecretFile, read_file
@@ -54,7 +54,7 @@ class UpstreamClient:
             raise self.unavailable(f"cannot be verified: {error}") from error
 
     def get(self, path: str) -> Reply:
-        deadline = time.monotonic() + ANSWER_SECONDS
+        deadline = clock.monotonic() + ANSWER_SECONDS
         if self._pool is None:
             self.trust()
         try:
@@ -83,7 +83,7 @@ class UpstreamClient:
 
     def _sent(self, path: str, headers: dict[str, str], deadline: float) -> Reply:
         pool = self._pool
-        left = deadline - time.monotonic()
+        left = deadline - clock.monotonic()
         if pool is None or left <= 0:
             raise exceptions.TimeoutError
         timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, left), total=left)
@@ -101,7 +101,7 @@ def _body(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
     body = b""
     while len(body) <= MOST_BYTES and (piece := response.read1(PIECE, decode_content=False)):
         body += piece
-        if time.monotonic() > deadline:
+        if clock.monotonic() > deadline:
             raise exceptions.TimeoutError
     return body
 
