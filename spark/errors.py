@@ -37,14 +37,14 @@ class SampleFilesDamaged(ReportError):
 
 
 class TableUnreadable(ReportError):
-    """A table that compaction made is missing or cannot be read."""
+    """A table that compaction made is missing or cannot be read, or several."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    def __init__(self, *paths: str) -> None:
+        super().__init__(*paths)
+        self.paths = paths
 
     def __str__(self) -> str:
-        return f"{self.path} is missing or cannot be read"
+        return f"{', '.join(self.paths)} is missing or cannot be read"
 
 
 OF_BUCKETS = ("AWS Error", "google::cloud::Status")

@@ -6,7 +6,8 @@ from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
-from spark.pipeline.plan import Hour
+from spark.pipeline.plan import FoundHour
+from spark.rules.writer_choice import Chosen
 from spark.storage.protocol import Files, each_of
 from spark.tables import layout
 from spark.tables.sample_files import MISPLACED, Skipped, Sound, examined
@@ -33,39 +34,38 @@ DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
-    """An hour, and which of its files can be used."""
+class ExaminedHour:
+    """An hour to compact: which of its files can be used, and who counts in it."""
 
-    hour: Hour
+    found: FoundHour
     sound: tuple[Sound, ...]
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[Skipped, ...] = ()
+    chosen: Chosen | None = None
+    """None: not decided yet, or there is one writer at most."""
+
+    @property
+    def name(self) -> str:
+        return self.found.name
 
     @property
     def start(self) -> datetime:
-        return self.hour.start
+        return self.found.start
 
     @property
     def rows(self) -> int:
-        return sum(each.rows for each in self.sound)
+        return sum(file.rows for file in self.sound)
 
     @property
     def writers(self) -> list[str]:
-        return sorted({each.writer for each in self.sound})
-
-    def without(self, reasons: Mapping[str, str]) -> "Examined":
-        """These files' paths, and what is wrong with them."""
-        own = [each.file.path for each in self.sound if each.file.path in reasons]
-        sound = tuple(each for each in self.sound if each.file.path not in own)
-        skipped = (each for each in self.skipped if each.path not in own)
-        return replace(self, sound=sound, skipped=(*skipped, *(Skipped(path, reasons[path]) for path in own)))
+        return sorted({file.writer for file in self.sound})
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Hours, and the one that they start from."""
 
-    hours: tuple[Examined, ...]
-    before: Hour | None
+    hours: tuple[ExaminedHour, ...]
+    before: FoundHour | None
 
     @property
     def started_from(self) -> str:
@@ -77,10 +77,6 @@ class Batch:
         if self.before is None or self.before.record is None or self.before.is_lost:
             return None
         return layout.hour_table(self.before.name, layout.CARRY)
-
-    def without(self, reasons: Mapping[str, str]) -> "Batch":
-        """As of an hour."""
-        return replace(self, hours=tuple(hour.without(reasons) for hour in self.hours))
 
 
 def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -> list[list[Item]]:
@@ -94,25 +90,32 @@ def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -
     return groups
 
 
-def batch_from(files: Files, hours: Sequence[Hour], first: int, limit: int) -> Batch:
-    """The hour, and its successors that have changed as well, up to so many rows."""
-    taken: list[Examined] = []
+def batch_from(files: Files, hours: Sequence[FoundHour], first: int, limit: int, damaged: Mapping[str, str]) -> Batch:
+    """The hour, and its successors that have changed as well, up to so many rows. `damaged`: paths of files that are
+    left out although their footers are sound, and what is wrong with them."""
+    batch: list[ExaminedHour] = []
     for hour in hours[first:]:
-        if taken and not hour.has_changed:
+        if batch and not hour.has_changed:
             break
-        found = _examined(files, hour)
-        if taken and sum(each.rows for each in (*taken, found)) > limit:
+        examined_hour = _examined(files, hour, damaged)
+        if batch and sum(each.rows for each in (*batch, examined_hour)) > limit:
             break
-        taken.append(found)
+        batch.append(examined_hour)
     before = hours[first - 1] if first else None
     if before and before.is_lost:
         lost = Skipped(layout.hour_table(before.name, layout.CARRY), LOST)
-        taken[0] = replace(taken[0], skipped=(*taken[0].skipped, lost))
-    return Batch(tuple(taken), before)
+        batch[0] = replace(batch[0], skipped=(*batch[0].skipped, lost))
+    return Batch(tuple(batch), before)
 
 
-def _examined(files: Files, hour: Hour) -> Examined:
-    results = each_of(files, partial(examined, files, hour=hour.start), hour.files)
-    sound = tuple(each for each in results if isinstance(each, Sound))
-    misplaced = (Skipped(each.file.path, MISPLACED) for each in sound if not each.is_of_its_hour)
-    return Examined(hour, sound, (*(each for each in results if isinstance(each, Skipped)), *misplaced))
+def _examined(files: Files, hour: FoundHour, damaged: Mapping[str, str]) -> ExaminedHour:
+    paths = [file.path for file in hour.files if file.path in damaged]
+    readable = [file for file in hour.files if file.path not in damaged]
+    results = each_of(files, partial(examined, files, hour=hour.start), readable)
+    sound = tuple(result for result in results if isinstance(result, Sound))
+    skipped = [
+        *(result for result in results if isinstance(result, Skipped)),
+        *(Skipped(each.file.path, MISPLACED) for each in sound if not each.is_of_its_hour),
+        *(Skipped(path, damaged[path]) for path in paths),
+    ]
+    return ExaminedHour(hour, sound, tuple(skipped))

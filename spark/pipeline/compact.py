@@ -5,8 +5,8 @@ A day's tables are made again when one of its hours was. Every table says what i
 ended anywhere leaves nothing that the next one would not make good.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from pyspark.sql import SparkSession
@@ -15,9 +15,9 @@ from spark.errors import SampleFilesDamaged, TableUnreadable
 from spark.figures import formatting
 from spark.pipeline.batches import DEFAULT_LIMITS, Batch, Limits, batch_from
 from spark.pipeline.days import summarised
-from spark.pipeline.hour_task import MadeHour
+from spark.pipeline.hour_task import StagedHour
 from spark.pipeline.lineage import Record, write_record
-from spark.pipeline.plan import Found, Hour, found_in
+from spark.pipeline.plan import FoundHour, Listing, found_in
 from spark.pipeline.runs import Run, Say, staging_of
 from spark.pipeline.stage import stage_batch
 from spark.storage.protocol import Files
@@ -54,46 +54,78 @@ def compact(
             raise
 
 
-def _compacted(run: Run, find: Callable[[], Found]) -> Outcome:
-    found = find()
-    hours, skipped = _compact_hours(run, found.hours)
-    days = summarised(run, found.hours)
-    tried: set[str] = set()
-    while again := days.unreadable - tried:
-        tried |= again
-        there = [hour.unreadable() if hour.name in again else hour for hour in find().hours]
-        more_hours, more_skipped = _compact_hours(run, there)
-        hours, skipped = hours + more_hours, skipped + more_skipped
-        more_days = summarised(run, found.hours)  # what was skipped before may not be any more
-        days = replace(more_days, done=(*days.done, *more_days.done))
-    return Outcome(tuple(hours), days.done, (*found.skipped, *skipped, *days.skipped))
+@dataclass(slots=True)
+class Progress:
+    """What the attempts of a run have done, and what they could not read."""
+
+    records: dict[str, Record] = field(default_factory=dict)
+    """Of the hours that were made, by their names."""
+    days: list[str] = field(default_factory=list)
+    damaged: dict[str, str] = field(default_factory=dict)
+    """Path of a file of samples -> what is wrong with its rows."""
+    unreadable: set[str] = field(default_factory=set)
+    """Names of the hours of which a table could not be read."""
+    lost: set[str] = field(default_factory=set)
+    """Those that could not be read again after they had been made again."""
+
+    def note(self, error: SampleFilesDamaged | TableUnreadable) -> None:
+        """Raises the error where it says nothing new, for then another attempt would end as this one did."""
+        before = len(self.damaged) + len(self.unreadable) + len(self.lost)
+        if isinstance(error, SampleFilesDamaged):
+            self.damaged |= error.reasons
+        else:
+            hours = {layout.hour_of(path) for path in error.paths}
+            self.lost |= hours & self.unreadable
+            self.unreadable |= hours
+            self.records = {name: record for name, record in self.records.items() if name not in hours}
+        if before == len(self.damaged) + len(self.unreadable) + len(self.lost):
+            raise error
+
+    def marked(self, hour: FoundHour) -> FoundHour:
+        """With what earlier attempts have found out about it."""
+        if hour.name in self.lost:
+            return replace(hour, is_lost=True)
+        return hour.unreadable() if hour.name in self.unreadable - self.records.keys() else hour
 
 
-def _compact_hours(run: Run, there: Sequence[Hour]) -> tuple[list[datetime], list[Skipped]]:
-    hours, done, skipped = list(there), [], []
-    tried: set[str] = set()
+def _compacted(run: Run, find: Callable[[], Listing]) -> Outcome:
+    """Each attempt leaves out or makes again what the ones before could not read, and does what they have left."""
+    progress = Progress()
+    while True:
+        try:
+            return _attempt(run, find(), progress)
+        except (SampleFilesDamaged, TableUnreadable) as error:
+            progress.note(error)
+
+
+def _attempt(run: Run, listing: Listing, progress: Progress) -> Outcome:
+    _compact_hours(run, [progress.marked(hour) for hour in listing.hours], progress)
+    days = summarised(run, listing.hours)
+    progress.days += days.done
+    again = {path for path in days.unreadable if layout.hour_of(path) not in progress.unreadable}
+    if again:
+        raise TableUnreadable(*sorted(again))
+    skipped = [file for record in progress.records.values() for file in record.skipped]
+    hours = tuple(hour.start for hour in listing.hours if hour.name in progress.records)
+    return Outcome(hours, tuple(progress.days), (*listing.skipped, *skipped, *days.skipped))
+
+
+def _compact_hours(run: Run, hours: list[FoundHour], progress: Progress) -> None:
+    """In order of time: whether an hour needs it depends on how the one before was compacted."""
     at = 0
     while at < len(hours):
-        before = hours[at - 1] if at else None
-        if not hours[at].needs(before):
+        if not hours[at].needs(hours[at - 1] if at else None):
             at += 1
             continue
         run.check()
-        batch = batch_from(run.files, hours, at, run.limits.of_batch)
+        batch = batch_from(run.files, hours, at, run.limits.of_batch, progress.damaged)
         _announce(run, batch)
-        try:
-            records = _compact_readable(run, batch)
-        except TableUnreadable as unreadable:
-            at -= 1
-            hours[at] = replace(hours[at], is_lost=True) if unreadable.path in tried else hours[at].unreadable()
-            tried.add(unreadable.path)
-            continue
-        for place, record in enumerate(records, at):
-            hours[place] = replace(hours[place], record=record)
-        done += [hour.start for hour in batch.hours]
-        skipped += [each for record in records for each in record.skipped]
-        at += len(records)
-    return done, skipped
+        staged = stage_batch(run, batch)
+        run.check()
+        for record in _publish(run, batch, staged):
+            hours[at] = replace(hours[at], record=record)
+            progress.records[hours[at].name] = record
+            at += 1
 
 
 def _announce(run: Run, batch: Batch) -> None:
@@ -104,26 +136,13 @@ def _announce(run: Run, batch: Batch) -> None:
     run.say(f"compacting {first:%Y-%m-%d %H:00}{until}: {rows} of {files}")
 
 
-def _compact_readable(run: Run, batch: Batch) -> list[Record]:
-    """Without the files whose rows turn out to be unusable, though their footers are sound. Raises TableUnreadable."""
-    while True:
-        try:
-            staged = stage_batch(run, batch)
-        except SampleFilesDamaged as damaged:
-            batch = batch.without(damaged.reasons)
-        else:
-            run.check()
-            return _publish(run, batch, staged)
-
-
-def _publish(run: Run, batch: Batch, staged: Sequence[tuple[MadeHour, Mapping[str, str]]]) -> list[Record]:
-    records: list[Record] = []
-    for of, (made, writers) in zip(batch.hours, staged, strict=True):
-        sizes = {file.name: file.size for file in of.hour.files}
-        started_from = records[-1].ends_with if records else batch.started_from
-        record = Record(sizes, started_from, made.carried, writers, of.skipped)
-        write_record(run.files, made.folder, record)
+def _publish(run: Run, batch: Batch, staged: Sequence[StagedHour]) -> Iterator[Record]:
+    """Yields the record of each hour that is published."""
+    started_from = batch.started_from
+    for hour, staged_hour in zip(batch.hours, staged, strict=True):
+        record = replace(staged_hour.record, started_from=started_from)
+        write_record(run.files, staged_hour.folder, record)
         run.refuse_if_lost()
-        run.files.publish(made.folder, layout.hour_folder(of.hour.name))
-        records.append(record)
-    return records
+        run.files.publish(staged_hour.folder, layout.hour_folder(hour.name))
+        started_from = record.ends_with
+        yield record

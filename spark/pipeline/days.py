@@ -16,7 +16,7 @@ from spark.pipeline.batches import neighbours
 from spark.pipeline.daily import daily_of
 from spark.pipeline.day_task import DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_record
-from spark.pipeline.plan import Hour
+from spark.pipeline.plan import FoundHour
 from spark.pipeline.runs import Run
 from spark.storage.protocol import Files, each_of
 from spark.tables import layout
@@ -39,7 +39,7 @@ class Days:
     done: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     unreadable: frozenset[str] = frozenset()
-    """Names of the hours whose tables are missing or cannot be read."""
+    """Paths of the hours' tables that are missing or cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class Day:
         return bool(self.before.keys() - self.made_from.keys())
 
 
-def summarised(run: Run, hours: Iterable[Hour]) -> Days:
+def summarised(run: Run, hours: Iterable[FoundHour]) -> Days:
     """A day has all its compacted hours, also those that this run was not asked for."""
     names = sorted({layout.day_of(hour.name) for hour in hours})
     days = [day for day in (_day_of(run.files, name) for name in names) if day.needs]
@@ -91,10 +91,10 @@ def _summarised(run: Run, days: Sequence[Day]) -> Days:
     for day in days:
         run.say(f"summarising {day.name}: {formatting.plural(len(day.made_from), 'hour')}")
     tasks = [DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from))) for day in days]
-    found = dict(zip(days, outcomes(run.session(), make_day, tasks), strict=True))
-    unreadable = {day: of for day, of in found.items() if isinstance(of, TableUnreadable)}
+    results = dict(zip(days, outcomes(run.session(), make_day, tasks), strict=True))
+    unreadable = {day: result for day, result in results.items() if isinstance(result, TableUnreadable)}
     made = [day for day in days if day not in unreadable]
-    staged = list(zip(made, results_of(found[day] for day in made), strict=True))
+    staged = list(zip(made, results_of(results[day] for day in made), strict=True))
     if staged:
         daily = _daily(run.session(), [of for _, of in staged])
         run.check()
@@ -102,8 +102,11 @@ def _summarised(run: Run, days: Sequence[Day]) -> Days:
             _publish(run, day, of, daily)
     return Days(
         tuple(day.name for day, _ in staged),
-        tuple(Skipped(layout.hourly_folder(day.name), f"stays as it was, for {of}") for day, of in unreadable.items()),
-        frozenset(layout.hour_of(of.path) for of in unreadable.values()),
+        tuple(
+            Skipped(layout.hourly_folder(day.name), f"stays as it was, for {error}")
+            for day, error in unreadable.items()
+        ),
+        frozenset(path for error in unreadable.values() for path in error.paths),
     )
 
 

@@ -4,14 +4,15 @@ A task has one large hour, or several small ones, of which each starts from what
 more rows than fit into a task is made part by part; its tables grow by each.
 """
 
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 
 from adapter.history.contract import SAMPLES
 from spark.engine.tasks import attempt
-from spark.pipeline.lineage import Digest
-from spark.rules.deltas import Hour, carried_of, deltas_of, hour_of, last_known_of
+from spark.pipeline.batches import ExaminedHour
+from spark.pipeline.lineage import Digest, Record
+from spark.rules.deltas import OrderedSamples, carried_of, deltas_of, last_known_of, ordered_samples
 from spark.rules.hourly import summary_of
 from spark.rules.totals import partitions_of, totals_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
@@ -19,7 +20,7 @@ from spark.storage.protocol import Files
 from spark.tables import contract, layout
 from spark.tables.columns import Rows, joined, none_of
 from spark.tables.parquet_tables import read_table, write_table, written_table
-from spark.tables.sample_files import Sound, micros_of, minute_of
+from spark.tables.sample_files import micros_of, minute_of
 from spark.tables.sample_reader import PART_ROWS, HourReader, Samples
 
 TABLES = {
@@ -34,31 +35,18 @@ OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
 
 
 @dataclass(frozen=True, slots=True)
-class HourInputs:
-    """Of one hour: its files, and who counts in it; None: there is one writer at most."""
-
-    start: datetime
-    sound: tuple[Sound, ...]
-    chosen: Chosen | None = None
-
-    @property
-    def name(self) -> str:
-        return layout.hour_name(self.start)
-
-
-@dataclass(frozen=True, slots=True)
 class HoursTask:
     """Neighbouring hours."""
 
     files: Files
     staging: str
     """The run's folder."""
-    hours: tuple[HourInputs, ...]
+    hours: tuple[ExaminedHour, ...]
     carry: str | None = None
     """Path of the table that the first hour starts from; None: from nothing."""
     part_rows: int = PART_ROWS
 
-    def reader(self, hour: HourInputs) -> HourReader:
+    def reader(self, hour: ExaminedHour) -> HourReader:
         return HourReader(self.files, hour.sound, self.part_rows)
 
     def staged(self, folder: str) -> str:
@@ -67,24 +55,22 @@ class HoursTask:
 
 
 @dataclass(frozen=True, slots=True)
-class MadeHour:
+class StagedHour:
     folder: str
     """Where all its tables are."""
-    carried: str
-    """Digest of what it carries into the next."""
-    clusters: tuple[str, ...]
-    """Those with a sample in the last minute."""
+    record: Record
+    """Without `started_from`, which the hour before decides."""
 
 
-def make_hours(task: HoursTask) -> list[MadeHour]:
+def make_hours(task: HoursTask) -> list[StagedHour]:
     """Stages the tables of each. Raises SampleFilesDamaged, and TableUnreadable where the table to start from is."""
     empty = none_of(contract.CARRIED)
     carried = empty if task.carry is None else read_table(task.files, task.carry, contract.CARRIED)
-    made = []
+    staged = []
     for hour in task.hours:
-        staged, carried = _make(task, hour, carried)
-        made.append(staged)
-    return made
+        staged_hour, carried = _make(task, hour, carried)
+        staged.append(staged_hour)
+    return staged
 
 
 def stage_tails(task: HoursTask) -> list[str]:
@@ -102,7 +88,7 @@ def count_rows(task: HoursTask) -> list[Count]:
     return summed(count for of in parts for count in counts_of(of.rows, of.writer, of.writers))
 
 
-def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Rows]:
+def _make(task: HoursTask, hour: ExaminedHour, before: Rows) -> tuple[StagedHour, Rows]:
     folder = task.staged(layout.hour_folder(hour.name))
     carried, digest, clusters = [], Digest(contract.CARRIED), set[str]()
     with ExitStack() as stack:
@@ -111,7 +97,7 @@ def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Ro
             for name, columns in TABLES.items()
         }
         for part, samples in task.reader(hour).parts():
-            ordered = hour_of(_counting(samples, hour.chosen), part.of(before), micros_of(hour.start))
+            ordered = ordered_samples(_counting(samples, hour.chosen), part.of(before), micros_of(hour.start))
             del samples
             deltas = deltas_of(ordered)
             carried.append(carried_of(ordered))
@@ -124,10 +110,20 @@ def _make(task: HoursTask, hour: HourInputs, before: Rows) -> tuple[MadeHour, Ro
             write[layout.SUMMARY](summary_of(totals, partitions))
             write[layout.CARRY](carried[-1])
             digest.add(carried[-1])
-    return MadeHour(folder, digest.text(), tuple(sorted(clusters))), joined(carried)
+    sizes = {file.name: file.size for file in hour.found.files}
+    record = Record(sizes, "", digest.text(), _writers_at_end(hour, clusters), hour.skipped)
+    return StagedHour(folder, record), joined(carried)
 
 
-def _tail(task: HoursTask, hour: HourInputs) -> Rows:
+def _writers_at_end(hour: ExaminedHour, clusters: Iterable[str]) -> dict[str, str]:
+    """By cluster who counted in the last minute. `clusters`: those with a sample in it."""
+    if hour.chosen is None:
+        return {cluster: writer for cluster in sorted(clusters) for writer in hour.writers}
+    last = minute_of(hour.start + layout.HOUR) - 1
+    return {cluster: writer for (cluster, minute), writer in hour.chosen.items() if minute == last}
+
+
+def _tail(task: HoursTask, hour: ExaminedHour) -> Rows:
     parts = []
     for _, samples in task.reader(hour).parts(OF_A_TAIL):
         ordered = _from_nothing(samples, hour)
@@ -137,8 +133,8 @@ def _tail(task: HoursTask, hour: HourInputs) -> Rows:
     return joined(parts)
 
 
-def _from_nothing(samples: Samples, hour: HourInputs) -> Hour:
-    return hour_of(_counting(samples, hour.chosen), none_of(contract.CARRIED), micros_of(hour.start))
+def _from_nothing(samples: Samples, hour: ExaminedHour) -> OrderedSamples:
+    return ordered_samples(_counting(samples, hour.chosen), none_of(contract.CARRIED), micros_of(hour.start))
 
 
 def _counting(samples: Samples, chosen: Chosen | None) -> Rows:

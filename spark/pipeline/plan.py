@@ -16,8 +16,8 @@ LATE = "came when other files that its hour was made from were gone; the hour st
 
 
 @dataclass(frozen=True, slots=True)
-class Hour:
-    """One finished hour: what lies there, and how it was compacted, if it was."""
+class FoundHour:
+    """A finished hour: what lies there, and how it was compacted, if it was."""
 
     start: datetime
     files: tuple[File, ...]
@@ -37,14 +37,14 @@ class Hour:
         """Retention may have taken all its files: then it stays as it was compacted."""
         return self._can_be_made and (self.record is None or not self.record.covers(self.files))
 
-    def needs(self, before: "Hour | None") -> bool:
+    def needs(self, before: "FoundHour | None") -> bool:
         """Whether it has changed, or what the hour before ends with has; what retention took is no reason."""
         has_other_start = bool(
             before and before.record and self.record and before.record.ends_with != self.record.started_from
         )
         return self.has_changed or (self._can_be_made and has_other_start)
 
-    def unreadable(self) -> "Hour":
+    def unreadable(self) -> "FoundHour":
         """As one to be made again, if that can be."""
         return replace(self, record=None) if self._can_be_made and self.record else replace(self, is_lost=True)
 
@@ -60,14 +60,14 @@ class Hour:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Listing:
     """All finished hours in order; what lies where no finished hour lies."""
 
-    hours: tuple[Hour, ...]
+    hours: tuple[FoundHour, ...]
     skipped: tuple[Skipped, ...]
 
 
-def found_in(files: Files, until: datetime, now: datetime) -> Found:
+def found_in(files: Files, until: datetime, now: datetime) -> Listing:
     """Raises Unusable where there is no history."""
     samples = _by_hour(files.listed(layout.SAMPLES, 2))
     known = samples.keys() | _by_hour(files.listed(layout.HOURS, 2)).keys()
@@ -86,7 +86,7 @@ def found_in(files: Files, until: datetime, now: datetime) -> Found:
         Skipped(layout.samples_folder(name), "lies in the future") for name, of in starts.items() if of and of > now
     ]
     late = [Skipped(file.path, LATE) for hour in hours for file in hour.late]
-    return Found(
+    return Listing(
         tuple(hour for hour in hours if hour.record or (hour.files and not hour.gone)),
         tuple(sorted(strange + future + late, key=lambda each: each.path)),
     )
@@ -94,7 +94,7 @@ def found_in(files: Files, until: datetime, now: datetime) -> Found:
 
 def _hour_of(
     files: Files, start: datetime, there: Sequence[File], summed_of: Callable[[str], Mapping[str, Summed]]
-) -> Hour:
+) -> FoundHour:
     """`summed_of`: of a day, what its tables were made from: they outlive their hours' records."""
     name, file_names = layout.hour_name(start), {file.name for file in there}
     record = read_record(files, name)
@@ -104,7 +104,7 @@ def _hour_of(
     elif there and not record:
         summed = summed_of(layout.day_of(name)).get(name)
         gone = {*summed.files} - file_names if summed else ()
-    return Hour(start, tuple(there), record, frozenset(gone))
+    return FoundHour(start, tuple(there), record, frozenset(gone))
 
 
 def _by_hour(files: Sequence[File]) -> Mapping[str, list[File]]:

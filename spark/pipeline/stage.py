@@ -5,14 +5,14 @@ what every hour's samples carry on is found first, from few columns, and folded 
 the result. A single task needs none of it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
 from spark.engine.tasks import outcomes, results_of
 from spark.errors import SampleFilesDamaged
-from spark.pipeline.batches import Batch, Examined, neighbours
-from spark.pipeline.hour_task import HourInputs, HoursTask, MadeHour, count_rows, make_hours, stage_tails
+from spark.pipeline.batches import Batch, ExaminedHour, neighbours
+from spark.pipeline.hour_task import HoursTask, StagedHour, count_rows, make_hours, stage_tails
 from spark.pipeline.runs import Run
 from spark.rules.deltas import carried_on
 from spark.rules.writer_choice import Chosen, chosen_of
@@ -26,16 +26,12 @@ Made = TypeVar("Made")
 MINUTES = 60
 
 
-def stage_batch(run: Run, batch: Batch) -> list[tuple[MadeHour, Mapping[str, str]]]:
-    """Each hour, and by cluster who counted in its last minute. Raises SampleFilesDamaged, which names the files, and
-    TableUnreadable where the table to start from is."""
+def stage_batch(run: Run, batch: Batch) -> list[StagedHour]:
+    """Raises SampleFilesDamaged, which names the files, and TableUnreadable where the table to start from is."""
     groups = neighbours(batch.hours, lambda hour: hour.rows, max(run.limits.of_task, _share(run, batch)))
     chosen = _chosen(run, batch, groups)
-    tasks = [
-        _task(run, [HourInputs(hour.start, hour.sound, _of_hour(hour, chosen)) for hour in hours]) for hours in groups
-    ]
-    made = [hour for hours in _results(run, make_hours, _chained(run, tasks, batch.carry)) for hour in hours]
-    return [(of, _at_end(hour, chosen, of.clusters)) for hour, of in zip(batch.hours, made, strict=True)]
+    tasks = [_task(run, [replace(hour, chosen=_of_hour(hour, chosen)) for hour in hours]) for hours in groups]
+    return [hour for hours in _results(run, make_hours, _chained(run, tasks, batch.carry)) for hour in hours]
 
 
 def _share(run: Run, batch: Batch) -> int:
@@ -48,7 +44,7 @@ def _share(run: Run, batch: Batch) -> int:
     return sum(rows) // context.defaultParallelism + max(rows) // 2
 
 
-def _task(run: Run, hours: Iterable[HourInputs]) -> HoursTask:
+def _task(run: Run, hours: Iterable[ExaminedHour]) -> HoursTask:
     return HoursTask(run.files, run.staging, tuple(hours), part_rows=run.limits.of_part)
 
 
@@ -77,12 +73,11 @@ def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[Ho
     return chained
 
 
-def _chosen(run: Run, batch: Batch, groups: Iterable[Iterable[Examined]]) -> Chosen | None:
+def _chosen(run: Run, batch: Batch, groups: Iterable[Iterable[ExaminedHour]]) -> Chosen | None:
     """None: no hour has more than one writer."""
     if all(len(hour.writers) <= 1 for hour in batch.hours):
         return None
-    tasks = [_task(run, [HourInputs(hour.start, hour.sound) for hour in hours]) for hours in groups]
-    counts = _results(run, count_rows, tasks)
+    counts = _results(run, count_rows, [_task(run, hours) for hours in groups])
     return chosen_of((count for of in counts for count in of), _chosen_before(batch))
 
 
@@ -97,16 +92,8 @@ def _chosen_before(batch: Batch) -> Chosen:
     return {(cluster, minute): writer for cluster, writer in before.record.writers.items()}
 
 
-def _of_hour(hour: Examined, chosen: Chosen | None) -> Chosen | None:
+def _of_hour(hour: ExaminedHour, chosen: Chosen | None) -> Chosen | None:
     if chosen is None or len(hour.writers) <= 1:
         return None
     first = minute_of(hour.start)
     return {key: writer for key, writer in chosen.items() if first <= key[1] < first + MINUTES}
-
-
-def _at_end(hour: Examined, chosen: Chosen | None, clusters: Iterable[str]) -> dict[str, str]:
-    """`clusters`: those with a sample in the last minute."""
-    if chosen is None or len(hour.writers) <= 1:
-        return {cluster: writer for cluster in clusters for writer in hour.writers}
-    last = minute_of(hour.start + layout.HOUR) - 1
-    return {cluster: writer for (cluster, minute), writer in chosen.items() if minute == last}

@@ -40,7 +40,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hour:
+class OrderedSamples:
     """Samples in order of series and time, no two of a series at one time, and the series of each."""
 
     start: int
@@ -51,7 +51,7 @@ class Hour:
     """Samples that were left out for a better one of the same series and time."""
 
 
-def hour_of(samples: Rows, carried: Rows, start: int) -> Hour:
+def ordered_samples(samples: Rows, carried: Rows, start: int) -> OrderedSamples:
     """`samples`: of the hour that starts then, in any order, also several of one series and time; `carried`: CARRIED's
     columns, no two of one series. Samples without some of WORTH's columns do where none is repeated."""
     samples, carried = aligned_texts((samples, carried)) if len(carried) else (samples, carried)
@@ -69,10 +69,10 @@ def hour_of(samples: Rows, carried: Rows, start: int) -> Hour:
     is_kept = _is_best(ordered, moment)
     if not is_kept.all():
         ordered, moment = ordered.taken(is_kept), moment[is_kept]
-    return Hour(start, ordered, moment // HOUR_MICROS, before, len(samples) - len(ordered))
+    return OrderedSamples(start, ordered, moment // HOUR_MICROS, before, len(samples) - len(ordered))
 
 
-def deltas_of(hour: Hour) -> Rows:
+def deltas_of(hour: OrderedSamples) -> Rows:
     """DELTAS' columns, sorted by series and time."""
     samples, known = hour.samples, hour.series.known
     end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
@@ -105,7 +105,7 @@ def deltas_of(hour: Hour) -> Rows:
     return samples.extended(changes).only(column.name for column in DELTAS)
 
 
-def last_known_of(hour: Hour) -> Rows:
+def last_known_of(hour: OrderedSamples) -> Rows:
     """CARRIED's columns as the hour's own samples have them, one row per series; unknown where they have nothing."""
     samples = hour.samples
     end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
@@ -124,7 +124,7 @@ def last_known_of(hour: Hour) -> Rows:
     return hour.series.known.extended(values)
 
 
-def carried_of(hour: Hour) -> Rows:
+def carried_of(hour: OrderedSamples) -> Rows:
     """CARRIED's columns at the hour's end, sorted by series."""
     return _remembered(_renewed(hour.series.known, last_known_of(hour)), hour.start)
 
@@ -197,7 +197,7 @@ def _last_before(is_told: Flags, begin: Ints) -> Ints:
     return np.where(last >= begin, last, UNKNOWN)
 
 
-def _last_of(hour: Hour, is_told: Flags) -> Ints:
+def _last_of(hour: OrderedSamples, is_told: Flags) -> Ints:
     """For each series its last row that tells; negative: none."""
     last = np.full(len(hour.series.known), UNKNOWN, np.int64)
     rows = np.flatnonzero(is_told)
@@ -212,7 +212,7 @@ def _lag(samples: Rows) -> Values:
     return np.where(is_state & (committed >= 0) & (end >= 0) & (lag >= 0), lag, UNKNOWN)
 
 
-def _is_recreation(hour: Hour, is_first: Flags) -> Flags:
+def _is_recreation(hour: OrderedSamples, is_first: Flags) -> Flags:
     """The generation's first known sample, where another one of the same partition has an earlier one; a generation
     without `topic_id` is nothing that could be told from the others. `is_first`: nothing was known before."""
     samples, known = hour.samples, hour.series.known

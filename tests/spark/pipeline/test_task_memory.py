@@ -21,7 +21,8 @@ import sys
 from datetime import datetime, UTC
 from pathlib import Path
 from spark.pipeline.day_task import DayTask, make_day
-from spark.pipeline.hour_task import HourInputs, HoursTask, make_hours
+from spark.pipeline.batches import ExaminedHour
+from spark.pipeline.hour_task import HoursTask, make_hours
 from spark.pipeline.plan import found_in
 from spark.storage.local import LocalFiles
 from spark.tables.sample_files import examined
@@ -33,7 +34,7 @@ files, limit, now = LocalFiles(Path(sys.argv[1])), int(sys.argv[2]), datetime(20
 peaks = [peak()]
 (hour,) = found_in(files, now, now).hours
 sound = tuple(examined(files, file, hour.start) for file in hour.files)
-(made,) = make_hours(HoursTask(files, ".run", (HourInputs(hour.start, sound),), part_rows=limit))
+(made,) = make_hours(HoursTask(files, ".run", (ExaminedHour(hour, sound),), part_rows=limit))
 peaks.append(peak())
 (files.root / "hours").symlink_to(files.root / Path(made.folder).parents[1])
 make_day(DayTask(files, ".run", "2026-11-09", (hour.name,), lags_at_once=limit // 10))
