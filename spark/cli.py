@@ -22,7 +22,7 @@ from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
 from spark.figures import formatting
 from spark.pipeline.compact import Outcome, compact
-from spark.report.build import report, requested, time_of, zone_of
+from spark.report.build import parsed_time, report, requested, zone_of
 from spark.report.group_file import agreed
 from spark.shutdown import Ending
 from spark.storage.location import reached
@@ -36,7 +36,7 @@ def heap(text: str) -> str:
     return text
 
 
-History = Annotated[
+HistoryOption = Annotated[
     str,
     typer.Option(metavar="LOCATION", help="Location of the adapter's history: a path, s3://…, gs://… or abfss://…."),
 ]
@@ -46,7 +46,7 @@ Memory = Annotated[str | None, typer.Option(parser=heap, metavar="SIZE", help="H
 
 @app.command("compact")
 def compact_command(
-    history: History,
+    history: HistoryOption,
     until: Annotated[
         str | None,
         typer.Option(metavar="TIME", help="Compact only hours that end before this time, such as 2026-11-20T07:00Z."),
@@ -57,14 +57,14 @@ def compact_command(
     """Compute the deltas, hourly and daily tables of every finished hour that needs them. No sample is deleted."""
     now = datetime.now(UTC)
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending, stop):
-        end = time_of("--until", until, zone_of("UTC")) or now
+        end = parsed_time("--until", until, zone_of("UTC")) or now
         outcome = compact(reached(history), session, end, now, say, ending.check, stop=stop)
         _tell(outcome, say)
 
 
 @app.command("report")
 def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
-    history: History,
+    history: HistoryOption,
     output: Annotated[
         str, typer.Option(metavar="LOCATION", help="Folder or bucket for report.html, .json, .md, groups.csv and hpa/.")
     ],

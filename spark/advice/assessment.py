@@ -13,8 +13,8 @@ from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
-from spark.figures.model import STALE_SECONDS, Findings, Group, Periods, Topic
-from spark.figures.periods import HOUR, silent_between, time_of
+from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, Topic
+from spark.figures.periods import NUMPY_HOUR, silent_between, time_of
 
 STANDING_STILL = {"stuck", "lag_without_members"}
 
@@ -65,22 +65,22 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    findings: Findings
+    data: ReportData
     standings: tuple[Standing, ...]
     coverage: Coverage
 
 
-def decided(findings: Findings) -> Report:
-    zone = findings.zone
-    names = file_names(findings.groups)
-    clusters = {group.cluster for group in findings.groups}
-    newest = max((group.hours.start[-1] for group in findings.groups), default=None)
+def decided(data: ReportData) -> Report:
+    zone = data.zone
+    names = file_names(data.groups)
+    clusters = {group.cluster for group in data.groups}
+    newest = max((group.hours.start[-1] for group in data.groups), default=None)
     standings = [
-        _standing(group, called(group, len(clusters)), name, zone, _ended(group, newest, zone), findings)
-        for group, name in zip(findings.groups, names, strict=True)
+        _standing(group, called(group, len(clusters)), name, zone, _ended(group, newest, zone), data)
+        for group, name in zip(data.groups, names, strict=True)
     ]
     standings.sort(key=lambda it: (-it.severity, -_waiting(it.group), it.group.cluster, it.group.name))
-    return Report(findings=findings, standings=tuple(standings), coverage=coverage_of(findings.groups))
+    return Report(data=data, standings=tuple(standings), coverage=coverage_of(data.groups))
 
 
 def called(group: Group, clusters: int) -> str:
@@ -109,9 +109,9 @@ def drain_seconds(topic: Topic, advice: Advice) -> float | None:
 def coverage_of(groups: tuple[Group, ...]) -> Coverage:
     hours = [topic.hours for group in groups for topic in group.topics if len(topic.hours)]
     silent = silent_between(hours)
-    begins = np.flatnonzero(np.diff(silent, prepend=silent[:1] - 2 * HOUR) > HOUR)
+    begins = np.flatnonzero(np.diff(silent, prepend=silent[:1] - 2 * NUMPY_HOUR) > NUMPY_HOUR)
     gaps = [
-        (time_of(silent[begin]), time_of(silent[end - 1] + HOUR))
+        (time_of(silent[begin]), time_of(silent[end - 1] + NUMPY_HOUR))
         for begin, end in itertools.pairwise([*begins, len(silent)])
     ]
     return Coverage(
@@ -131,19 +131,19 @@ def _ended(group: Group, newest: np.datetime64 | None, zone: ZoneInfo) -> tuple[
     last = group.hours.start[-1]
     if newest is None or newest - last <= np.timedelta64(int(STALE_SECONDS), "s"):
         return ()
-    since = formatting.moment(time_of(last + HOUR), zone)
+    since = formatting.moment(time_of(last + NUMPY_HOUR), zone)
     words = f"No data since {since}: the group or its topics were deleted, or the adapter cannot read them."
     return (Finding("ended", Severity.NOTE, f"No data since {since}", words),)
 
 
 def _standing(
-    group: Group, called: str, file: str, zone: ZoneInfo, ended: tuple[Finding, ...], findings: Findings
+    group: Group, called: str, file: str, zone: ZoneInfo, ended: tuple[Finding, ...], data: ReportData
 ) -> Standing:
     """Of a group whose last hour is over, nothing is to be done at once."""
     advice = advice_for(group, zone)
-    if findings.is_stale or ended:
-        found = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
-        advice = replace(advice, findings=tuple(sorted((*ended, *found), key=lambda it: -it.severity)))
+    if data.is_stale or ended:
+        calmer = (replace(it, severity=min(it.severity, Severity.WATCH)) for it in advice.findings)
+        advice = replace(advice, findings=tuple(sorted((*ended, *calmer), key=lambda it: -it.severity)))
     presets = presets_for(group, advice, zone)
     fitting = best_of(presets)
     return Standing(

@@ -24,9 +24,9 @@ DAY = 86400.0
 def findings_of(group: Group, load: Load, zone: ZoneInfo) -> tuple[Finding, ...]:
     """One for each incident: the consequences of a cause are left out."""
     rules: tuple[Rule, ...] = (partial(group_findings.stuck, zone=zone), *RULES)
-    found = [finding for rule in rules if (finding := rule(group, load)) is not None]
-    explained = explained_by([Verdict(finding.code) for finding in found if finding.is_cause])
-    return tuple(sorted((it for it in found if it.code not in explained), key=lambda finding: -finding.severity))
+    findings = [finding for rule in rules if (finding := rule(group, load)) is not None]
+    explained = explained_by([Verdict(finding.code) for finding in findings if finding.is_cause])
+    return tuple(sorted((it for it in findings if it.code not in explained), key=lambda finding: -finding.severity))
 
 
 def nothing_known(group: Group, _: Load) -> Finding | None:
@@ -100,12 +100,12 @@ def incomplete(group: Group, _: Load) -> Finding | None:
 
 def samples_gone(group: Group, _: Load) -> Finding | None:
     """Retention takes samples sooner than hours, and of a long range only the newest samples are read."""
-    known = _number_of([topic.hours_known for topic in group.topics])
+    hours = _number_of([topic.hours_known for topic in group.topics])
     left = _number_of([topic.hours_left for topic in group.topics])
-    if left == known:
+    if left == hours:
         return None
     covered = (
-        f"only {formatting.count(left)} of the {formatting.plural(known, 'hour')}" if left else "none of the hours"
+        f"only {formatting.count(left)} of the {formatting.plural(hours, 'hour')}" if left else "none of the hours"
     )
     return Finding(
         "samples_gone",

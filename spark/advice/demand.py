@@ -139,5 +139,5 @@ def _done_for_sure(hours: Periods) -> float:
 
 
 def _largest(column: Floats) -> int | None:
-    known = column[~np.isnan(column)]
-    return int(known.max()) if len(known) else None
+    numbers = column[~np.isnan(column)]
+    return int(numbers.max()) if len(numbers) else None

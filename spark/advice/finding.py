@@ -25,7 +25,7 @@ class Finding:
     """A few words, for a table."""
     words: str
     asks: str = ""
-    """What a person does about this one, where it is not what TO_DO says of all with its code."""
+    """What a person does about it; overrides `TO_DO[code]`."""
     is_over: bool = False
     """Whether it had ended before the last hour."""
     is_cause: bool = False
@@ -45,7 +45,7 @@ TO_DO = {
     "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
     "hot_partition": "Spread the keys over the partitions; more replicas do not help.",
     "above_threshold": "Apply the recommended HPA.",
-    "idle_members": "Ask for no more replicas than can have a partition.",
+    "idle_members": "Do not request more replicas than partitions.",
     "rewinds": "If nobody meant it, look for what sets its offsets.",
     "skips": "Keep messages until they are read; where nothing was deleted, look for what sets its offsets.",
     "recreations": "If nobody meant it, find out who deletes topics.",

@@ -1,7 +1,7 @@
 """Pure: trouble in a group that its history shows. One rule a function; each gives a `Finding` or nothing."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -12,9 +12,9 @@ from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import Group, Periods, Still, Times, Topic, as_column, overlap
 from spark.figures.periods import between, last_hours, time_of
+from spark.tables.layout import HOUR
 
 Rule = Callable[[Group, Load], Finding | None]
-HOUR = timedelta(hours=1)
 MUCH_OF_THE_TIME = 0.05
 HOT = 2.0
 """A partition with this many times its fair share is hot."""
@@ -32,16 +32,16 @@ def _at_work(group: Group) -> Periods:
 
 
 def stuck(group: Group, _: Load, *, zone: ZoneInfo) -> Finding | None:
-    found = [
+    standing_still = [
         (topic.name, topic.partitions, topic.still)
         for topic in group.topics
         if topic.still is not None and _has_reader(group, topic.still)
     ]
-    if not found:
+    if not standing_still:
         return _stuck_as_a_whole(group, zone)
     newest = time_of(_at_work(group).start[-1])
-    now = [each for each in found if each[2].until > newest]
-    stills = now or found
+    now = [each for each in standing_still if each[2].until > newest]
+    stills = now or standing_still
     first = min((still for *_, still in stills), key=lambda still: still.since)
     until = max(still.until for *_, still in stills)
     what = _named([_partitions(*it) for it in stills])
@@ -91,14 +91,14 @@ def _stuck(brief: str, words: str, *, is_over: bool, is_recent: bool) -> Finding
     )
 
 
-def _partitions(topic: str, of: int, still: Still) -> str:
+def _partitions(topic: str, partitions: int, still: Still) -> str:
     """`partition 7 of orders`, `3 of the 12 partitions of orders (0, 4, 7)`, `all 12 partitions of orders`."""
-    if still.number >= of > 1:
-        return f"{'both' if of == 2 else f'all {of}'} partitions of {topic}"
+    if still.number >= partitions > 1:
+        return f"{'both' if partitions == 2 else f'all {partitions}'} partitions of {topic}"
     if still.number == 1:
         return f"partition {still.partitions[0]} of {topic}"
     numbers = ", ".join(map(str, still.partitions)) + (" and more" if still.number > len(still.partitions) else "")
-    return f"{still.number} of the {of} partitions of {topic} ({numbers})"
+    return f"{still.number} of the {partitions} partitions of {topic} ({numbers})"
 
 
 def _named(names: Sequence[str]) -> str:
@@ -212,11 +212,11 @@ def above_threshold(group: Group, _: Load) -> Finding | None:
     """Time that another finding explains does not count."""
     if group.agreement.pauses:
         return _above_threshold_at_work(group)
-    known = [topic for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
-    explained = {topic.name: np.intersect1d(_explained_hours(group, topic), topic.hours_left) for topic in known}
-    left = {topic.name: topic.above.seconds - 3600.0 * len(explained[topic.name]) for topic in known}
+    topics = [topic for topic in group.topics if topic.above.known_seconds > 0 and _has_threshold(topic)]
+    explained = {topic.name: np.intersect1d(_explained_hours(group, topic), topic.hours_left) for topic in topics}
+    left = {topic.name: topic.above.seconds - 3600.0 * len(explained[topic.name]) for topic in topics}
     worst = max(
-        (topic.above for topic in known if left[topic.name] > MUCH_OF_THE_TIME * topic.above.known_seconds),
+        (topic.above for topic in topics if left[topic.name] > MUCH_OF_THE_TIME * topic.above.known_seconds),
         key=lambda it: it.seconds / it.known_seconds,
         default=None,
     )
@@ -358,13 +358,13 @@ resets = _events(
 
 
 def recreations(group: Group, _: Load) -> Finding | None:
-    made = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
-    if not made:
+    recreated = [topic for topic in group.topics if np.nansum(topic.hours.recreations)]
+    if not recreated:
         return None
     return Finding(
         "recreations",
         _severity_of(group.hours, "recreations"),
-        f"{formatting.plural(len(made), 'topic')} deleted and made again",
-        f"Deleted and made again: {_named([topic.name for topic in made])}. What was not read of the old one is lost, "
-        "and commits made for it mean nothing to the new one. Differences across the step are not counted.",
+        f"{formatting.plural(len(recreated), 'topic')} deleted and made again",
+        f"Deleted and made again: {_named([topic.name for topic in recreated])}. What was not read of the old one is "
+        "lost, and commits made for it mean nothing to the new one. Differences across the step are not counted.",
     )

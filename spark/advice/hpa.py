@@ -197,7 +197,7 @@ def _target(group: Group, load: Load, findings: tuple[Finding, ...]) -> Target:
         rounded(load.capacity.p50 * seconds),
         f"Messages: what a saturated member consumes ({formatting.rate(load.capacity.p50)}, the median of "
         f"{formatting.plural(load.capacity.windows, 'window')}) in {formatting.duration(seconds)}: the wait of {wait}, "
-        f"less a sixth for the HPA's tolerance of {TOLERANCE:.0%}. The replicas settle with "
+        f"less a sixth for the HPA's tolerance of {formatting.share(TOLERANCE)}. The replicas settle with "
         f"{formatting.duration(SETTLES * delay)} or more ({_delay_in_words(group)}).",
     )
 
@@ -345,10 +345,11 @@ def expected_in_words(advice: Advice) -> str:
     expected = advice.expected
     if expected is None:
         return ""
+    replicas = formatting.decimal(expected.replicas_mean)
     return (
         "Replayed over the day of the busiest hour, by hourly means: a message waits up to "
-        f"{_waited(expected.wait_p95)} for 95 % of the time, {_waited(expected.wait_max)} at most; "
-        f"{formatting.decimal(expected.replicas_mean)} replicas on average, with "
+        f"{_waited(expected.wait_p95)} for {formatting.share(0.95)} of the time, {_waited(expected.wait_max)} at most; "
+        f"{replicas} replica{'' if replicas == '1' else 's'} on average, with "
         f"{formatting.plural(round(expected.changes_a_day), 'change')} a day."
     )
 

@@ -15,7 +15,7 @@ from spark.figures import formatting
 from spark.figures.model import Group
 
 OFTEN = 0.6
-"""Of what is there to explain: from here on a pattern is one."""
+"""The minimum explained variance of a pattern."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,11 @@ def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
     regular = week.explained >= OFTEN and week.days_seen >= 3
     peaks = week.peak_hours() if regular else ()
     peak_rate = week.rate_of(peaks)
-    known = load.capacity is not None
+    knows_capacity = load.capacity is not None
     needed = (
-        members_needed(peak_rate / USED_AT_MOST, load.per_member, load.partitions) if known else hpa.min_replicas.value
+        members_needed(peak_rate / USED_AT_MOST, load.per_member, load.partitions)
+        if knows_capacity
+        else hpa.min_replicas.value
     )
     floor = max(hpa.min_replicas.value, min(needed, hpa.max_replicas.value))
     return Preset(
@@ -105,7 +107,7 @@ def known_peaks(group: Group, advice: Advice, zone: ZoneInfo) -> Preset:
         f"The hour of the day explains {formatting.share(max(0.0, week.explained))} of how hourly production differs"
         + (f", over {formatting.plural(week.days_seen, 'day')}." if week.days_seen else "."),
         hpa,
-        extra=_schedule(week, peaks, floor if known else None, hpa, zone),
+        extra=_schedule(week, peaks, floor if knows_capacity else None, hpa, zone),
     )
 
 
@@ -142,8 +144,8 @@ def initial_load(group: Group, advice: Advice) -> Preset:
     if lag is not None and is_backlog and load.capacity is not None and not np.isnan(load.usual):
         spare = whole * load.capacity.p50 - load.usual
         extra = (
-            f"{whole} members work off {formatting.count(lag.first)} messages in about "
-            f"{formatting.duration(lag.first / spare)}."
+            f"{formatting.plural(whole, 'member')} {'works' if whole == 1 else 'work'} off "
+            f"{formatting.count(lag.first)} messages in about {formatting.duration(lag.first / spare)}."
             if spare > 0
             else "Even one member for each partition does not do more than is produced: the backlog would stay."
         )

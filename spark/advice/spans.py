@@ -9,9 +9,9 @@ import numpy as np
 
 from spark.advice.weekly_pattern import local_times
 from spark.figures.model import Periods, Times
-from spark.figures.periods import HOUR, between, median, total
+from spark.figures.periods import NUMPY_HOUR, between, median, total
 
-WEEK = 168 * HOUR
+WEEK = 168 * NUMPY_HOUR
 ENOUGH_HOURS = 24
 """Hours of the earlier week without which there is nothing to compare with."""
 
@@ -81,7 +81,7 @@ def weeks_of(hours: Periods) -> tuple[Span, Span] | None:
     """The last week and the one before; None where that has hardly any hours."""
     if not len(hours):
         return None
-    age = hours.start[-1] + HOUR - hours.start
+    age = hours.start[-1] + NUMPY_HOUR - hours.start
     before = between(hours, (age > WEEK) & (age <= 2 * WEEK))
     return (_span(between(hours, age <= WEEK)), _span(before)) if len(before) >= ENOUGH_HOURS else None
 

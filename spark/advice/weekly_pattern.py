@@ -17,11 +17,12 @@ from spark.figures.model import Floats, Periods, Times
 from spark.figures.periods import between
 from spark.rules.percentiles import percentiles_of
 from spark.tables.columns import ratio
+from spark.tables.layout import HOUR
 
 Hours = NDArray[np.int64]
 """Of the day, 0 to 23."""
 
-HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+DAY = timedelta(days=1)
 HOURS_OF_A_DAY = 23
 """At least: of the day on which clocks are put forward."""
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -79,7 +80,9 @@ def week_of(hours: Periods, zone: ZoneInfo, column: str = "production_rate") -> 
     counted, local = between(counted, np.arange(len(local)) < number), local[:number]
     rates: Floats = getattr(counted, column)
     total, seen = np.zeros((7, 24)), np.zeros((7, 24))
-    days, of_day = (np.array(of, np.int64) for of in ([at.weekday() for at in local], [at.hour for at in local]))
+    days, of_day = (
+        np.array(numbers, np.int64) for numbers in ([at.weekday() for at in local], [at.hour for at in local])
+    )
     np.add.at(total, (days, of_day), rates)
     np.add.at(seen, (days, of_day), 1.0)
     return Week(
@@ -122,5 +125,5 @@ def _explained(rates: Floats, of_day: Hours) -> float:
     total = np.bincount(of_day, weights=rates, minlength=24)
     seen = np.bincount(of_day, minlength=24)
     left = float(((rates - ratio(total, seen)[of_day]) ** 2).sum()) / (len(rates) - classes)
-    there = float(((rates - rates.mean()) ** 2).sum()) / (len(rates) - 1)
-    return 1 - left / there if there > 0 else 0.0
+    variance = float(((rates - rates.mean()) ** 2).sum()) / (len(rates) - 1)
+    return 1 - left / variance if variance > 0 else 0.0

@@ -19,15 +19,15 @@ def tasks_at_once(cgroup: Path = CGROUP) -> int:
 def _cores(cgroup: Path) -> int:
     quota, _, period = _text(cgroup / "cpu.max").partition(" ")
     allowed = max(1, int(quota) // int(period)) if quota.isdigit() and period.isdigit() else None
-    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(there, allowed) if allowed else there
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, allowed) if allowed else cores
 
 
 def _memory_bytes(cgroup: Path) -> int:
     """Of the machine, or of the container where that has less."""
     limits = [_text(cgroup / name) for name in ("memory.max", "memory/memory.limit_in_bytes")]
-    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return min([there, *(int(limit) for limit in limits if limit.isdigit())])
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min([installed, *(int(limit) for limit in limits if limit.isdigit())])
 
 
 def _text(path: Path) -> str:

@@ -157,14 +157,14 @@ def _archive(*, writes: bool) -> Archive | None:
     java = _java()
     if java is None:
         return None
-    of = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {pyspark.__file__}"
+    identity = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {pyspark.__file__}"
     try:
         folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
             os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kafka-lag-adapter", "classes"
         )
     except RuntimeError:  # the user has no home
         return None
-    path = Path(folder, f"{hashlib.sha256(of.encode()).hexdigest()[:16]}.jsa")
+    path = Path(folder, f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa")
     if not writes and not path.exists():
         return None
     try:
@@ -187,8 +187,8 @@ def _delete_abandoned(folder: Path) -> None:
 
 def _java() -> Path | None:
     home = os.environ.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else shutil.which("java")
-    return Path(found).resolve() if found and Path(found).exists() else None
+    java = Path(home, "bin", "java") if home else shutil.which("java")
+    return Path(java).resolve() if java and Path(java).exists() else None
 
 
 def _keep(archive: Archive, *, is_whole: bool) -> None:

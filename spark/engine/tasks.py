@@ -37,10 +37,10 @@ def outcomes(
     return session.sparkContext.parallelize(given, len(given)).map(partial(_outcome, kernel)).collect()
 
 
-def results_of(found: Iterable[Result | Exception]) -> list[Result]:
+def results_of(outcomes: Iterable[Result | Exception]) -> list[Result]:
     """Raises the first error."""
     results = []
-    for each in found:
+    for each in outcomes:
         if isinstance(each, Exception):
             raise each
         results.append(each)

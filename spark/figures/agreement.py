@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from spark.tables.layout import HOUR
+
 MAX_WAIT_SECONDS = 60.0
-HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a report is about, as small frozen values: all that is shown, decided or written comes from these.
 
-`report_tables` makes them from the history's tables; tests make them by hand.
+`spark.report.gather` makes them from the history's tables; tests make them by hand.
 """
 
 import math
@@ -179,8 +179,8 @@ class Topic:
     @property
     def largest_lag(self) -> float | None:
         """Of the whole range, also where samples are gone."""
-        known = self.hours.lag_max[~np.isnan(self.hours.lag_max)]
-        return float(known.max()) if len(known) else None
+        lags = self.hours.lag_max[~np.isnan(self.hours.lag_max)]
+        return float(lags.max()) if len(lags) else None
 
     @property
     def hours_known(self) -> Times:
@@ -190,8 +190,8 @@ class Topic:
     @property
     def hours_left(self) -> Times:
         """Those of `hours_known` whose samples are left."""
-        known = self.hours_known
-        return known[:0] if self.lag is None else known[overlap(known, self.lag.since, self.lag.until)]
+        hours = self.hours_known
+        return hours[:0] if self.lag is None else hours[overlap(hours, self.lag.since, self.lag.until)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +266,8 @@ class Group:
     @property
     def largest_lag(self) -> float | None:
         """The topics' largest lags, added up."""
-        known = [topic.largest_lag for topic in self.topics if topic.largest_lag is not None]
-        return sum(known) if known else None
+        lags = [topic.largest_lag for topic in self.topics if topic.largest_lag is not None]
+        return sum(lags) if lags else None
 
     @property
     def partitions(self) -> int:
@@ -276,7 +276,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ReportData:
     """All that was gathered for one report."""
 
     location: str
@@ -317,10 +317,10 @@ def as_column(time: datetime) -> np.datetime64:
 
 def overlap(hours: Times, since: datetime, until: datetime) -> Flags:
     """Which of these hours have a part between two times."""
-    found: Flags = (hours > as_column(since) - np.timedelta64(1, "h")) & (hours < as_column(until))
-    return found
+    is_within: Flags = (hours > as_column(since) - np.timedelta64(1, "h")) & (hours < as_column(until))
+    return is_within
 
 
 def _newest(column: Floats) -> float:
-    known = column[~np.isnan(column)]
-    return float(known[-1]) if len(known) else 0.0
+    numbers = column[~np.isnan(column)]
+    return float(numbers[-1]) if len(numbers) else 0.0

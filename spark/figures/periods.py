@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spark.figures.model import NUMBERS, Floats, Periods, Times
 
-HOUR = np.timedelta64(1, "h")
+NUMPY_HOUR = np.timedelta64(1, "h")
 NO_TIMES: Times = np.empty(0, "datetime64[us]")
 
 
@@ -36,8 +36,8 @@ def total(column: Floats) -> float:
 
 def median(column: Floats) -> float:
     """Of what is known; NaN where nothing is."""
-    known = column[~np.isnan(column)]
-    return float(np.median(known)) if len(known) else np.nan
+    numbers = column[~np.isnan(column)]
+    return float(np.median(numbers)) if len(numbers) else np.nan
 
 
 def time_of(start: np.datetime64) -> datetime:
@@ -48,6 +48,6 @@ def silent_between(parts: Sequence[Periods]) -> Times:
     """The hours between the first and the last of these that are in none of them."""
     if not parts:
         return np.empty(0, "datetime64[us]")
-    there = np.unique(np.concatenate([part.start for part in parts]))
-    whole = np.arange(there[0], there[-1] + HOUR, HOUR) if len(there) else there
-    return np.setdiff1d(whole, there)
+    present = np.unique(np.concatenate([part.start for part in parts]))
+    whole = np.arange(present[0], present[-1] + NUMPY_HOUR, NUMPY_HOUR) if len(present) else present
+    return np.setdiff1d(whole, present)

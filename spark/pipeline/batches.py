@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from spark.pipeline.plan import FoundHour
 from spark.rules.writer_choice import Chosen
-from spark.storage.protocol import Files, each_of
+from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables import layout
 from spark.tables.sample_files import MISPLACED, Skipped, Sound, examined
 from spark.tables.sample_reader import PART_ROWS
@@ -90,7 +90,9 @@ def neighbours(items: Iterable[Item], size: Callable[[Item], int], limit: int) -
     return groups
 
 
-def batch_from(files: Files, hours: Sequence[FoundHour], first: int, limit: int, damaged: Mapping[str, str]) -> Batch:
+def batch_from(
+    files: HistoryFiles, hours: Sequence[FoundHour], first: int, limit: int, damaged: Mapping[str, str]
+) -> Batch:
     """The hour, and its successors that have changed as well, up to so many rows. `damaged`: paths of files that are
     left out although their footers are sound, and what is wrong with them."""
     batch: list[ExaminedHour] = []
@@ -108,7 +110,7 @@ def batch_from(files: Files, hours: Sequence[FoundHour], first: int, limit: int,
     return Batch(tuple(batch), before)
 
 
-def _examined(files: Files, hour: FoundHour, damaged: Mapping[str, str]) -> ExaminedHour:
+def _examined(files: HistoryFiles, hour: FoundHour, damaged: Mapping[str, str]) -> ExaminedHour:
     paths = [file.path for file in hour.files if file.path in damaged]
     readable = [file for file in hour.files if file.path not in damaged]
     results = each_of(files, partial(examined, files, hour=hour.start), readable)

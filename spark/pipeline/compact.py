@@ -1,7 +1,8 @@
 """Finished hours of samples -> deltas, totals and partitions of each hour; days of these -> hourly and daily.
 
 An hour is done again when its files have changed, or what it starts from: the values that the hour before carries.
-A day's tables are made again when one of its hours was. Every table says what it was made from, so a run that was
+A day's tables are made again when one of its hours was. An hour is found (`plan`), examined (`batches`), staged by a
+task (`hour_task`), and published here with its record. Every table says what it was made from, so a run that was
 ended anywhere leaves nothing that the next one would not make good.
 """
 
@@ -17,10 +18,10 @@ from spark.pipeline.batches import DEFAULT_LIMITS, Batch, Limits, batch_from
 from spark.pipeline.days import summarised
 from spark.pipeline.hour_task import StagedHour
 from spark.pipeline.lineage import Record, write_record
-from spark.pipeline.plan import FoundHour, Listing, found_in
+from spark.pipeline.plan import FoundHour, FoundHours, found_in
 from spark.pipeline.runs import Run, Say, staging_of
 from spark.pipeline.stage import stage_batch
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
 
@@ -33,7 +34,7 @@ class Outcome:
 
 
 def compact(
-    files: Files,
+    files: HistoryFiles,
     session: Callable[[], SparkSession],
     until: datetime,
     now: datetime,
@@ -55,7 +56,7 @@ def compact(
 
 
 @dataclass(slots=True)
-class Progress:
+class Attempts:
     """What the attempts of a run have done, and what they could not read."""
 
     records: dict[str, Record] = field(default_factory=dict)
@@ -88,29 +89,29 @@ class Progress:
         return hour.unreadable() if hour.name in self.unreadable - self.records.keys() else hour
 
 
-def _compacted(run: Run, find: Callable[[], Listing]) -> Outcome:
+def _compacted(run: Run, find: Callable[[], FoundHours]) -> Outcome:
     """Each attempt leaves out or makes again what the ones before could not read, and does what they have left."""
-    progress = Progress()
+    attempts = Attempts()
     while True:
         try:
-            return _attempt(run, find(), progress)
+            return _attempt(run, find(), attempts)
         except (SampleFilesDamaged, TableUnreadable) as error:
-            progress.note(error)
+            attempts.note(error)
 
 
-def _attempt(run: Run, listing: Listing, progress: Progress) -> Outcome:
-    _compact_hours(run, [progress.marked(hour) for hour in listing.hours], progress)
-    days = summarised(run, listing.hours)
-    progress.days += days.done
-    again = {path for path in days.unreadable if layout.hour_of(path) not in progress.unreadable}
+def _attempt(run: Run, found_hours: FoundHours, attempts: Attempts) -> Outcome:
+    _compact_hours(run, [attempts.marked(hour) for hour in found_hours.hours], attempts)
+    days = summarised(run, found_hours.hours)
+    attempts.days += days.done
+    again = {path for path in days.unreadable if layout.hour_of(path) not in attempts.unreadable}
     if again:
         raise TableUnreadable(*sorted(again))
-    skipped = [file for record in progress.records.values() for file in record.skipped]
-    hours = tuple(hour.start for hour in listing.hours if hour.name in progress.records)
-    return Outcome(hours, tuple(progress.days), (*listing.skipped, *skipped, *days.skipped))
+    skipped = [file for record in attempts.records.values() for file in record.skipped]
+    hours = tuple(hour.start for hour in found_hours.hours if hour.name in attempts.records)
+    return Outcome(hours, tuple(attempts.days), (*found_hours.skipped, *skipped, *days.skipped))
 
 
-def _compact_hours(run: Run, hours: list[FoundHour], progress: Progress) -> None:
+def _compact_hours(run: Run, hours: list[FoundHour], attempts: Attempts) -> None:
     """In order of time: whether an hour needs it depends on how the one before was compacted."""
     at = 0
     while at < len(hours):
@@ -118,13 +119,13 @@ def _compact_hours(run: Run, hours: list[FoundHour], progress: Progress) -> None
             at += 1
             continue
         run.check()
-        batch = batch_from(run.files, hours, at, run.limits.of_batch, progress.damaged)
+        batch = batch_from(run.files, hours, at, run.limits.of_batch, attempts.damaged)
         _announce(run, batch)
         staged = stage_batch(run, batch)
         run.check()
         for record in _publish(run, batch, staged):
             hours[at] = replace(hours[at], record=record)
-            progress.records[hours[at].name] = record
+            attempts.records[hours[at].name] = record
             at += 1
 
 

@@ -11,9 +11,9 @@ from adapter.history.contract import Column
 from spark.engine.tasks import attempt
 from spark.rules.hourly import lag_percentiles_of
 from spark.rules.totals import counts
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
-from spark.tables.columns import Rows, Values, begins_of, joined, numbered, rows_of, table_of
+from spark.tables.columns import TableRows, Values, begins_of, joined, numbered, rows_of, table_of
 from spark.tables.parquet_tables import read_table, read_topics, unreadable, write_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
@@ -29,7 +29,7 @@ CHANGES = tuple(
 
 @dataclass(frozen=True, slots=True)
 class DayTask:
-    files: Files
+    files: HistoryFiles
     staging: str
     """The run's folder."""
     day: str
@@ -61,30 +61,30 @@ def make_day(task: DayTask) -> StagedDay:
     )
 
 
-def _tables(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[Rows]:
+def _tables(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[TableRows]:
     return (read_table(task.files, layout.hour_table(hour, table), columns) for hour in task.hours)
 
 
-def _in_order(hours: Rows) -> Rows:
+def _in_order(hours: TableRows) -> TableRows:
     return hours.taken(np.lexsort([hours[name] for name in ("hour", *reversed(contract.NAMES))]))
 
 
-def _percentiles(task: DayTask, hours: Rows) -> dict[str, Values]:
+def _percentiles(task: DayTask, hours: TableRows) -> dict[str, Values]:
     """The day's, of each row's topic; in parts that fit into memory, however many samples the day has."""
     topics, place = topics_in(hours)
     cycles = np.bincount(place, hours["cycles"], len(topics)).astype(np.int64)
-    found = []
+    percentiles = []
     for part in parts_of(dict(zip(topics, cycles.tolist(), strict=True)), task.lags_at_once):
         lags = joined([_lags(task, hour, part) for hour in task.hours])
         topic = numbered(*(lags[name] for name in contract.NAMES))
         order = np.argsort(topic, kind="stable")
         lag, begins = lags["lag"][order], begins_of(topic[order])
         is_known = lag >= 0
-        found.append(lag_percentiles_of(lag[is_known], counts(is_known, begins)))
-    return {name: np.concatenate([of[name] for of in found])[place] for name in found[0]}
+        percentiles.append(lag_percentiles_of(lag[is_known], counts(is_known, begins)))
+    return {name: np.concatenate([columns[name] for columns in percentiles])[place] for name in percentiles[0]}
 
 
-def _lags(task: DayTask, hour: str, part: Part) -> Rows:
+def _lags(task: DayTask, hour: str, part: Part) -> TableRows:
     """Of the totals."""
     path = layout.hour_table(hour, layout.TOTALS)
     with unreadable(path):

@@ -18,7 +18,7 @@ from spark.pipeline.day_task import DayTask, StagedDay, make_day
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed, write_record
 from spark.pipeline.plan import FoundHour
 from spark.pipeline.runs import Run
-from spark.storage.protocol import Files, each_of
+from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables import layout
 from spark.tables.columns import ARROW_TYPES, rows_of
 from spark.tables.contract import DAILY, NAMES
@@ -26,7 +26,7 @@ from spark.tables.parquet_tables import write_table
 from spark.tables.sample_files import Skipped
 
 TIME = ARROW_TYPES[Type.TIME]
-BEGUN_TO_GO = "was made from hours whose tables are gone; with another hour it stays as it was"
+BEGUN_TO_GO = "was not recomputed: tables of its source hours were deleted"
 BYTES_AT_ONCE = 16 << 20
 """Of the partitions tables of the days that are summarised together, as files: about a million rows, 200 MB in the
 driver. They are as many as fit, for planning a job takes longer than running it."""
@@ -70,20 +70,20 @@ def summarised(run: Run, hours: Iterable[FoundHour]) -> Days:
     days = [day for day in (_day_of(run.files, name) for name in names) if day.needs]
     gone = tuple(Skipped(layout.hourly_folder(day.name), BEGUN_TO_GO) for day in days if day.has_begun_to_go)
     whole = [day for day in days if not day.has_begun_to_go]
-    made = [_summarised(run, of) for of in neighbours(whole, lambda day: day.size, BYTES_AT_ONCE)]
+    results = [_summarised(run, group) for group in neighbours(whole, lambda day: day.size, BYTES_AT_ONCE)]
     return Days(
-        tuple(day for each in made for day in each.done),
-        (*gone, *(skipped for each in made for skipped in each.skipped)),
-        frozenset().union(*(each.unreadable for each in made)),
+        tuple(day for each in results for day in each.done),
+        (*gone, *(skipped for each in results for skipped in each.skipped)),
+        frozenset().union(*(each.unreadable for each in results)),
     )
 
 
-def _day_of(files: Files, name: str) -> Day:
-    there = files.listed(f"{layout.HOURS}/date={name}", 1)
-    hours = sorted({layout.hour_of(file.path) for file in there})
+def _day_of(files: HistoryFiles, name: str) -> Day:
+    stored = files.listed(f"{layout.HOURS}/date={name}", 1)
+    hours = sorted({layout.hour_of(file.path) for file in stored})
     records = dict(zip(hours, each_of(files, partial(read_record, files), hours), strict=True))
-    size = sum(file.size for file in there if file.name == f"{layout.PARTITIONS}.parquet")
-    return Day(name, {hour: of for hour, of in records.items() if of}, read_summed(files, name), size)
+    size = sum(file.size for file in stored if file.name == f"{layout.PARTITIONS}.parquet")
+    return Day(name, {hour: record for hour, record in records.items() if record}, read_summed(files, name), size)
 
 
 def _summarised(run: Run, days: Sequence[Day]) -> Days:
@@ -93,18 +93,17 @@ def _summarised(run: Run, days: Sequence[Day]) -> Days:
     tasks = [DayTask(run.files, run.staging, day.name, tuple(sorted(day.made_from))) for day in days]
     results = dict(zip(days, outcomes(run.session(), make_day, tasks), strict=True))
     unreadable = {day: result for day, result in results.items() if isinstance(result, TableUnreadable)}
-    made = [day for day in days if day not in unreadable]
-    staged = list(zip(made, results_of(results[day] for day in made), strict=True))
+    readable = [day for day in days if day not in unreadable]
+    staged = list(zip(readable, results_of(results[day] for day in readable), strict=True))
     if staged:
-        daily = _daily(run.session(), [of for _, of in staged])
+        daily = _daily(run.session(), [staged_day for _, staged_day in staged])
         run.check()
-        for day, of in staged:
-            _publish(run, day, of, daily)
+        for day, staged_day in staged:
+            _publish(run, day, staged_day, daily)
     return Days(
         tuple(day.name for day, _ in staged),
         tuple(
-            Skipped(layout.hourly_folder(day.name), f"stays as it was, for {error}")
-            for day, error in unreadable.items()
+            Skipped(layout.hourly_folder(day.name), f"was not recomputed: {error}") for day, error in unreadable.items()
         ),
         frozenset(path for error in unreadable.values() for path in error.paths),
     )

@@ -14,11 +14,11 @@ from spark.pipeline.batches import ExaminedHour
 from spark.pipeline.lineage import Digest, Record
 from spark.rules.deltas import OrderedSamples, carried_of, deltas_of, last_known_of, ordered_samples
 from spark.rules.hourly import summary_of
-from spark.rules.totals import partitions_of, totals_of
+from spark.rules.totals import partitions_of, topic_totals_of
 from spark.rules.writer_choice import Chosen, Count, clusters_at, counts_of, is_chosen, summed
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
-from spark.tables.columns import Rows, joined, none_of
+from spark.tables.columns import TableRows, joined, none_of
 from spark.tables.parquet_tables import read_table, write_table, written_table
 from spark.tables.sample_files import micros_of, minute_of
 from spark.tables.sample_reader import PART_ROWS, HourReader, Samples
@@ -38,7 +38,7 @@ OF_A_TAIL = tuple(column for column in SAMPLES if column.name not in UNREAD)
 class HoursTask:
     """Neighbouring hours."""
 
-    files: Files
+    files: HistoryFiles
     staging: str
     """The run's folder."""
     hours: tuple[ExaminedHour, ...]
@@ -84,11 +84,11 @@ def stage_tails(task: HoursTask) -> list[str]:
 
 def count_rows(task: HoursTask) -> list[Count]:
     """Known rows of each writer, per cluster and minute."""
-    parts = (of for hour in task.hours for _, of in task.reader(hour).parts(OF_A_TAIL))
-    return summed(count for of in parts for count in counts_of(of.rows, of.writer, of.writers))
+    parts = (samples for hour in task.hours for _, samples in task.reader(hour).parts(OF_A_TAIL))
+    return summed(count for samples in parts for count in counts_of(samples.rows, samples.writer, samples.writers))
 
 
-def _make(task: HoursTask, hour: ExaminedHour, before: Rows) -> tuple[StagedHour, Rows]:
+def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[StagedHour, TableRows]:
     folder = task.staged(layout.hour_folder(hour.name))
     carried, digest, clusters = [], Digest(contract.CARRIED), set[str]()
     with ExitStack() as stack:
@@ -103,7 +103,7 @@ def _make(task: HoursTask, hour: ExaminedHour, before: Rows) -> tuple[StagedHour
             carried.append(carried_of(ordered))
             del ordered
             write[layout.DELTAS](deltas)
-            totals, partitions = totals_of(deltas), partitions_of(deltas)
+            totals, partitions = topic_totals_of(deltas), partitions_of(deltas)
             clusters |= clusters_at(totals, minute_of(hour.start + layout.HOUR) - 1)
             write[layout.TOTALS](totals)
             write[layout.PARTITIONS](partitions)
@@ -123,7 +123,7 @@ def _writers_at_end(hour: ExaminedHour, clusters: Iterable[str]) -> dict[str, st
     return {cluster: writer for (cluster, minute), writer in hour.chosen.items() if minute == last}
 
 
-def _tail(task: HoursTask, hour: ExaminedHour) -> Rows:
+def _tail(task: HoursTask, hour: ExaminedHour) -> TableRows:
     parts = []
     for _, samples in task.reader(hour).parts(OF_A_TAIL):
         ordered = _from_nothing(samples, hour)
@@ -137,7 +137,7 @@ def _from_nothing(samples: Samples, hour: ExaminedHour) -> OrderedSamples:
     return ordered_samples(_counting(samples, hour.chosen), none_of(contract.CARRIED), micros_of(hour.start))
 
 
-def _counting(samples: Samples, chosen: Chosen | None) -> Rows:
+def _counting(samples: Samples, chosen: Chosen | None) -> TableRows:
     """The rows of the writers that count."""
     if chosen is None or not len(samples.rows):
         return samples.rows

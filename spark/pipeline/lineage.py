@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from adapter.history.contract import Column
-from spark.storage.protocol import File, Files
+from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
-from spark.tables.columns import Rows
+from spark.tables.columns import TableRows
 from spark.tables.sample_files import MISPLACED, Skipped
 
 RULES = 4
@@ -53,11 +53,11 @@ class Record:
         return self.rules == RULES and all(self.files.get(file.name) == file.size for file in files)
 
 
-def read_record(files: Files, hour: str) -> Record | None:
+def read_record(files: HistoryFiles, hour: str) -> Record | None:
     """`hour`: its name, `date=…/hour=…`. None: not compacted yet, or by something else."""
     try:
-        found = json.loads(files.read(f"{layout.hour_folder(hour)}/{layout.RECORD}") or "{}")
-        record = Record(**{**found, "skipped": tuple(Skipped(**each) for each in found.get("skipped", ()))})
+        document = json.loads(files.read(f"{layout.hour_folder(hour)}/{layout.RECORD}") or "{}")
+        record = Record(**{**document, "skipped": tuple(Skipped(**each) for each in document.get("skipped", ()))})
     except (ValueError, TypeError, AttributeError):
         return None
     return record if isinstance(record.files, dict) and isinstance(record.writers, dict) else None
@@ -73,19 +73,19 @@ class Summed:
     """Names of the files whose rows it has."""
 
 
-def read_summed(files: Files, day: str) -> dict[str, Summed]:
+def read_summed(files: HistoryFiles, day: str) -> dict[str, Summed]:
     """By the hour's name; none where the day has no tables, or other ones."""
     try:
-        found = json.loads(files.read(f"{layout.hourly_folder(day)}/{layout.RECORD}") or "{}")
-        return {hour: Summed(each["identity"], tuple(each["files"])) for hour, each in found.items()}
+        document = json.loads(files.read(f"{layout.hourly_folder(day)}/{layout.RECORD}") or "{}")
+        return {hour: Summed(each["identity"], tuple(each["files"])) for hour, each in document.items()}
     except (ValueError, TypeError, KeyError, AttributeError):
         return {}
 
 
-def write_record(files: Files, folder: str, record: Record | Mapping[str, Summed]) -> None:
+def write_record(files: HistoryFiles, folder: str, record: Record | Mapping[str, Summed]) -> None:
     """Into a folder that is staged: of an hour, or of the hours of a day."""
-    found = asdict(record) if isinstance(record, Record) else {hour: asdict(each) for hour, each in record.items()}
-    files.write(f"{folder}/{layout.RECORD}", json.dumps(found, indent=1))
+    document = asdict(record) if isinstance(record, Record) else {hour: asdict(each) for hour, each in record.items()}
+    files.write(f"{folder}/{layout.RECORD}", json.dumps(document, indent=1))
 
 
 def _digest(value: object) -> str:
@@ -99,7 +99,7 @@ class Digest:
         self._columns = {column.name: hashlib.sha256() for column in contract}
         self.rows = 0
 
-    def add(self, part: Rows) -> None:
+    def add(self, part: TableRows) -> None:
         """The rows that come next."""
         self.rows += len(part)
         for name, column in self._columns.items():

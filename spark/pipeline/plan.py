@@ -8,11 +8,11 @@ from itertools import groupby
 
 from spark.errors import Unusable
 from spark.pipeline.lineage import Record, Summed, read_record, read_summed
-from spark.storage.protocol import File, Files, each_of
+from spark.storage.protocol import File, HistoryFiles, each_of
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
 
-LATE = "came when other files that its hour was made from were gone; the hour stays as it was"
+LATE = "arrived after other files of its hour were deleted; the hour was not recomputed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FoundHour:
 
     @property
     def has_changed(self) -> bool:
-        """Retention may have taken all its files: then it stays as it was compacted."""
+        """Retention may have taken all its files: then the hour is not compacted again."""
         return self._can_be_made and (self.record is None or not self.record.covers(self.files))
 
     def needs(self, before: "FoundHour | None") -> bool:
@@ -50,9 +50,9 @@ class FoundHour:
 
     @property
     def late(self) -> tuple[File, ...]:
-        """Files that came when others were gone, and so too late."""
-        known = self.record.files if self.record else {}
-        return tuple(file for file in self.files if self.gone and known.get(file.name) != file.size)
+        """HistoryFiles that came when others were gone, and so too late."""
+        compacted = self.record.files if self.record else {}
+        return tuple(file for file in self.files if self.gone and compacted.get(file.name) != file.size)
 
     @property
     def _can_be_made(self) -> bool:
@@ -60,53 +60,57 @@ class FoundHour:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class FoundHours:
     """All finished hours in order; what lies where no finished hour lies."""
 
     hours: tuple[FoundHour, ...]
     skipped: tuple[Skipped, ...]
 
 
-def found_in(files: Files, until: datetime, now: datetime) -> Listing:
+def found_in(files: HistoryFiles, until: datetime, now: datetime) -> FoundHours:
     """Raises Unusable where there is no history."""
     samples = _by_hour(files.listed(layout.SAMPLES, 2))
-    known = samples.keys() | _by_hour(files.listed(layout.HOURS, 2)).keys()
-    if not known:
+    names = samples.keys() | _by_hour(files.listed(layout.HOURS, 2)).keys()
+    if not names:
         raise Unusable(f"{files.shown()} holds no samples: there is no samples/date=…/hour=…/ with a file in it")
-    starts = {name: layout.start_of(name) for name in known}
+    starts = {name: layout.start_of(name) for name in names}
     finished = sorted(
         (start, name) for name, start in starts.items() if start and start < until and start + layout.HOUR <= until
     )
     summed_of = cache(partial(read_summed, files))
-    hours = each_of(files, lambda of: _hour_of(files, of[0], samples.get(of[1], ()), summed_of), finished)
+    hours = each_of(files, lambda hour: _hour_of(files, hour[0], samples.get(hour[1], ()), summed_of), finished)
     strange = [
-        Skipped(layout.samples_folder(name), "is no folder of an hour") for name, of in starts.items() if of is None
+        Skipped(layout.samples_folder(name), "is no folder of an hour")
+        for name, start in starts.items()
+        if start is None
     ]
     future = [
-        Skipped(layout.samples_folder(name), "lies in the future") for name, of in starts.items() if of and of > now
+        Skipped(layout.samples_folder(name), "lies in the future")
+        for name, start in starts.items()
+        if start and start > now
     ]
     late = [Skipped(file.path, LATE) for hour in hours for file in hour.late]
-    return Listing(
+    return FoundHours(
         tuple(hour for hour in hours if hour.record or (hour.files and not hour.gone)),
         tuple(sorted(strange + future + late, key=lambda each: each.path)),
     )
 
 
 def _hour_of(
-    files: Files, start: datetime, there: Sequence[File], summed_of: Callable[[str], Mapping[str, Summed]]
+    files: HistoryFiles, start: datetime, stored: Sequence[File], summed_of: Callable[[str], Mapping[str, Summed]]
 ) -> FoundHour:
     """`summed_of`: of a day, what its tables were made from: they outlive their hours' records."""
-    name, file_names = layout.hour_name(start), {file.name for file in there}
+    name, file_names = layout.hour_name(start), {file.name for file in stored}
     record = read_record(files, name)
     gone: Collection[str] = ()
-    if there and record and record.files.keys() - file_names:
+    if stored and record and record.files.keys() - file_names:
         gone = record.used - file_names
-    elif there and not record:
+    elif stored and not record:
         summed = summed_of(layout.day_of(name)).get(name)
         gone = {*summed.files} - file_names if summed else ()
-    return FoundHour(start, tuple(there), record, frozenset(gone))
+    return FoundHour(start, tuple(stored), record, frozenset(gone))
 
 
 def _by_hour(files: Sequence[File]) -> Mapping[str, list[File]]:
     """By the hours' names. `files`: in the order of their paths."""
-    return {hour: list(of) for hour, of in groupby(files, key=lambda file: layout.hour_of(file.path))}
+    return {hour: list(of_hour) for hour, of_hour in groupby(files, key=lambda file: layout.hour_of(file.path))}

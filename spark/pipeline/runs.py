@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pyspark.sql import SparkSession
 
 from spark.pipeline.batches import Limits
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 
 Say = Callable[[str], None]
 PREFIX = ".compacting-"
@@ -21,7 +21,7 @@ ABANDONED = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    files: Files
+    files: HistoryFiles
     staging: str
     """Path of its folder, in which its tables are staged."""
     session: Callable[[], SparkSession]
@@ -35,7 +35,7 @@ class Run:
 
 
 @contextlib.contextmanager
-def staging_of(files: Files, now: datetime) -> Iterator[str]:
+def staging_of(files: HistoryFiles, now: datetime) -> Iterator[str]:
     """Yields the path of a new folder, and deletes it at the end, as well as those that other runs abandoned."""
     for name in files.hidden():
         if name.startswith(PREFIX) and _is_abandoned(name, now):

@@ -50,11 +50,11 @@ def _task(run: Run, hours: Iterable[ExaminedHour]) -> HoursTask:
 
 def _results(run: Run, kernel: Callable[[HoursTask], Made], tasks: Sequence[HoursTask]) -> list[Made]:
     run.check()
-    found = outcomes(run.session(), kernel, tasks)
-    damaged = [each.reasons for each in found if isinstance(each, SampleFilesDamaged)]
+    results = outcomes(run.session(), kernel, tasks)
+    damaged = [each.reasons for each in results if isinstance(each, SampleFilesDamaged)]
     if damaged:
         raise SampleFilesDamaged({path: reason for reasons in damaged for path, reason in reasons.items()})
-    return results_of(found)
+    return results_of(results)
 
 
 def _chained(run: Run, tasks: Sequence[HoursTask], carry: str | None) -> list[HoursTask]:
@@ -78,7 +78,7 @@ def _chosen(run: Run, batch: Batch, groups: Iterable[Iterable[ExaminedHour]]) ->
     if all(len(hour.writers) <= 1 for hour in batch.hours):
         return None
     counts = _results(run, count_rows, [_task(run, hours) for hours in groups])
-    return chosen_of((count for of in counts for count in of), _chosen_before(batch))
+    return chosen_of((count for of_task in counts for count in of_task), _chosen_before(batch))
 
 
 def _chosen_before(batch: Batch) -> Chosen:

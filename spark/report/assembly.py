@@ -27,7 +27,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Computed:
     """What Spark has computed, in any order."""
 
     topics: pa.Table
@@ -42,24 +42,24 @@ class Found:
     """Of `range_figures.shares_of`: topics for which anything was produced."""
 
 
-def groups_of(
-    found: Found, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], agreements: Agreements
+def assembled_groups(
+    computed: Computed, hours: Mapping[Names, Periods], days: Mapping[Names, Periods], agreements: Agreements
 ) -> tuple[Group, ...]:
     """`hours`, `days`: of each topic."""
-    statistics = {group_of(row): row for row in found.statistics.to_pylist()}
+    statistics = {group_of(row): row for row in computed.statistics.to_pylist()}
     samples = {(*pair, topic["topic"]): topic for pair, row in statistics.items() for topic in row["topics"]}
-    progress = {topic_of(row): row for row in found.progress.to_pylist()}
-    shares, silent = _shares_by_topic(found.shares), silent_between(list(hours.values()))
-    hours_of_groups = _columns_by_key(found.groups, GROUP, "hour")
-    topics_of_groups = itertools.groupby(_in_order(found.topics, NAMES).to_pylist(), key=group_of)
+    progress = {topic_of(row): row for row in computed.progress.to_pylist()}
+    shares, silent = _shares_by_topic(computed.shares), silent_between(list(hours.values()))
+    hours_of_groups = _columns_by_key(computed.groups, GROUP, "hour")
+    topics_of_groups = itertools.groupby(_in_order(computed.topics, NAMES).to_pylist(), key=group_of)
     groups = []
-    for pair, of in topics_of_groups:
-        rows, agreement, columns = list(of), agreements.of(*pair), hours_of_groups[pair]
+    for pair, of_group in topics_of_groups:
+        rows, agreement, columns = list(of_group), agreements.of(*pair), hours_of_groups[pair]
         topics = []
         for row in rows:
             key = topic_of(row)
-            known = row | samples[key] | progress[key]
-            topics.append(_topic(known, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreement))
+            values = row | samples[key] | progress[key]
+            topics.append(_topic(values, hours[key], days.get(key, NO_PERIODS), shares.get(key), agreement))
         own, seen = _periods_of(columns, "hour"), statistics[pair]["capacity"]
         groups.append(
             Group(
@@ -102,9 +102,9 @@ def threshold_of(row: Row, agreement: Agreement) -> int:
 def jumps_of(statistics: pa.Table) -> pa.Table:
     """One row per group and hour that has a jump."""
     jumps = statistics["jumps"].combine_chunks()
-    of = statistics.select(list(GROUP)).take(jumps.value_parent_indices())
+    groups = statistics.select(list(GROUP)).take(jumps.value_parent_indices())
     columns = dict(zip(jumps.type.value_type.names, jumps.flatten().flatten(), strict=True))
-    return pa.table({**{name: of[name] for name in GROUP}, **columns})
+    return pa.table({**{name: groups[name] for name in GROUP}, **columns})
 
 
 def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, agreement: Agreement) -> Topic:
@@ -141,7 +141,7 @@ def _still(row: Row | None) -> Still | None:
 def _shares_by_topic(shares: pa.Table) -> dict[Names, Shares]:
     rows = _in_order(shares, (*NAMES, "partition")).to_pylist()
     by_topic = itertools.groupby(rows, key=lambda row: (topic_of(row), row["starts_at"]))
-    return {key: Shares(hour, tuple(map(_share, of))) for (key, hour), of in by_topic}
+    return {key: Shares(hour, tuple(map(_share, of_topic))) for (key, hour), of_topic in by_topic}
 
 
 def _share(row: Row) -> Share:

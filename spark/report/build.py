@@ -12,9 +12,10 @@ from pyspark.sql import SparkSession
 from spark.advice.assessment import Report, decided
 from spark.errors import Unusable
 from spark.figures import periods
-from spark.figures.model import Findings, Group
+from spark.figures.model import Group, ReportData
 from spark.pipeline.plan import found_in
-from spark.report.gather import groups_of
+from spark.pipeline.runs import Say
+from spark.report.gather import gathered_groups
 from spark.report.group_file import Agreements
 from spark.report.html_page import page_of
 from spark.report.json_export import json_of
@@ -22,12 +23,10 @@ from spark.report.tables import Tables
 from spark.report.text_exports import csv_of, markdown_of
 from spark.report.wanted import Wanted
 from spark.report.wording import at_a_glance
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +39,16 @@ class Request:
 
 
 def report(
-    request: Request, files: Files, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
+    request: Request, files: HistoryFiles, session: Callable[[], SparkSession], say: Say, check: Callable[[], None]
 ) -> Report:
     """Writes the report's files; raises Unusable with one sentence where that cannot be done."""
     if not files.listed(layout.HOURLY, 1):
         raise Unusable(f"{files.shown()} holds no tables: run `compact` first, once an hour of samples is finished")
     output = output_at(request.output)
     output.prepare()
-    findings = gathered(request, Tables(session(), files), say, check)
+    data = gathered(request, Tables(session(), files), say, check)
     say("deciding")
-    report = decided(findings)
+    report = decided(data)
     check()
     say(f"writing {request.output}")
     output.publish(documents_of(report))
@@ -67,7 +66,7 @@ def requested(
 ) -> Request:
     """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
     zone = zone_of(timezone)
-    since, until = (time_of(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
+    since, until = (parsed_time(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
     if since is not None and until is not None and since >= until:
         raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
     if since is not None and since >= now:
@@ -84,8 +83,8 @@ def zone_of(name: str) -> ZoneInfo:
         raise Unusable(f"--timezone: is {name!r}; must be a time zone such as Europe/Berlin") from error
 
 
-def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
-    """In UTC; also what is a time in one of both zones alone is refused, for it is shown in `zone`."""
+def parsed_time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
+    """In UTC; a time that UTC or `zone`, in which it is shown, cannot represent is refused."""
     if text is None:
         return None
     try:
@@ -98,20 +97,20 @@ def time_of(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
         raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error
 
 
-def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> Findings:
+def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> ReportData:
     say("reading the hourly tables")
     wanted = request.wanted.by_default(request.now)
-    groups = groups_of(tables, wanted, request.agreements, say, check)
+    groups = gathered_groups(tables, wanted, request.agreements, say, check)
     newest = tables.end_of_newest_day()
     if not groups and newest is not None and request.wanted.since is None and request.wanted.until is None:
         wanted = request.wanted.by_default(newest)
-        groups = groups_of(tables, wanted, request.agreements, say, check)
+        groups = gathered_groups(tables, wanted, request.agreements, say, check)
     # A typing error must not replace a report with one that lacks the group.
     for name in sorted(set(request.agreements.only).difference(group.name for group in groups)):
         raise Unusable(f"--group {name}: the range has no such group")
     request = replace(request, wanted=wanted)
     since, until = _range(request, groups)
-    return Findings(
+    return ReportData(
         location=request.location,
         made_at=request.now,
         since=since,
@@ -132,14 +131,14 @@ def version_here() -> str:
         return ""
 
 
-def skipped_in(files: Files, request: Request) -> tuple[Skipped, ...]:
+def skipped_in(files: HistoryFiles, request: Request) -> tuple[Skipped, ...]:
     """Everything that no figure contains: files that compaction left out, folders of no hour, hours not compacted."""
     if not files.listed(layout.SAMPLES, 2) and not files.listed(layout.HOURS, 2):
         return ()  # retention took all samples; the tables are what is left
-    found = found_in(files, request.now, request.now)
-    wanted = [hour for hour in found.hours if request.wanted.has(hour.start)]
+    history = found_in(files, request.now, request.now)
+    wanted = [hour for hour in history.hours if request.wanted.has(hour.start)]
     of_hours = (hour.record.skipped for hour in wanted if hour.record)
-    left_out = [*found.skipped, *itertools.chain.from_iterable(of_hours)]
+    left_out = [*history.skipped, *itertools.chain.from_iterable(of_hours)]
     late = [
         Skipped(layout.samples_folder(hour.name), "has samples that are not compacted: run `compact`")
         for hour in wanted

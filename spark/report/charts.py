@@ -57,7 +57,7 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
         "Lag",
         "messages, by hour" + (", logarithmic" if frame.least else ""),
         f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
-        svg.grid(frame, "count", axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         (("band", "p50 to p95"), ("faint", "max"), ("limit", f"threshold {formatting.short(above.threshold)}")),
     )
 
@@ -75,16 +75,18 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
     if not len(hours) or (np.isnan(production).all() and np.isnan(consumption).all()):
         return svg.nothing("Production and consumption", "No rate is known in this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
-    made, used = axis.thin(production, "mean"), axis.thin(consumption, "mean")
-    shown = float(np.nanmax(np.concatenate([made, used])))
+    produced, consumed = axis.thin(production, "mean"), axis.thin(consumption, "mean")
+    shown = float(np.nanmax(np.concatenate([produced, consumed])))
     frame = svg.Frame(*svg.nice_top(shown))
-    drawn = svg.line(frame, axis, made, "made") + svg.line(frame, axis, used, "used")
-    texts = [f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(made, used, strict=True)]
+    drawn = svg.line(frame, axis, produced, "made") + svg.line(frame, axis, consumed, "used")
+    texts = [
+        f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(produced, consumed, strict=True)
+    ]
     return svg.figure(
         "Production and consumption",
         "messages/s, mean of the hour",
         f"at most {formatting.rate(shown)}",
-        svg.grid(frame, "count", axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         (("made", "produced"), ("used", "consumed")),
     )
 
@@ -103,7 +105,7 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
         "Members",
         "most in the hour",
         f"at most {formatting.count(most)} of {partitions} that could read",
-        svg.grid(frame, "count", axis.labels) + drawn + svg.tooltips(frame, axis, texts),
+        svg.grid(frame, axis.labels) + drawn + svg.tooltips(frame, axis, texts),
         (("used", "members"), ("limit", formatting.plural(partitions, "partition"))),
     )
 
@@ -154,8 +156,8 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
     for index, share in enumerate(shown):
         part = share.produced / whole
         name = "hot" if part > 2 * fair else "made"
-        made = formatting.count(share.produced)
-        text = f"partition {share.partition}: {formatting.share(part)}, {made} messages produced"
+        messages = formatting.count(share.produced)
+        text = f"partition {share.partition}: {formatting.share(part)}, {messages} messages produced"
         text += f", {formatting.count(share.consumed)} consumed" + (
             f", lag up to {formatting.count(share.lag)}{_waited(share)}" if share.lag is not None else ""
         )
@@ -166,7 +168,7 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         )
     every = max(1, len(shown) // 12)
     labels = [((index + 0.5) * wide, str(share.partition)) for index, share in enumerate(shown) if index % every == 0]
-    body = svg.grid(frame, "share", labels) + "".join(parts) + svg.limit_line(frame, fair)
+    body = svg.grid(frame, labels, formatting.share) + "".join(parts) + svg.limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
     return svg.figure(
@@ -174,7 +176,7 @@ def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
         f"share of what was produced, {formatting.moment(shares.hour, zone)}{more}",
         f"the largest gets {formatting.share(largest)}, a fair share is {formatting.share(fair)}",
         body,
-        (("limit", f"fair share {svg.axis_word(fair, 'share')}"),),
+        (("limit", f"fair share {formatting.share(fair)}"),),
     )
 
 

@@ -105,7 +105,7 @@ def _lag_p95(standing: Standing) -> str:
     return formatting.with_wait(standing.group.hours, sum(lags) if lags else None)
 
 
-SUMMARY: Mapping[str, Callable[[Standing], str]] = {
+OVERVIEW: Mapping[str, Callable[[Standing], str]] = {
     "Lag p95, messages": _lag_p95,
     "Lag max, messages": lambda standing: formatting.with_wait(standing.group.hours, standing.group.largest_lag),
     "Time above threshold": lambda standing: formatting.duration(standing.group.seconds_above),

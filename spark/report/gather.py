@@ -15,7 +15,7 @@ from spark.figures import formatting
 from spark.figures.model import Group, Periods
 from spark.figures.periods import time_of
 from spark.report import assembly, range_figures
-from spark.report.assembly import Found, expected_of, jumps_of, periods_by_key
+from spark.report.assembly import Computed, expected_of, jumps_of, periods_by_key
 from spark.report.group_file import Agreements
 from spark.report.samples_task import LAGS, PARTITIONS
 from spark.report.tables import Tables
@@ -28,7 +28,7 @@ Check = Callable[[], None]
 """Raises where the run is to end."""
 
 
-def groups_of(
+def gathered_groups(
     tables: Tables, wanted: Wanted, agreements: Agreements, say: Callable[[str], None], check: Check
 ) -> tuple[Group, ...]:
     """All that a report shows of the groups that have an hour in the range."""
@@ -48,7 +48,7 @@ def groups_of(
     check()
     progress = tables.folded(PARTITIONS, starts, expected)
     check()
-    found = Found(
+    computed = Computed(
         topics=topics,
         statistics=statistics,
         progress=progress,
@@ -56,7 +56,7 @@ def groups_of(
         shares=_shares(tables, topics),
     )
     days_of_topics = periods_by_key(daily, "day")
-    return assembly.groups_of(found, hours_of_topics, days_of_topics, agreements)
+    return assembly.assembled_groups(computed, hours_of_topics, days_of_topics, agreements)
 
 
 def _shares(tables: Tables, topics: pa.Table) -> pa.Table:
@@ -67,6 +67,6 @@ def _shares(tables: Tables, topics: pa.Table) -> pa.Table:
 
 def _starts(hours: Iterable[Periods]) -> list[datetime]:
     """Hours whose samples are read: of a longer range the newest, since hours and days hold the rest."""
-    starts = np.unique(np.concatenate([of.start for of in hours]))
+    starts = np.unique(np.concatenate([periods.start for periods in hours]))
     starts = starts[starts > starts[-1] - SAMPLED]
     return [time_of(start) for start in starts]

@@ -27,7 +27,7 @@ MOST_DAYS = 31
 
 
 def page_of(report: Report) -> str:
-    zone = report.findings.zone
+    zone = report.data.zone
     sections = [
         {"standing": standing, "topics": [topic_values(topic, standing, zone) for topic in standing.group.topics]}
         for standing in report.standings[:MOST_SECTIONS]

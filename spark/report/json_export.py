@@ -26,20 +26,20 @@ DIGITS = 12
 
 def json_of(report: Report) -> str:
     """Numbers that are not known are null; a time that never comes is null with `drains` false."""
-    findings = report.findings
+    data = report.data
     document = {
         "schema": SCHEMA,
-        "version": findings.version or None,
-        "made_at": findings.made_at,
-        "location": findings.location,
-        "from": findings.since,
-        "to": findings.until,
-        "timezone": findings.zone.key,
-        "age_seconds": findings.age_seconds,
+        "version": data.version or None,
+        "made_at": data.made_at,
+        "location": data.location,
+        "from": data.since,
+        "to": data.until,
+        "timezone": data.zone.key,
+        "age_seconds": data.age_seconds,
         "coverage": {
             **asdict(report.coverage),
             "gaps": [{"from": first, "to": until} for first, until in report.coverage.gaps],
-            "skipped": [{"file": skipped.path, "reason": skipped.reason} for skipped in findings.skipped],
+            "skipped": [{"file": skipped.path, "reason": skipped.reason} for skipped in data.skipped],
         },
         "groups": [_group(standing, report) for standing in report.standings],
     }
@@ -74,13 +74,13 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
             for it in standing.presets
         ],
         "preset": row["preset"],
-        "topics": [_topic(topic, of, report) for topic, of in zip(group.topics, rows, strict=True)],
+        "topics": [_topic(topic, of_topic, report) for topic, of_topic in zip(group.topics, rows, strict=True)],
     }
 
 
 def _topic(topic: Topic, row: dict[str, Any], report: Report) -> dict[str, Any]:
     drain = row["drain_seconds"]
-    week, weeks = week_of(topic.hours, report.findings.zone), weeks_of(topic.hours)
+    week, weeks = week_of(topic.hours, report.data.zone), weeks_of(topic.hours)
     return {
         "topic": row["topic"],
         "lag": topic.lag and asdict(topic.lag),
@@ -104,10 +104,10 @@ def _topic(topic: Topic, row: dict[str, Any], report: Report) -> dict[str, Any]:
     }
 
 
-def _periods(of: Periods, name: str) -> dict[str, Any]:
+def _periods(periods: Periods, name: str) -> dict[str, Any]:
     """Columns of one length."""
-    starts = [f"{value.astype('datetime64[s]')}Z" for value in of.start]
-    return {name: starts, **{column: getattr(of, column).tolist() for column in COLUMNS}}
+    starts = [f"{value.astype('datetime64[s]')}Z" for value in periods.start]
+    return {name: starts, **{column: getattr(periods, column).tolist() for column in COLUMNS}}
 
 
 def _hpa(hpa: Recommendation) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from adapter.history.arrow import empty_table, flags_of
 from adapter.history.contract import Column
 from spark.errors import Unusable
 from spark.report.wanted import Wanted
-from spark.storage.protocol import Files, each_of
+from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables.columns import ARROW_TYPES
 
 FILES_OF_A_TASK = 48
@@ -24,7 +24,7 @@ FILES_OF_A_TASK = 48
 class Reading:
     """A task, or several: some files of a table, and what is wanted of them."""
 
-    files: Files
+    files: HistoryFiles
     paths: tuple[str, ...]
     columns: tuple[Column, ...]
     start: str
@@ -53,12 +53,12 @@ def rows_in(task: Reading) -> pa.Table:
 def _columns_in(task: Reading, path: str) -> pa.Table:
     """Without `pyarrow.dataset`, which imports pandas."""
     with or_refused(task.files, path), pq.ParquetFile(task.files.source(path)) as file:
-        there = set(file.schema_arrow.names)
-        return file.read([column.name for column in task.columns if column.name in there])
+        names = set(file.schema_arrow.names)
+        return file.read([column.name for column in task.columns if column.name in names])
 
 
 @contextlib.contextmanager
-def or_refused(files: Files, path: str) -> Iterator[None]:
+def or_refused(files: HistoryFiles, path: str) -> Iterator[None]:
     """Raises Unusable where the file cannot be read."""
     try:
         yield

@@ -15,9 +15,9 @@ from spark.rules import partition_progress, topic_samples
 from spark.rules.lag_statistics import STATISTICS, statistics_of
 from spark.rules.partition_progress import PROGRESS, progress_of
 from spark.rules.topic_samples import Topics
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 from spark.tables import layout
-from spark.tables.columns import Rows, rows_of
+from spark.tables.columns import TableRows, rows_of
 from spark.tables.parquet_tables import read_topics
 from spark.tables.topic_parts import Names
 
@@ -34,7 +34,7 @@ class Fold:
     table: str
     columns: tuple[Column, ...]
     schema: pa.Schema
-    of: Callable[[Iterable[Rows], Topics], pa.Table]
+    figures_of: Callable[[Iterable[TableRows], Topics], pa.Table]
 
 
 LAGS = Fold(layout.TOTALS, topic_samples.COLUMNS, STATISTICS, statistics_of)
@@ -45,7 +45,7 @@ PARTITIONS = Fold(layout.PARTITIONS, partition_progress.COLUMNS, PROGRESS, progr
 class Slice:
     """A task."""
 
-    files: Files
+    files: HistoryFiles
     fold: Fold
     paths: tuple[str, ...]
     """The fold's table of each hour, in order of time."""
@@ -66,25 +66,27 @@ class Expected:
 def folded(task: Slice) -> pa.Table:
     """The kernel. Raises Unusable for a file that cannot be read."""
     topics = Topics(task.keys, np.array(task.thresholds, np.int64))
-    return task.fold.of((_hour(task, path) for path in task.paths), topics)
+    return task.fold.figures_of((_hour(task, path) for path in task.paths), topics)
 
 
-def slices_of(files: Files, fold: Fold, paths: Sequence[str], topics: Iterable[Expected], at_once: int) -> list[Slice]:
+def slices_of(
+    files: HistoryFiles, fold: Fold, paths: Sequence[str], topics: Iterable[Expected], at_once: int
+) -> list[Slice]:
     """`topics`: in order of their keys. `at_once`: how many tasks run side by side."""
-    groups = [list(of) for _, of in itertools.groupby(topics, key=lambda topic: topic.key[:2])]
-    rows = np.cumsum([sum(topic.samples for topic in of) for of in groups])
+    groups = [list(of_group) for _, of_group in itertools.groupby(topics, key=lambda topic: topic.key[:2])]
+    rows = np.cumsum([sum(topic.samples for topic in group) for group in groups])
     total = int(rows[-1]) if len(rows) else 0
     number = max(math.ceil(total / SLICE_ROWS), min(at_once, math.ceil(total / WORTHWHILE_ROWS)), 1)
     place = np.minimum((rows - 1) * number // max(total, 1), number - 1)
     slices = []
     for _, together in itertools.groupby(zip(place, groups, strict=True), key=lambda each: each[0]):
-        own = [topic for _, of in together for topic in of]
+        own = [topic for _, group in together for topic in group]
         keys, thresholds = tuple(topic.key for topic in own), tuple(topic.threshold for topic in own)
         slices.append(Slice(files, fold, tuple(paths), keys, thresholds))
     return slices
 
 
-def _hour(task: Slice, path: str) -> Rows:
+def _hour(task: Slice, path: str) -> TableRows:
     """The row groups that may have one of the topics."""
     first, last = task.keys[0], task.keys[-1]
     with or_refused(task.files, path):

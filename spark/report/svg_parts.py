@@ -6,7 +6,7 @@ Colors are CSS classes, so that one drawing serves light, dark and print. All te
 import html
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,14 +69,14 @@ class Axis:
             return column
         padded = np.concatenate([column, np.full(-len(column) % self.each, np.nan)]).reshape(-1, self.each)
         thin = np.full(len(padded), np.nan)
-        known = ~np.isnan(padded).all(axis=1)
-        thin[known] = np.nanmax(padded[known], axis=1) if how == "max" else np.nanmean(padded[known], axis=1)
+        is_known = ~np.isnan(padded).all(axis=1)
+        thin[is_known] = np.nanmax(padded[is_known], axis=1) if how == "max" else np.nanmean(padded[is_known], axis=1)
         return thin
 
 
 def escaped(text: str) -> str:
     """Fit for HTML and XML, text and attributes alike; what XML cannot hold is shown as `\\x00`."""
-    shown = UNSHOWN.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    shown = UNSHOWN.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
     return html.escape(shown).replace("\t", " ").replace("\n", " ")
 
 
@@ -106,24 +106,20 @@ def nice_top(value: float) -> tuple[float, float]:
     return step * math.ceil(value / step - 1e-9), step
 
 
-def grid(frame: Frame, word: str, labels: Sequence[tuple[float, str]]) -> str:
-    """Horizontal lines with values, and labels below at 0..1 across. `word` formats as in `words`, by name."""
+def grid(
+    frame: Frame, labels: Sequence[tuple[float, str]], axis_word: Callable[[float], str] = formatting.short
+) -> str:
+    """Horizontal lines with values, and labels below at 0..1 across. `axis_word` formats the values."""
     parts = []
     for mark in frame.marks():
         y = frame.y(mark)
         parts.append(f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>')
-        parts.append(f'<text class="num" x="{LEFT - 6}" y="{y + 4:.1f}">{escaped(axis_word(mark, word))}</text>')
+        parts.append(f'<text class="num" x="{LEFT - 6}" y="{y + 4:.1f}">{escaped(axis_word(mark))}</text>')
     for across, text in labels:
         x = frame.x(across)
         parts.append(f'<path class="tick" d="M{x:.1f} {HEIGHT - BOTTOM}v4"/>')
         parts.append(f'<text class="mid" x="{x:.1f}" y="{HEIGHT - 6}">{escaped(text)}</text>')
     return "".join(parts)
-
-
-def axis_word(value: float, word: str) -> str:
-    if word == "share":
-        return f"{100 * value:.3g} %"
-    return formatting.short(value)
 
 
 def line(frame: Frame, axis: Axis, values: Floats, name: str) -> str:
@@ -145,17 +141,17 @@ def limit_line(frame: Frame, value: float) -> str:
 
 
 def band(frame: Frame, axis: Axis, low: Floats, high: Floats) -> str:
-    across, breaks, known = axis.across, axis.breaks, ~(np.isnan(low) | np.isnan(high))
-    starts = np.flatnonzero(known & (np.roll(~known, 1) | (breaks > 0) | (np.arange(len(known)) == 0)))
+    across, breaks, is_known = axis.across, axis.breaks, ~(np.isnan(low) | np.isnan(high))
+    starts = np.flatnonzero(is_known & (np.roll(~is_known, 1) | (breaks > 0) | (np.arange(len(is_known)) == 0)))
     parts = []
     for start in starts:
         end = start + 1
-        while end < len(known) and known[end] and not breaks[end]:
+        while end < len(is_known) and is_known[end] and not breaks[end]:
             end += 1
-        there = [f"{frame.x(across[at]):.1f} {frame.y(high[at]):.1f}" for at in range(start, end)]
+        forth = [f"{frame.x(across[at]):.1f} {frame.y(high[at]):.1f}" for at in range(start, end)]
         back = [f"{frame.x(across[at]):.1f} {frame.y(low[at]):.1f}" for at in reversed(range(start, end))]
-        if len(there) > 1:
-            parts.append(f"M{'L'.join(there)}L{'L'.join(back)}Z")
+        if len(forth) > 1:
+            parts.append(f"M{'L'.join(forth)}L{'L'.join(back)}Z")
     return f'<path class="band" d="{"".join(parts)}"/>' if parts else ""
 
 

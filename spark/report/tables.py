@@ -15,7 +15,7 @@ from spark.figures.model import NUMBERS
 from spark.report.rows_task import Reading, rows_in
 from spark.report.samples_task import Expected, Fold, folded, slices_of
 from spark.report.wanted import DAY, Wanted
-from spark.storage.protocol import File, Files
+from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
 
@@ -25,18 +25,18 @@ SHARES = ("partition", "produced", "consumed", "lag_max")
 @dataclass(frozen=True, slots=True)
 class Tables:
     session: SparkSession
-    files: Files
+    files: HistoryFiles
 
     def hours_and_days(self, wanted: Wanted) -> tuple[pa.Table, pa.Table]:
         """The hourly and the daily table."""
         of_hours = [path for day, path in self._days().items() if wanted.may_have(day)]
-        there = self.files.listed(layout.DAILY, 0)
-        of_days = [file.path for file in there if wanted.may_have(file.name.removesuffix(".parquet"))]
+        stored = self.files.listed(layout.DAILY, 0)
+        of_days = [file.path for file in stored if wanted.may_have(file.name.removesuffix(".parquet"))]
         hourly = self._reading(of_hours, HOURLY, ("hour", *NUMBERS), "hour", layout.HOUR, wanted)
         daily = self._reading(of_days, DAILY, ("day", *NUMBERS), "day", DAY, wanted)
         first = hourly.tasks()
-        found = run(self.session, rows_in, [*first, *daily.tasks()])
-        return hourly.together(found[: len(first)]), daily.together(found[len(first) :])
+        tables = run(self.session, rows_in, [*first, *daily.tasks()])
+        return hourly.together(tables[: len(first)]), daily.together(tables[len(first) :])
 
     def partitions(self, hours: Iterable[datetime]) -> pa.Table:
         paths = self._of_hours(layout.PARTITIONS, hours)
@@ -76,5 +76,5 @@ class Tables:
     def _of_hours(self, table: str, hours: Iterable[datetime]) -> list[str]:
         """In order of time; of some hours nothing may be left."""
         wanted = {layout.hour_table(layout.hour_name(hour), table) for hour in hours}
-        there: list[File] = self.files.listed(layout.HOURS, 2)
-        return [file.path for file in there if file.path in wanted]
+        stored: list[File] = self.files.listed(layout.HOURS, 2)
+        return [file.path for file in stored if file.path in wanted]

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from spark.advice.assessment import Report
 from spark.advice.hpa import expected_in_words
 from spark.figures import formatting
-from spark.report.fields import SUMMARY, numbers_of, steps_of, target_of, window_of
+from spark.report.fields import OVERVIEW, numbers_of, steps_of, target_of, window_of
 from spark.report.wording import MOST_SKIPPED, at_a_glance, coverage_in_words, range_in_words
 
 Escape = Callable[[str], str]
@@ -23,13 +23,13 @@ def filled(template: str, escape: Escape, report: Report, **values: object) -> s
         .get_template(template)
         .render(
             report=report,
-            data=report.findings,
+            data=report.data,
             range=range_in_words(report),
             at_a_glance=at_a_glance(report),
             coverage=coverage_in_words(report),
-            skipped=report.findings.skipped,
+            skipped=report.data.skipped,
             most_skipped=MOST_SKIPPED,
-            summary=SUMMARY,
+            summary=OVERVIEW,
             **values,
         )
     )

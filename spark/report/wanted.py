@@ -33,12 +33,12 @@ class Wanted:
 
     def has_each(self, starts: Ints, length: timedelta) -> Flags:
         """`starts`: microseconds since the epoch, of hours or days of this length."""
-        found = np.ones(len(starts), np.bool_)
+        is_wanted = np.ones(len(starts), np.bool_)
         if self.since is not None:
-            found &= starts >= micros_of(self.since)
+            is_wanted &= starts >= micros_of(self.since)
         if self.until is not None:
-            found &= starts + length // timedelta(microseconds=1) <= micros_of(self.until)
-        return found
+            is_wanted &= starts + length // timedelta(microseconds=1) <= micros_of(self.until)
+        return is_wanted
 
     def may_have(self, day: str) -> bool:
         """Whether a day, `2026-11-20`, can have a wanted hour; what is no day has none."""

@@ -9,23 +9,23 @@ MOST_SKIPPED = 50
 
 
 def range_in_words(report: Report) -> str:
-    findings, zone = report.findings, report.findings.zone
-    age = findings.age_seconds
-    since, until = (formatting.moment(at, zone) for at in (findings.since, findings.until))
+    data, zone = report.data, report.data.zone
+    age = data.age_seconds
+    since, until = (formatting.moment(at, zone) for at in (data.since, data.until))
     of_data = "" if age is None else f" The newest data is {formatting.duration(age)} old."
     return f"{since} to {until}, times in {zone.key}.{of_data}"
 
 
 def at_a_glance(report: Report) -> str:
     """A few sentences: how old the data is, and which groups need attention."""
-    age = report.findings.age_seconds
-    if not report.findings.is_stale:
+    age = report.data.age_seconds
+    if not report.data.is_stale:
         return _who(report)
     return f"The newest data is {formatting.duration(age)} old: what it shows may be over. {_who(report)}"
 
 
 def coverage_in_words(report: Report) -> list[str]:
-    coverage, skipped = report.coverage, report.findings.skipped
+    coverage, skipped = report.coverage, report.data.skipped
     return [
         (
             f"{formatting.share(coverage.share)} of the expected samples of a lag were seen: "

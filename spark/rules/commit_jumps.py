@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spark.rules.topic_samples import Samples, Topics
+from spark.rules.topic_samples import Topics, TopicSamples
 from spark.tables.columns import Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 
@@ -16,7 +16,7 @@ class CommitJumps:
         self._hours: list[dict[str, Values]] = []
         self._has_members = np.zeros(len(topics.groups), np.bool_)
 
-    def add(self, samples: Samples) -> None:
+    def add(self, samples: TopicSamples) -> None:
         """All samples of the next hour."""
         self._has_members[self._topics.group[samples.topic[samples["members"] > 0]]] = True
         is_disturbed = samples.is_disturbed
@@ -38,11 +38,11 @@ class CommitJumps:
     def columns(self) -> dict[str, Values]:
         """One row for each group and hour that has a jump, sorted by both: `group`, `hour` and `messages`."""
         types = {"group": np.int64, "hour": np.int64, "disturbed": np.float64, "without_members": np.float64}
-        of = {
+        hours = {
             name: np.concatenate([np.empty(0, type_), *(hour[name] for hour in self._hours)])
             for name, type_ in types.items()
         }
-        messages = of["disturbed"] + np.where(self._has_members[of["group"]], of["without_members"], 0.0)
-        order = np.lexsort((of["hour"], of["group"]))
+        messages = hours["disturbed"] + np.where(self._has_members[hours["group"]], hours["without_members"], 0.0)
+        order = np.lexsort((hours["hour"], hours["group"]))
         order = order[messages[order] > 0]
-        return {"group": of["group"][order], "hour": of["hour"][order], "messages": messages[order]}
+        return {"group": hours["group"][order], "hour": hours["hour"][order], "messages": messages[order]}

@@ -13,7 +13,7 @@ from spark.tables.columns import (
     UNKNOWN,
     Flags,
     Ints,
-    Rows,
+    TableRows,
     Values,
     aligned_texts,
     begins_of,
@@ -34,7 +34,7 @@ LATEST = np.iinfo(np.int64).max
 class Series:
     """All series of an hour, those without a sample in it too: CARRIED's columns, as they were before the hour."""
 
-    known: Rows
+    carried: TableRows
     place: Ints
     """Of each series, the number of its cluster, group, topic and partition."""
 
@@ -44,14 +44,14 @@ class OrderedSamples:
     """Samples in order of series and time, no two of a series at one time, and the series of each."""
 
     start: int
-    samples: Rows
-    of: Ints
+    samples: TableRows
+    series_of: Ints
     series: Series
     repeated: int
     """Samples that were left out for a better one of the same series and time."""
 
 
-def ordered_samples(samples: Rows, carried: Rows, start: int) -> OrderedSamples:
+def ordered_samples(samples: TableRows, carried: TableRows, start: int) -> OrderedSamples:
     """`samples`: of the hour that starts then, in any order, also several of one series and time; `carried`: CARRIED's
     columns, no two of one series. Samples without some of WORTH's columns do where none is repeated."""
     samples, carried = aligned_texts((samples, carried)) if len(carried) else (samples, carried)
@@ -72,17 +72,17 @@ def ordered_samples(samples: Rows, carried: Rows, start: int) -> OrderedSamples:
     return OrderedSamples(start, ordered, moment // HOUR_MICROS, before, len(samples) - len(ordered))
 
 
-def deltas_of(hour: OrderedSamples) -> Rows:
+def deltas_of(hour: OrderedSamples) -> TableRows:
     """DELTAS' columns, sorted by series and time."""
-    samples, known = hour.samples, hour.series.known
+    samples, carried_in = hour.samples, hour.series.carried
     end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
-    begins = begins_of(hour.of)
+    begins = begins_of(hour.series_of)
     begin = np.repeat(begins, np.diff(begins, append=len(at)))
     knows_end, knows_commit = end >= 0, committed >= 0
     last_end, last_commit = _last_before(knows_end, begin), _last_before(knows_commit, begin)
 
     def before(values: Values, last: Ints, carried: str) -> Values:
-        return np.where(last >= 0, values[last], known[carried][hour.of])
+        return np.where(last >= 0, values[last], carried_in[carried][hour.series_of])
 
     end_before, end_at = before(end, last_end, "log_end"), before(at, last_end, "end_at")
     commit_before = before(committed, last_commit, "committed")
@@ -105,7 +105,7 @@ def deltas_of(hour: OrderedSamples) -> Rows:
     return samples.extended(changes).only(column.name for column in DELTAS)
 
 
-def last_known_of(hour: OrderedSamples) -> Rows:
+def last_known_of(hour: OrderedSamples) -> TableRows:
     """CARRIED's columns as the hour's own samples have them, one row per series; unknown where they have nothing."""
     samples = hour.samples
     end, committed, at = samples["log_end"], samples["committed"], samples["sampled_at"]
@@ -121,26 +121,26 @@ def last_known_of(hour: OrderedSamples) -> Rows:
         "committed": last(committed, last_commit),
         "log_start": last(samples["log_start"], last_commit),
     }
-    return hour.series.known.extended(values)
+    return hour.series.carried.extended(values)
 
 
-def carried_of(hour: OrderedSamples) -> Rows:
+def carried_of(hour: OrderedSamples) -> TableRows:
     """CARRIED's columns at the hour's end, sorted by series."""
-    return _remembered(_renewed(hour.series.known, last_known_of(hour)), hour.start)
+    return _remembered(_renewed(hour.series.carried, last_known_of(hour)), hour.start)
 
 
-def carried_on(carried: Rows, known: Rows, start: int) -> Rows:
+def carried_on(carried: TableRows, last_known: TableRows, start: int) -> TableRows:
     """The same from `last_known_of` an hour, and what was carried into it; `start`: of the hour."""
-    both = joined([carried, known])
+    both = joined([carried, last_known])
     number = numbered(*(both[name] for name in SERIES_IN_ORDER))
     series = both.only(SERIES).taken(one_of_each(number))
     before, own = (
-        _spread(series, *each) for each in ((carried, number[: len(carried)]), (known, number[len(carried) :]))
+        _spread(series, *each) for each in ((carried, number[: len(carried)]), (last_known, number[len(carried) :]))
     )
     return _remembered(_renewed(before, own), start)
 
 
-def _renewed(before: Rows, own: Rows) -> Rows:
+def _renewed(before: TableRows, own: TableRows) -> TableRows:
     """Of the same series in the same order: what is known of the later, else what was known before."""
     has_end, has_commit = own["end_at"] >= 0, own["committed"] >= 0
     is_newer = dict.fromkeys(("end_at", "log_end"), has_end) | dict.fromkeys(("committed", "log_start"), has_commit)
@@ -148,26 +148,26 @@ def _renewed(before: Rows, own: Rows) -> Rows:
     return before.extended({**values, "seen_at": np.maximum(before["seen_at"], own["seen_at"])})
 
 
-def _remembered(carried: Rows, start: int) -> Rows:
+def _remembered(carried: TableRows, start: int) -> TableRows:
     """Without series of which nothing was known for too long at the hour's end."""
     return carried.taken(carried["seen_at"] >= max(0, start + HOUR_MICROS - REMEMBERED_MICROS))
 
 
-def is_known(samples: Rows) -> Flags:
+def is_known(samples: TableRows) -> Flags:
     """Whether a sample's commit (or its absence) and end are known."""
     has_commit: Flags = (samples["committed"] >= 0) | (samples["state"] == samples.code("state", "no_commit"))
     return has_commit & (samples["log_end"] >= 0)
 
 
-def _by_number(samples: Rows, carried: Rows, number: Ints, place: Ints) -> Series:
+def _by_number(samples: TableRows, carried: TableRows, number: Ints, place: Ints) -> Series:
     of_one = one_of_each(number)
     names = {name: np.concatenate((samples[name], carried[name])).astype(np.int32, copy=False) for name in SERIES}
     texts = {name: samples.texts[name] for name in SERIES if name in samples.texts}
-    of_series = Rows({name: codes[of_one] for name, codes in names.items()}, texts)
+    of_series = TableRows({name: codes[of_one] for name, codes in names.items()}, texts)
     return Series(_spread(of_series, carried, number[len(samples) :]), place[of_one])
 
 
-def _spread(series: Rows, carried: Rows, number: Ints) -> Rows:
+def _spread(series: TableRows, carried: TableRows, number: Ints) -> TableRows:
     """CARRIED's columns of all these series; unknown of those that nothing is carried of. `number`: of each carried row
     the place of its series."""
     values = {column.name: np.full(len(series), UNKNOWN, np.int64) for column in CARRIED if column.name not in SERIES}
@@ -176,7 +176,7 @@ def _spread(series: Rows, carried: Rows, number: Ints) -> Rows:
     return series.extended(values)
 
 
-def _is_best(ordered: Rows, moment: Ints) -> Flags:
+def _is_best(ordered: TableRows, moment: Ints) -> Flags:
     """Of rows of one series and time, the one that is known, and known later; then the one with larger values."""
     is_same = np.concatenate((moment[1:] == moment[:-1], [False])) if len(moment) else np.empty(0, np.bool_)
     is_kept = np.ones(len(moment), np.bool_)
@@ -199,13 +199,13 @@ def _last_before(is_told: Flags, begin: Ints) -> Ints:
 
 def _last_of(hour: OrderedSamples, is_told: Flags) -> Ints:
     """For each series its last row that tells; negative: none."""
-    last = np.full(len(hour.series.known), UNKNOWN, np.int64)
+    last = np.full(len(hour.series.carried), UNKNOWN, np.int64)
     rows = np.flatnonzero(is_told)
-    last[hour.of[rows]] = rows
+    last[hour.series_of[rows]] = rows
     return last
 
 
-def _lag(samples: Rows) -> Values:
+def _lag(samples: TableRows) -> Values:
     end, committed = samples["log_end"], samples["committed"]
     lag = lag_behind(committed, end, samples["log_start"])
     is_state = np.isin(samples["state"], [samples.code("state", state) for state in ("ok", "truncated")])
@@ -215,15 +215,15 @@ def _lag(samples: Rows) -> Values:
 def _is_recreation(hour: OrderedSamples, is_first: Flags) -> Flags:
     """The generation's first known sample, where another one of the same partition has an earlier one; a generation
     without `topic_id` is nothing that could be told from the others. `is_first`: nothing was known before."""
-    samples, known = hour.samples, hour.series.known
+    samples, carried = hour.samples, hour.series.carried
     is_told = (samples["topic_id"] >= 0) & ((samples["log_end"] >= 0) | (samples["committed"] >= 0))
     rows = np.flatnonzero(is_told & is_first)
-    first_of_series = np.full(len(known), LATEST, np.int64)
-    first_of_series[hour.of[rows]] = samples["sampled_at"][rows]
-    was_told = (known["topic_id"] >= 0) & ((known["log_end"] >= 0) | (known["committed"] >= 0))
-    first_of_series[was_told] = np.maximum(known["end_at"][was_told], 0)
+    first_of_series = np.full(len(carried), LATEST, np.int64)
+    first_of_series[hour.series_of[rows]] = samples["sampled_at"][rows]
+    was_told = (carried["topic_id"] >= 0) & ((carried["log_end"] >= 0) | (carried["committed"] >= 0))
+    first_of_series[was_told] = np.maximum(carried["end_at"][was_told], 0)
     first = np.full(int(hour.series.place.max(initial=-1)) + 1, LATEST, np.int64)
     np.minimum.at(first, hour.series.place, first_of_series)
-    found = np.zeros(len(samples), np.bool_)
-    found[rows] = first[hour.series.place[hour.of[rows]]] < samples["sampled_at"][rows]
-    return found
+    is_recreation = np.zeros(len(samples), np.bool_)
+    is_recreation[rows] = first[hour.series.place[hour.series_of[rows]]] < samples["sampled_at"][rows]
+    return is_recreation

@@ -6,7 +6,7 @@ gaps over which no commit moved: the lag did not fall in them.
 
 import numpy as np
 
-from spark.rules.topic_samples import Samples, Topics, carry, previous
+from spark.rules.topic_samples import Topics, TopicSamples, carry, previous
 from spark.tables.columns import UNKNOWN, Ints, Values, begins_of
 from spark.tables.contract import EVENTS
 
@@ -26,7 +26,7 @@ class Episodes:
         self._moves, self._moves_of_known = np.zeros(size, np.int64), np.zeros(size, np.int64)
         self._bridged_seconds = np.zeros(size)
 
-    def add(self, samples: Samples) -> None:
+    def add(self, samples: TopicSamples) -> None:
         """All samples of the next hour."""
         moves, is_known = self._moves_until(samples), samples["lag"] >= 0
         samples, moves = samples.taken(is_known), moves[is_known]
@@ -52,7 +52,7 @@ class Episodes:
             "bridged_seconds": self._bridged_seconds,
         }
 
-    def _moves_until(self, samples: Samples) -> Ints:
+    def _moves_until(self, samples: TopicSamples) -> Ints:
         """For each sample in how many of its topic, up to it, commits moved."""
         is_moving = np.logical_or.reduce([samples["consumed"] > 0, *(samples[name] > 0 for name in EVENTS)])
         moves: Ints = np.cumsum(is_moving)

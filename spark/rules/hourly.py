@@ -4,7 +4,7 @@ import numpy as np
 
 from spark.rules.percentiles import percentiles_of
 from spark.rules.totals import counts, greatest, least, seconds_of, sums
-from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of, ratio
+from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of, ratio
 from spark.tables.contract import EVENTS, HOUR_MICROS, NAMES, SUMMARY
 
 HOUR_SECONDS = 3600
@@ -13,7 +13,7 @@ COVERED = 0.5
 """Of them, at least this share."""
 
 
-def summary_of(totals: Rows, partitions: Rows) -> Rows:
+def summary_of(totals: TableRows, partitions: TableRows) -> TableRows:
     """SUMMARY's columns, sorted by topic; both tables are of the same hour and topics, and sorted."""
     begins = begins_of(*(totals[name] for name in NAMES))
     columns = {
@@ -29,7 +29,7 @@ def summary_of(totals: Rows, partitions: Rows) -> Rows:
         "uncommitted_max": greatest(totals["uncommitted"], begins),
         "stale_samples": counts(totals["stale"] == totals["partitions"], begins),
     }
-    return Rows(columns, totals.texts).only(column.name for column in SUMMARY)
+    return TableRows(columns, totals.texts).only(column.name for column in SUMMARY)
 
 
 def lag_percentiles_of(lags: Values, sizes: Ints) -> dict[str, Values]:
@@ -37,7 +37,7 @@ def lag_percentiles_of(lags: Values, sizes: Ints) -> dict[str, Values]:
     return {f"lag_{name}": values for name, values in percentiles_of(lags, sizes, 50, 95, 99).items()}
 
 
-def _of_lags(totals: Rows, begins: Ints) -> dict[str, Values]:
+def _of_lags(totals: TableRows, begins: Ints) -> dict[str, Values]:
     lag, interval = totals["lag"], totals["interval_seconds"].astype(np.float64)
     cycles = np.diff(begins, append=len(totals))
     is_lagging = lag > 0
@@ -59,19 +59,19 @@ def _of_lags(totals: Rows, begins: Ints) -> dict[str, Values]:
     }
 
 
-def _of_members(totals: Rows, begins: Ints) -> dict[str, Values]:
+def _of_members(totals: TableRows, begins: Ints) -> dict[str, Values]:
     members = totals["members"]
-    total, known = sums(members, begins)
+    total, number = sums(members, begins)
     fewest = least(np.where(members >= 0, members, np.nan), begins)
     return {
-        "members_min": np.where(known > 0, fewest, UNKNOWN),
-        "members_mean": ratio(total, known),
+        "members_min": np.where(number > 0, fewest, UNKNOWN),
+        "members_mean": ratio(total, number),
         "members_max": greatest(members, begins),
-        "known_members": known,
+        "known_members": number,
     }
 
 
-def _of_changes(partitions: Rows) -> dict[str, Values]:
+def _of_changes(partitions: TableRows) -> dict[str, Values]:
     """Every topic has a partition."""
     begins = begins_of(*(partitions[name] for name in NAMES))
     produced, consumed = (sums(partitions[name], begins)[0] for name in ("produced", "consumed"))
@@ -87,7 +87,7 @@ def _of_changes(partitions: Rows) -> dict[str, Values]:
     }
 
 
-def steepest_of(totals: Rows, begins: Ints) -> Values:
+def steepest_of(totals: TableRows, begins: Ints) -> Values:
     """Messages per second in the steepest five minutes of each topic, NaN where none are covered. `totals`: one hour,
     sorted by topic and time; `begins`: where each topic does."""
     topic = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(totals)))
@@ -97,5 +97,5 @@ def steepest_of(totals: Rows, begins: Ints) -> Values:
     seconds = seconds_of(totals["seconds"], of_part)
     is_covered = seconds >= COVERED * STEEPEST_SECONDS
     rate = np.where(is_covered, ratio(produced, seconds), np.nan)
-    found: Values = np.fmax.reduceat(rate, np.searchsorted(of_part, begins))
-    return found
+    steepest: Values = np.fmax.reduceat(rate, np.searchsorted(of_part, begins))
+    return steepest

@@ -12,8 +12,8 @@ from spark.rules.commit_jumps import CommitJumps
 from spark.rules.episodes import Episodes
 from spark.rules.percentiles import percentiles_of
 from spark.rules.saturation import Saturation
-from spark.rules.topic_samples import Samples, Topics, samples_of
-from spark.tables.columns import UNKNOWN, Ints, Rows, Values, begins_of
+from spark.rules.topic_samples import Topics, TopicSamples, samples_of
+from spark.tables.columns import UNKNOWN, Ints, TableRows, Values, begins_of
 
 _TIME = pa.timestamp("us", tz="UTC")
 TOPIC_STATISTICS = {
@@ -35,13 +35,13 @@ STATISTICS = pa.schema(
 """One row for each group. What is not known is null."""
 
 
-def statistics_of(hours: Iterable[Rows], topics: Topics) -> pa.Table:
+def statistics_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     """STATISTICS of these topics. `hours`: totals of each hour, in order of time; rows of other topics are ignored."""
     lags, episodes, saturation, jumps = (kind(topics) for kind in (LagFigures, Episodes, Saturation, CommitJumps))
     for totals in hours:
         samples = samples_of(totals, topics)
-        known = samples.with_known_lag
-        lags.add(known)
+        with_lag = samples.with_known_lag
+        lags.add(with_lag)
         episodes.add(samples)
         saturation.add(samples)
         jumps.add(samples)
@@ -90,7 +90,7 @@ class LagFigures:
         self._seconds_above, self._known_seconds = (np.zeros(len(topics)) for _ in range(2))
         self._first, self._last, self._since, self._until = (self._counts() + UNKNOWN for _ in range(4))
 
-    def add(self, samples: Samples) -> None:
+    def add(self, samples: TopicSamples) -> None:
         """The samples of the next hour that have a known lag."""
         topic, lag, interval = samples.topic, samples["lag"], samples.interval
         self._add_ends(samples)
@@ -107,7 +107,7 @@ class LagFigures:
         return {
             "samples": self._samples,
             **percentiles_of(np.concatenate([*lags, np.empty(0, np.int64)]), self._samples, 50, 95, 99),
-            "max": np.array([of.max(initial=UNKNOWN) for of in lags], np.int64),
+            "max": np.array([values.max(initial=UNKNOWN) for values in lags], np.int64),
             "first": self._first,
             "last": self._last,
             "since": self._since,
@@ -118,7 +118,7 @@ class LagFigures:
             "moving": self._moving,
         }
 
-    def _add_ends(self, samples: Samples) -> None:
+    def _add_ends(self, samples: TopicSamples) -> None:
         """What the first and the last sample of each topic say."""
         topic, lag, at = samples.topic, samples["lag"], samples["sampled_at"]
         begins = begins_of(topic)

@@ -9,7 +9,7 @@ import pyarrow as pa
 from adapter.verdicts.assignment import is_spread
 from adapter.verdicts.progress import has_moved, stands_still
 from spark.rules.topic_samples import Topics, places_of
-from spark.tables.columns import UNKNOWN, Flags, Ints, Rows
+from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows
 from spark.tables.contract import COVERED_SECONDS, HOUR_MICROS, NAMES, PARTITIONS
 
 MOST_NAMED = 10
@@ -50,7 +50,7 @@ PROGRESS = pa.schema(
 """One row for each topic. `still`: null if no partition ever did; `is_spread`: null if not all owners are known."""
 
 
-def progress_of(hours: Iterable[Rows], topics: Topics) -> pa.Table:
+def progress_of(hours: Iterable[TableRows], topics: Topics) -> pa.Table:
     """PROGRESS of these topics. `hours`: partitions of each hour, in order of time; other topics are ignored."""
     fold = _Progress(topics)
     for rows in hours:
@@ -66,19 +66,19 @@ class _Progress:
         self._keys = np.empty(0, np.int64)
         self._of = {name: np.full(0, nothing) for name, nothing in NOTHING.items()}
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: TableRows) -> None:
         topic = places_of(rows, self._topics)
         rows, topic = rows.taken(topic >= 0), topic[topic >= 0]
         at = self._places((topic << _PARTITION_BITS) + rows["partition"])
         numbers = (rows["consumed"], rows["produced"], rows["lag_max"])
         is_covered = (rows["seconds"] >= COVERED_SECONDS) & (rows["moved_at"] < 0)
         self._follow(at, rows, stands_still(*numbers) & is_covered, has_moved(*numbers) | (rows["moved_at"] >= 0))
-        known = rows["moved_at"] >= 0
-        self._of["moved_at"][at[known]] = rows["moved_at"][known]
+        has_moved_at = rows["moved_at"] >= 0
+        self._of["moved_at"][at[has_moved_at]] = rows["moved_at"][has_moved_at]
         self._of["seen_at"][at], self._of["uncommitted_lag"][at] = rows["starts_at"], rows["uncommitted_lag"]
         self._of["owner"][at] = np.array([*rows.texts["owner"].to_pylist(), None], np.object_)[rows["owner"]]
 
-    def _follow(self, at: Ints, rows: Rows, is_still: Flags, has_moved: Flags) -> None:
+    def _follow(self, at: Ints, rows: TableRows, is_still: Flags, has_moved: Flags) -> None:
         begins, goes_on = is_still & ~self._of["is_open"][at], at[is_still]
         new, moved_at = at[begins], self._of["moved_at"][at[begins]]
         self._of["since"][new] = np.where(moved_at >= 0, moved_at, rows["starts_at"][begins])
@@ -104,16 +104,16 @@ class _Progress:
         spread: dict[int, bool | None] = {}
         rows = []
         for place, key in enumerate(self._topics.keys):
-            of = np.arange(bounds[place], bounds[place + 1])
+            partitions = np.arange(bounds[place], bounds[place + 1])
             group = int(self._topics.group[place])
             if group not in spread:
                 spread[group] = self._is_spread(group, bounds)
-            newest = self._newest(of)
+            newest = self._newest(partitions)
             waiting = self._of["uncommitted_lag"][newest]
             rows.append(
                 {
                     **dict(zip(NAMES, key, strict=True)),
-                    "still": self._still(of),
+                    "still": self._still(partitions),
                     "uncommitted": int((waiting >= 0).sum()),
                     "uncommitted_lag": int(waiting[waiting >= 0].sum()),
                     "is_spread": spread[group],
@@ -121,28 +121,28 @@ class _Progress:
             )
         return pa.Table.from_pylist(rows, PROGRESS)
 
-    def _newest(self, of: Ints) -> Ints:
+    def _newest(self, partitions: Ints) -> Ints:
         """Those that the topic's last hour has."""
-        seen_at = self._of["seen_at"][of]
-        newest: Ints = of[seen_at == seen_at.max(initial=UNKNOWN)]
+        seen_at = self._of["seen_at"][partitions]
+        newest: Ints = partitions[seen_at == seen_at.max(initial=UNKNOWN)]
         return newest
 
-    def _still(self, of: Ints) -> dict[str, object] | None:
-        until = self._of["until"][of]
+    def _still(self, partitions: Ints) -> dict[str, object] | None:
+        until = self._of["until"][partitions]
         if not (until >= 0).any():
             return None
-        open_ = of[self._of["is_open"][of]]
-        found = open_ if len(open_) else of[until == until.max()]
-        first = found[np.argmin(self._of["since"][found])]
-        named = (self._keys[found[:MOST_NAMED]] & ((1 << _PARTITION_BITS) - 1)).tolist()
+        open_ = partitions[self._of["is_open"][partitions]]
+        still = open_ if len(open_) else partitions[until == until.max()]
+        first = still[np.argmin(self._of["since"][still])]
+        named = (self._keys[still[:MOST_NAMED]] & ((1 << _PARTITION_BITS) - 1)).tolist()
         return {
-            "number": len(found),
+            "number": len(still),
             "partitions": named,
             "since": int(self._of["since"][first]),
             "is_exact": bool(self._of["is_exact"][first]),
-            "until": int(self._of["until"][found].max()),
-            "lag": int(self._of["lag"][found].sum()),
-            "owners": sorted({owner for owner in self._of["owner"][found] if owner is not None})[:MOST_NAMED],
+            "until": int(self._of["until"][still].max()),
+            "lag": int(self._of["lag"][still].sum()),
+            "owners": sorted({owner for owner in self._of["owner"][still] if owner is not None})[:MOST_NAMED],
         }
 
     def _is_spread(self, group: int, bounds: Sequence[int]) -> bool | None:

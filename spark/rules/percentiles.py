@@ -13,12 +13,12 @@ def percentiles_of(values: Values, sizes: Ints, *percents: int) -> dict[str, Val
         values[begin:end].sort()
     has_any = sizes > 0
     first, last = (ends - sizes)[has_any], (ends - 1)[has_any]
-    found = {}
+    percentiles = {}
     for percent in percents:
         place = percent / 100 * (last - first)
         low = np.floor(place).astype(np.int64)
         lower, upper = values[first + low], values[np.minimum(first + low + 1, last)]
         of_all = np.full(len(sizes), np.nan)
         of_all[has_any] = lower + (upper - lower) * (place - low)
-        found[f"p{percent}"] = of_all
-    return found
+        percentiles[f"p{percent}"] = of_all
+    return percentiles

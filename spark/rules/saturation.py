@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from spark.rules.percentiles import percentiles_of
-from spark.rules.topic_samples import Samples, Topics, carry, previous
+from spark.rules.topic_samples import Topics, TopicSamples, carry, previous
 from spark.tables.columns import Flags, Ints, Values, begins_of
 from spark.tables.contract import HOUR_MICROS
 
@@ -34,7 +34,7 @@ class Saturation:
         self._rates: list[Values] = []
         """Messages per second and member."""
 
-    def add(self, samples: Samples) -> None:
+    def add(self, samples: TopicSamples) -> None:
         """All samples of the next hour."""
         is_unknown = samples["lag"] < 0
         was_unknown = previous(is_unknown, samples.topic, self._was_unknown)
@@ -48,7 +48,9 @@ class Saturation:
 
     def columns(self) -> dict[str, Values]:
         """One value for each group; 0 windows and NaN for one that was never saturated."""
-        group, seconds, rates = (np.concatenate([np.empty(0), *of]) for of in (self._group, self._seconds, self._rates))
+        group, seconds, rates = (
+            np.concatenate([np.empty(0), *parts]) for parts in (self._group, self._seconds, self._rates)
+        )
         order = np.argsort(group, kind="stable")
         number = len(self._topics.groups)
         windows = np.bincount(group.astype(np.int64), minlength=number)
@@ -59,7 +61,7 @@ class Saturation:
         }
 
 
-def _windows_of_topics(samples: Samples, was_unknown: Values) -> dict[str, Values]:
+def _windows_of_topics(samples: TopicSamples, was_unknown: Values) -> dict[str, Values]:
     """One row for each topic and window."""
     size = np.maximum(float(WINDOW_SECONDS), np.ceil(samples.interval * WINDOW_INTERVALS))
     window = np.floor(samples["sampled_at"] % HOUR_MICROS / (size * 1e6))
@@ -89,18 +91,18 @@ def _together(topics: Mapping[str, Values], group_of: Ints) -> dict[str, Values]
     """One row for each group and window: the group's members work at all its topics."""
     group = group_of[topics["topic"]]
     order = np.lexsort((topics["window"], topics["size"], group))
-    of = {"group": group[order], **{name: column[order] for name, column in topics.items()}}
-    begins = begins_of(of["group"], of["size"], of["window"])
+    ordered = {"group": group[order], **{name: column[order] for name, column in topics.items()}}
+    begins = begins_of(ordered["group"], ordered["size"], ordered["window"])
     added = {
-        name: np.add.reduceat(of[name], begins)
+        name: np.add.reduceat(ordered[name], begins)
         for name in ("waiting_seconds", "waiting_consumed", "partitions", "doubtful")
     }
     return {
-        **{name: of[name][begins] for name in ("group", "size")},
+        **{name: ordered[name][begins] for name in ("group", "size")},
         **added,
-        **{name: np.maximum.reduceat(of[name], begins) for name in ("seconds", "changes")},
-        "least_waiting": np.minimum.reduceat(of["least_waiting"], begins),
-        "members": np.minimum(np.minimum.reduceat(of["members"], begins), added["partitions"]),
+        **{name: np.maximum.reduceat(ordered[name], begins) for name in ("seconds", "changes")},
+        "least_waiting": np.minimum.reduceat(ordered["least_waiting"], begins),
+        "members": np.minimum(np.minimum.reduceat(ordered["members"], begins), added["partitions"]),
     }
 
 
@@ -109,5 +111,5 @@ def _is_saturated(windows: Mapping[str, Values]) -> Flags:
     is_clean = (windows["doubtful"] == 0) & (windows["changes"] == 0) & (windows["members"] > 0)
     is_covered = windows["seconds"] >= COVERED * windows["size"]
     is_busy = (windows["least_waiting"] > 0) & (windows["waiting_consumed"] > 0)
-    found: Flags = is_clean & is_covered & is_busy
-    return found
+    is_saturated: Flags = is_clean & is_covered & is_busy
+    return is_saturated

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spark.tables.columns import Flags, Ints, Rows, Values, begins_of
+from spark.tables.columns import Flags, Ints, TableRows, Values, begins_of
 from spark.tables.contract import EVENTS, HOUR_MICROS, NAMES, TOTALS
 from spark.tables.topic_parts import Names, topics_in
 
@@ -44,10 +44,10 @@ class Topics:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Samples:
+class TopicSamples:
     topic: Ints
     """The place of each sample's topic."""
-    rows: Rows
+    rows: TableRows
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -55,11 +55,11 @@ class Samples:
     def __getitem__(self, column: str) -> Values:
         return self.rows[column]
 
-    def taken(self, keep: Values) -> "Samples":
-        return Samples(self.topic[keep], self.rows.taken(keep))
+    def taken(self, keep: Values) -> "TopicSamples":
+        return TopicSamples(self.topic[keep], self.rows.taken(keep))
 
     @property
-    def with_known_lag(self) -> "Samples":
+    def with_known_lag(self) -> "TopicSamples":
         return self.taken(self["lag"] >= 0)
 
     @property
@@ -70,17 +70,17 @@ class Samples:
     @property
     def is_disturbed(self) -> Flags:
         """Whether a sample says nothing about a rate, although everything is known."""
-        found: Flags = np.logical_or.reduce([self["is_after_gap"], *(self[name] > 0 for name in EVENTS)])
-        return found
+        is_disturbed: Flags = np.logical_or.reduce([self["is_after_gap"], *(self[name] > 0 for name in EVENTS)])
+        return is_disturbed
 
 
-def samples_of(totals: Rows, topics: Topics) -> Samples:
+def samples_of(totals: TableRows, topics: Topics) -> TopicSamples:
     """Totals of one hour, in any order; those of other topics are left out."""
     topic = places_of(totals, topics)
     if (topic < 0).any():
         totals, topic = totals.taken(topic >= 0), topic[topic >= 0]
     order = np.argsort(topic * HOUR_MICROS + totals["sampled_at"] % HOUR_MICROS, kind="stable")
-    return Samples(topic[order], totals.taken(order))
+    return TopicSamples(topic[order], totals.taken(order))
 
 
 def previous(values: Values, topic: Ints, carried: Values) -> Values:
@@ -97,7 +97,7 @@ def carry(carried: Values, values: Values, topic: Ints) -> None:
     carried[topic[last]] = values[last]
 
 
-def places_of(rows: Rows, topics: Topics) -> Ints:
+def places_of(rows: TableRows, topics: Topics) -> Ints:
     """The place of each row's topic, -1 for another one."""
-    found, place = topics_in(rows)
-    return np.array([topics.places.get(key, -1) for key in found], np.int64)[place]
+    keys, place = topics_in(rows)
+    return np.array([topics.places.get(key, -1) for key in keys], np.int64)[place]

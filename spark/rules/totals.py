@@ -4,7 +4,7 @@ member was busy all the time."""
 import numpy as np
 
 from adapter.verdicts.waiting import lag_without_commit
-from spark.tables.columns import UNKNOWN, Flags, Ints, Rows, Values, begins_of, numbered
+from spark.tables.columns import UNKNOWN, Flags, Ints, TableRows, Values, begins_of, numbered
 from spark.tables.contract import EVENTS, GAP, HOUR_MICROS, NAMES, PARTITIONS, TOTALS
 
 LARGEST = np.iinfo(np.int64).max
@@ -12,7 +12,7 @@ IN_FLIGHT_SECONDS = 30
 """A lag of less than what is produced in this time may be messages on their way, not a backlog."""
 
 
-def totals_of(deltas: Rows) -> Rows:
+def topic_totals_of(deltas: TableRows) -> TableRows:
     """TOTALS' columns, sorted by topic and time; `deltas`: of one hour, sorted by series."""
     topic = numbered(*(deltas[name] for name in NAMES))
     moment = topic * HOUR_MICROS + deltas["sampled_at"] % HOUR_MICROS
@@ -49,10 +49,10 @@ def totals_of(deltas: Rows) -> Rows:
         **{name: counts(deltas[f"is_{name.removesuffix('s')}"][order], begins) for name in EVENTS},
         "is_after_gap": least(seconds, begins) > interval.astype(np.float64) * GAP,
     }
-    return Rows(columns, deltas.texts).only(column.name for column in TOTALS)
+    return TableRows(columns, deltas.texts).only(column.name for column in TOTALS)
 
 
-def partitions_of(deltas: Rows) -> Rows:
+def partitions_of(deltas: TableRows) -> TableRows:
     """PARTITIONS' columns; `deltas`: of one hour, sorted by series."""
     begins = begins_of(*(deltas[name] for name in (*NAMES, "partition")))
     seconds = np.where(deltas["produced"] >= 0, deltas["seconds"], np.nan)
@@ -69,10 +69,10 @@ def partitions_of(deltas: Rows) -> Rows:
         "uncommitted_lag": _uncommitted_lag(deltas)[last],
         "owner": deltas["owner"][last],
     }
-    return Rows(columns, deltas.texts).only(column.name for column in PARTITIONS)
+    return TableRows(columns, deltas.texts).only(column.name for column in PARTITIONS)
 
 
-def _uncommitted_lag(deltas: Rows) -> Values:
+def _uncommitted_lag(deltas: TableRows) -> Values:
     """A log start that is not known is as unknown as a log end."""
     is_latest, is_earliest = (
         deltas["offset_reset"] == deltas.code("offset_reset", it) for it in ("latest", "earliest")
@@ -88,8 +88,8 @@ def _last_of(sampled_at: Values, begins: Ints) -> Ints:
     """The place of each segment's latest row: the generations of a partition follow each other by their ids."""
     latest = np.repeat(np.maximum.reduceat(sampled_at, begins), np.diff(begins, append=len(sampled_at)))
     places = np.where(sampled_at == latest, np.arange(len(sampled_at)), UNKNOWN)
-    found: Ints = np.maximum.reduceat(places, begins)
-    return found
+    last: Ints = np.maximum.reduceat(places, begins)
+    return last
 
 
 def sums(values: Values, begins: Ints) -> tuple[Values, Ints]:
@@ -105,8 +105,8 @@ def _is_beyond(told: Values, begins: Ints) -> Flags:
     """Whether a sum of whole numbers has more than 64 bits; few values are large enough to be asked one by one."""
     if told.dtype.kind == "f" or int(told.max(initial=0)) * len(told) <= LARGEST:
         return np.zeros(len(begins), np.bool_)
-    found: Flags = np.add.reduceat(told, begins, dtype=np.float64) >= LARGEST
-    return found
+    is_beyond: Flags = np.add.reduceat(told, begins, dtype=np.float64) >= LARGEST
+    return is_beyond
 
 
 def seconds_of(values: Values, begins: Ints) -> Values:
@@ -118,38 +118,38 @@ def seconds_of(values: Values, begins: Ints) -> Values:
 def counts(flags: Flags, begins: Ints) -> Ints:
     if not flags.any():
         return np.zeros(len(begins), np.int64)
-    found: Ints = np.add.reduceat(flags, begins, dtype=np.int64)
-    return found
+    numbers: Ints = np.add.reduceat(flags, begins, dtype=np.int64)
+    return numbers
 
 
 def greatest(values: Values, begins: Ints) -> Values:
-    found: Values = np.maximum.reduceat(values, begins)
-    return found
+    largest: Values = np.maximum.reduceat(values, begins)
+    return largest
 
 
 def least(values: Values, begins: Ints) -> Values:
     """Of what is a number; NaN where nothing is."""
-    found: Values = np.fmin.reduceat(values, begins)
-    return found
+    smallest: Values = np.fmin.reduceat(values, begins)
+    return smallest
 
 
-def has_backlog(deltas: Rows, moment: Ints) -> Flags:
+def has_backlog(deltas: TableRows, moment: Ints) -> Flags:
     """Whether a lag outlasted each sample. `deltas`: one hour, sorted by series; `moment`: 0, 1, … for each topic and
     sample. Where the owner of a partition is known, it counts only if all partitions of that owner have a backlog: a
     member with little to do shows what it did, not what it can do."""
     lag, produced, consumed = deltas["lag"], deltas["produced"], deltas["consumed"]
     is_known = (lag >= 0) & (produced >= 0) & (consumed >= 0)
     least = np.minimum(lag, lag - produced + consumed)
-    found: Flags = is_known & (least > IN_FLIGHT_SECONDS * _production_rate(deltas))
+    has_own: Flags = is_known & (least > IN_FLIGHT_SECONDS * _production_rate(deltas))
     is_owned = deltas["owner"] >= 0
-    if found.any() and is_owned.any():
+    if has_own.any() and is_owned.any():
         owner = numbered(moment, _owner_in_topic(deltas))
-        is_idle = np.bincount(owner[is_owned & ~found], minlength=int(owner.max()) + 1) > 0
-        found &= ~(is_owned & is_idle[owner])
-    return found
+        is_idle = np.bincount(owner[is_owned & ~has_own], minlength=int(owner.max()) + 1) > 0
+        has_own &= ~(is_owned & is_idle[owner])
+    return has_own
 
 
-def _owner_in_topic(deltas: Rows) -> Ints:
+def _owner_in_topic(deltas: TableRows) -> Ints:
     """Of each row its owner as a small number, so that those of a moment can be counted without sorting them."""
     topic = numbered(*(deltas[name] for name in NAMES))
     owner, begins = numbered(topic, deltas["owner"]), begins_of(topic)
@@ -157,7 +157,7 @@ def _owner_in_topic(deltas: Rows) -> Ints:
     return owner - first
 
 
-def _production_rate(deltas: Rows) -> Values:
+def _production_rate(deltas: TableRows) -> Values:
     """Of each row's partition, over the hour: in a single sample it is chance."""
     begins = begins_of(*(deltas[name] for name in (*NAMES, "partition")))
     is_known = deltas["produced"] >= 0

@@ -9,7 +9,7 @@ from itertools import groupby
 import numpy as np
 
 from spark.rules.deltas import is_known
-from spark.tables.columns import Flags, Ints, Rows, numbered, one_of_each
+from spark.tables.columns import Flags, Ints, TableRows, numbered, one_of_each
 from spark.tables.contract import SERIES
 
 MINUTE_MICROS = 60_000_000
@@ -22,7 +22,7 @@ class Count:
     cluster: str
     minute: int
     writer: str
-    known: int
+    rows: int
 
 
 Chosen = Mapping[tuple[str, int], str]
@@ -32,42 +32,42 @@ Chosen = Mapping[tuple[str, int], str]
 def chosen_of(counts: Iterable[Count], before: Chosen) -> dict[tuple[str, int], str]:
     """`before`: who counted in the minute before the first one, where that is known."""
     chosen: dict[tuple[str, int], str] = {}
-    for (cluster, minute), of in groupby(sorted(counts), key=lambda count: (count.cluster, count.minute)):
-        rivals = list(of)
-        most = max(rival.known for rival in rivals)
-        best = [rival.writer for rival in rivals if rival.known == most]
+    for (cluster, minute), of_minute in groupby(sorted(counts), key=lambda count: (count.cluster, count.minute)):
+        rivals = list(of_minute)
+        most = max(rival.rows for rival in rivals)
+        best = [rival.writer for rival in rivals if rival.rows == most]
         earlier = (cluster, minute - 1)
         last = chosen.get(earlier, before.get(earlier))
         chosen[cluster, minute] = last if last in best else best[0]
     return chosen
 
 
-def counts_of(samples: Rows, writer: Ints, writers: Sequence[str]) -> list[Count]:
+def counts_of(samples: TableRows, writer: Ints, writers: Sequence[str]) -> list[Count]:
     """`writer`: of each row its place in `writers`. A row that is there twice counts once."""
     number = numbered(writer, *(samples[name] for name in SERIES), samples["sampled_at"])
     rows = one_of_each(number)
     knows = np.zeros(len(rows), np.bool_)
     knows[number[is_known(samples)]] = True
-    once, of = samples.taken(rows), writer[rows]
+    once, own_writer = samples.taken(rows), writer[rows]
     minute = once["sampled_at"] // MINUTE_MICROS
-    place = numbered(once["cluster"], minute, of)
-    known = np.bincount(place, knows).astype(np.int64)
+    place = numbered(once["cluster"], minute, own_writer)
+    rows_known = np.bincount(place, knows).astype(np.int64)
     clusters = samples.texts["cluster"].to_pylist()
     return [
-        Count(clusters[once["cluster"][row]], int(minute[row]), writers[of[row]], int(known[number]))
+        Count(clusters[once["cluster"][row]], int(minute[row]), writers[own_writer[row]], int(rows_known[number]))
         for number, row in enumerate(one_of_each(place).tolist())
     ]
 
 
 def summed(counts: Iterable[Count]) -> list[Count]:
     """Counts of different topics, added up."""
-    known: Counter[tuple[str, int, str]] = Counter()
+    totals: Counter[tuple[str, int, str]] = Counter()
     for count in counts:
-        known[count.cluster, count.minute, count.writer] += count.known
-    return [Count(*key, number) for key, number in known.items()]
+        totals[count.cluster, count.minute, count.writer] += count.rows
+    return [Count(*key, number) for key, number in totals.items()]
 
 
-def is_chosen(samples: Rows, writer: Ints, writers: Sequence[str], chosen: Chosen) -> Flags:
+def is_chosen(samples: TableRows, writer: Ints, writers: Sequence[str], chosen: Chosen) -> Flags:
     """Whether a row is one of the writer that counts."""
     clusters = samples.texts["cluster"].to_pylist()
     minute = samples["sampled_at"] // MINUTE_MICROS
@@ -80,7 +80,7 @@ def is_chosen(samples: Rows, writer: Ints, writers: Sequence[str], chosen: Chose
     return is_one
 
 
-def clusters_at(totals: Rows, minute: int) -> set[str]:
+def clusters_at(totals: TableRows, minute: int) -> set[str]:
     """The clusters that have a sample in this minute."""
     clusters = totals.texts["cluster"].to_pylist()
     is_then = totals["sampled_at"] // MINUTE_MICROS == minute

@@ -52,20 +52,20 @@ class BucketFiles:
 
     def probe(self) -> bool:
         with self._translated():
-            found = opened(self._bucket, request_seconds=PROBE_SECONDS).get_file_info(self._bucket.root).type
-        if found is fs.FileType.File:
+            type_ = opened(self._bucket, request_seconds=PROBE_SECONDS).get_file_info(self._bucket.root).type
+        if type_ is fs.FileType.File:
             raise Unusable(f"{self._bucket} is an object, not a prefix")
-        return found is not fs.FileType.NotFound
+        return type_ is not fs.FileType.NotFound
 
     def listed(self, table: str, depth: int) -> list[File]:
-        there = [(file, file.path.removeprefix(f"{table}/")) for file in self._below(table)]
-        found = [file for file, path in there if path.count("/") == depth and not is_below_hidden(path)]
-        return sorted(found, key=lambda file: file.path.split("/"))
+        below = [(file, file.path.removeprefix(f"{table}/")) for file in self._below(table)]
+        files = [file for file, path in below if path.count("/") == depth and not is_below_hidden(path)]
+        return sorted(files, key=lambda file: file.path.split("/"))
 
     def hidden(self) -> list[str]:
         with self._translated():
-            found = self._store.get_file_info(fs.FileSelector(self._at(""), allow_not_found=True))
-        return sorted(info.base_name for info in found if is_hidden(info.base_name))
+            entries = self._store.get_file_info(fs.FileSelector(self._at(""), allow_not_found=True))
+        return sorted(info.base_name for info in entries if is_hidden(info.base_name))
 
     def read(self, path: str) -> str | None:
         try:
@@ -92,11 +92,11 @@ class BucketFiles:
 
     def publish(self, staged: str, target: str) -> None:
         """The store copies each object: one PUT, and a reader finds the old one or the new one."""
-        new, there = self._names_in(staged), self._names_in(target)
+        new, present = self._names_in(staged), self._names_in(target)
         if not new:
             self.delete(target)
             return
-        for old in sorted(set(there) - set(new)):
+        for old in sorted(set(present) - set(new)):
             self._delete(f"{target}/{old}", self._store.delete_file)
         for name in in_order(new):
             self._copy(f"{staged}/{name}", f"{target}/{name}")
@@ -106,10 +106,10 @@ class BucketFiles:
 
     def delete(self, path: str) -> None:
         with self._translated():
-            found = self._store.get_file_info(self._at(path)).type
-        if found is fs.FileType.Directory:
+            type_ = self._store.get_file_info(self._at(path)).type
+        if type_ is fs.FileType.Directory:
             self._delete(path, self._store.delete_dir)
-        elif found is fs.FileType.File:
+        elif type_ is fs.FileType.File:
             self._delete(path, self._store.delete_file)
 
     @contextlib.contextmanager
@@ -132,8 +132,8 @@ class BucketFiles:
     def _below(self, folder: str) -> list[File]:
         """All objects, hidden ones too; each request lists a thousand."""
         with self._translated():
-            found = self._store.get_file_info(fs.FileSelector(self._at(folder), allow_not_found=True, recursive=True))
-        return [File(info.path.removeprefix(f"{self._bucket.root}/"), info.size) for info in found if info.is_file]
+            entries = self._store.get_file_info(fs.FileSelector(self._at(folder), allow_not_found=True, recursive=True))
+        return [File(info.path.removeprefix(f"{self._bucket.root}/"), info.size) for info in entries if info.is_file]
 
     def _names_in(self, folder: str) -> list[str]:
         return [file.path.removeprefix(f"{folder}/") for file in self._below(folder)]

@@ -50,12 +50,12 @@ def conditional_store(bucket: Bucket, opened: fs.FileSystem) -> S3Store | GCSSto
 
 
 def _azure_config() -> AzureConfig:
-    found: AzureConfig = {}
+    config: AzureConfig = {}
     if key := azure_keys().get("account_key"):
-        found["account_key"] = key
+        config["account_key"] = key
     if token := azure_keys().get("sas_token"):
-        found["sas_key"] = token
-    return found
+        config["sas_key"] = token
+    return config
 
 
 def _profile() -> Mapping[str, str]:
@@ -70,13 +70,13 @@ def _profile() -> Mapping[str, str]:
 
 
 def _s3_config(endpoint: str | None) -> S3Config:
-    found: S3Config = {"endpoint": endpoint} if endpoint else {}
+    config: S3Config = {"endpoint": endpoint} if endpoint else {}
     profile = _profile()
     if "aws_access_key_id" in profile and "aws_secret_access_key" in profile:
-        found["access_key_id"], found["secret_access_key"] = (
+        config["access_key_id"], config["secret_access_key"] = (
             profile["aws_access_key_id"],
             profile["aws_secret_access_key"],
         )
     if "aws_session_token" in profile:
-        found["session_token"] = profile["aws_session_token"]
-    return found
+        config["session_token"] = profile["aws_session_token"]
+    return config

@@ -125,22 +125,22 @@ class _Lease:
     def _own_version(self) -> UpdateVersion | None:
         """Of the object, where this run wrote it: a write may have succeeded though its answer was lost."""
         with contextlib.suppress(FileNotFoundError):
-            there = self._store.get(NAME)
-            if bytes(there.bytes()).startswith(self._owner):
-                return _version_of(there.meta)
+            stored = self._store.get(NAME)
+            if bytes(stored.bytes()).startswith(self._owner):
+                return _version_of(stored.meta)
         return None
 
     def _take_over(self) -> None:
         """Raises Occupied where the other run renewed it not long ago, or a third one is faster."""
         try:
-            there = self._store.head(NAME)
-            age = (self._now() - there["last_modified"]).total_seconds()
+            stored = self._store.head(NAME)
+            age = (self._now() - stored["last_modified"]).total_seconds()
             if age < EXPIRY_SECONDS:
                 raise Occupied(
                     f"another run compacts {self._shown}: it was alive {max(age, 0):.0f} s ago; "
                     f"one that was killed is forgotten after {EXPIRY_SECONDS:.0f} s"
                 )
-            self._write(_version_of(there))
+            self._write(_version_of(stored))
         except (FileNotFoundError, PreconditionError) as error:
             raise Occupied(f"another run compacts {self._shown}") from error
 
@@ -161,11 +161,11 @@ class _Lease:
         raise Unusable(f"{self._shown}: the store has no conditional writes, which keep two runs apart")
 
 
-def _version_of(there: ObjectMeta | PutResult) -> UpdateVersion:
+def _version_of(stored: ObjectMeta | PutResult) -> UpdateVersion:
     """Some stores have an `e_tag`, some a `version`, some both."""
     version: UpdateVersion = {}
-    if there["e_tag"] is not None:
-        version["e_tag"] = there["e_tag"]
-    if there["version"] is not None:
-        version["version"] = there["version"]
+    if stored["e_tag"] is not None:
+        version["e_tag"] = stored["e_tag"]
+    if stored["version"] is not None:
+        version["version"] = stored["version"]
     return version

@@ -53,8 +53,8 @@ class LocalFiles:
         if not folder.is_dir():
             return
         with os.scandir(folder) as entries:
-            found = sorted((entry for entry in entries if not is_hidden(entry.name)), key=lambda entry: entry.name)
-        for entry in found:
+            shown = sorted((entry for entry in entries if not is_hidden(entry.name)), key=lambda entry: entry.name)
+        for entry in shown:
             if depth and entry.is_dir():
                 yield from self._below(Path(entry.path), f"{path}/{entry.name}", depth - 1)
             elif not depth and entry.is_file():
@@ -160,18 +160,18 @@ def _replace_each(new: Path, old: Path) -> None:
         (new / name).replace(old / name)
 
 
-def exchanged(one: Path, other: Path) -> bool:
+def exchanged(first: Path, other: Path) -> bool:
     """Returns False where this system or file system cannot do it; then nothing has changed. Raises OSError."""
     system = ctypes.CDLL(None, use_errno=True)
     call = getattr(system, CALL, None)
     if call is None:
         return False
-    if not call(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE):
+    if not call(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE):
         return True
     number = ctypes.get_errno()
     if number in NOT_SUPPORTED:
         return False
-    raise OSError(number, os.strerror(number), str(one), None, str(other))
+    raise OSError(number, os.strerror(number), str(first), None, str(other))
 
 
 def _lock(descriptor: int, folder: Path) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from adapter.location import bucket_at
 from spark.errors import ReportError, Unusable
 from spark.storage.local import LocalFiles
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 
 PATIENCE_SECONDS = 15.0
 """Some providers' libraries look for credentials for minutes."""
 
 
-def reached(location: str) -> Files:
+def reached(location: str) -> HistoryFiles:
     """As `files_at`, for a location that must be there. Raises Unusable where it is not, is no folder, refuses, or does
     not answer."""
     files = files_at(location)
@@ -23,7 +23,7 @@ def reached(location: str) -> Files:
     return files
 
 
-def answer_of(files: Files) -> bool:
+def answer_of(files: HistoryFiles) -> bool:
     """Whether the location is there. Raises Unusable."""
     answers: queue.SimpleQueue[bool | Exception] = queue.SimpleQueue()
     threading.Thread(target=lambda: answers.put(_attempted(files.probe)), name="probe", daemon=True).start()
@@ -45,7 +45,7 @@ def _attempted(probe: Callable[[], bool]) -> bool | Exception:
         return error
 
 
-def files_at(location: str) -> Files:
+def files_at(location: str) -> HistoryFiles:
     """Touches nothing yet. Raises Unusable for what is neither a path nor a bucket."""
     try:
         bucket = bucket_at(location)

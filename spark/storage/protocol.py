@@ -1,8 +1,9 @@
 """Everything that is done with files below the history's location, as one protocol: `local` implements it for a path,
 `bucket` for S3, Google Cloud Storage and Azure.
 
-A `Files` carries a location and nothing else. It can be pickled, so driver and executors use the same one, and each
-process finds its own credentials in its environment. Paths are relative to the location, with `/` between their parts.
+A `HistoryFiles` carries a location and nothing else. It can be pickled, so driver and executors use the same one, and
+each process finds its own credentials in its environment. Paths are relative to the location, with `/` between their
+parts.
 """
 
 import contextlib
@@ -31,7 +32,7 @@ class File:
         return self.path.rpartition("/")[0]
 
 
-class Files(Protocol):
+class HistoryFiles(Protocol):
     """Names that begin with `.` or `_` are hidden: only `hidden` lists them.
 
     A run stages its tables below a folder of the location whose name begins with `.`; no other run writes there. What
@@ -97,7 +98,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def each_of(files: Files, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+def each_of(files: HistoryFiles, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Returns the results of the work, which reads files, for each of the items, in their order."""
     if files.at_once == 1 or len(items) <= 1:
         return [work(item) for item in items]

@@ -9,7 +9,7 @@ from pathlib import Path
 from spark.errors import ReportError, Unusable
 from spark.storage.local import LocalFiles, refuse_unwritable
 from spark.storage.location import answer_of, files_at
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 
 PROBE = ".writable"
 """An object that is written and deleted at the start: only that shows whether the bucket may be written."""
@@ -62,7 +62,7 @@ class FolderOutput:
 
 @dataclass(frozen=True, slots=True)
 class BucketOutput:
-    files: Files
+    files: HistoryFiles
 
     def prepare(self) -> None:
         answer_of(self.files)

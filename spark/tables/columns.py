@@ -1,4 +1,4 @@
-"""Rows of a table as numpy columns: what is computed with where Spark is not needed.
+"""TableRows of a table as numpy columns: what is computed with where Spark is not needed.
 
 Numbers are negative, or NaN, where they are not known: offsets, times and counts never are. Times are microseconds
 since the epoch. A text is a place in a sorted list of texts, negative where there is none.
@@ -37,7 +37,7 @@ NUMPY_TYPES = {type_: numpy for type_, (_, numpy) in _TYPES.items()}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class TableRows:
     """Columns of one length by their names; of text columns also their texts, sorted."""
 
     columns: Mapping[str, Values]
@@ -49,17 +49,19 @@ class Rows:
     def __getitem__(self, name: str) -> Values:
         return self.columns[name]
 
-    def taken(self, rows: Values | slice) -> "Rows":
+    def taken(self, rows: Values | slice) -> "TableRows":
         """`rows`: flags, or places in the order that is wanted; of a slice, a view."""
-        return Rows({name: column[rows] for name, column in self.columns.items()}, self.texts)
+        return TableRows({name: column[rows] for name, column in self.columns.items()}, self.texts)
 
-    def extended(self, columns: Mapping[str, Values]) -> "Rows":
+    def extended(self, columns: Mapping[str, Values]) -> "TableRows":
         """With further columns, or others in the place of its own."""
-        return Rows({**self.columns, **columns}, self.texts)
+        return TableRows({**self.columns, **columns}, self.texts)
 
-    def only(self, names: Iterable[str]) -> "Rows":
+    def only(self, names: Iterable[str]) -> "TableRows":
         kept = tuple(names)
-        return Rows({name: self.columns[name] for name in kept}, {n: self.texts[n] for n in kept if n in self.texts})
+        return TableRows(
+            {name: self.columns[name] for name in kept}, {n: self.texts[n] for n in kept if n in self.texts}
+        )
 
     def code(self, column: str, text: str) -> int:
         """Of a text; one that no row has where it does not occur."""
@@ -67,7 +69,7 @@ class Rows:
         return texts.index(text) if text in texts else NOWHERE
 
 
-def rows_of(table: pa.Table, contract: Sequence[Column]) -> Rows:
+def rows_of(table: pa.Table, contract: Sequence[Column]) -> TableRows:
     """The contract's columns of a table; those that it lacks are unknown in every row."""
     kept = [column for column in contract if column.name in table.column_names]
     missing = [column for column in contract if column.name not in table.column_names]
@@ -82,44 +84,46 @@ def rows_of(table: pa.Table, contract: Sequence[Column]) -> Rows:
         columns[column.name] = np.full(table.num_rows, UNKNOWN, NUMPY_TYPES[column.type])
         if column.type is Type.TEXT:
             texts[column.name] = NO_TEXTS
-    return Rows({column.name: columns[column.name] for column in contract}, texts)
+    return TableRows({column.name: columns[column.name] for column in contract}, texts)
 
 
-def none_of(contract: Sequence[Column]) -> Rows:
+def none_of(contract: Sequence[Column]) -> TableRows:
     """No rows."""
     texts = {column.name: NO_TEXTS for column in contract if column.type is Type.TEXT}
-    return Rows({column.name: np.empty(0, NUMPY_TYPES[column.type]) for column in contract}, texts)
+    return TableRows({column.name: np.empty(0, NUMPY_TYPES[column.type]) for column in contract}, texts)
 
 
-def table_of(rows: Rows, contract: Sequence[Column]) -> pa.Table:
+def table_of(rows: TableRows, contract: Sequence[Column]) -> pa.Table:
     """Texts as dictionaries."""
     arrays = [_array(rows, column) for column in contract]
     return pa.Table.from_arrays(arrays, names=[column.name for column in contract])
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def joined(parts: Sequence[TableRows]) -> TableRows:
     """One after another; all have the same columns."""
     if len(parts) == 1:
         return parts[0]
     aligned = aligned_texts(parts)
     names = list(aligned[0].columns)
-    return Rows({name: np.concatenate([part[name] for part in aligned]) for name in names}, aligned[0].texts)
+    return TableRows({name: np.concatenate([part[name] for part in aligned]) for name in names}, aligned[0].texts)
 
 
-def aligned_texts(parts: Sequence[Rows]) -> list[Rows]:
+def aligned_texts(parts: Sequence[TableRows]) -> list[TableRows]:
     """The same rows with the same texts in every part, for the text columns that all parts have."""
     shared = [name for name in parts[0].texts if all(name in part.texts for part in parts)]
     texts = {name: _sorted_union([part.texts[name] for part in parts]) for name in shared}
     return [
-        Rows({**part.columns, **{name: _recoded(part, name, texts[name]) for name in texts}}, {**part.texts, **texts})
+        TableRows(
+            {**part.columns, **{name: _recoded(part, name, texts[name]) for name in texts}}, {**part.texts, **texts}
+        )
         for part in parts
     ]
 
 
-def ratio(number: Values, of: Values) -> Values:
+def ratio(number: Values, whole: Values) -> Values:
     """NaN where the number is not known, or is one of nothing."""
-    found: Values = np.divide(number, of, out=np.full(number.shape, np.nan), where=(number >= 0) & (of > 0))
-    return found
+    quotient: Values = np.divide(number, whole, out=np.full(number.shape, np.nan), where=(number >= 0) & (whole > 0))
+    return quotient
 
 
 def numbered(*columns: Values) -> Ints:
@@ -185,15 +189,15 @@ def _bits(buffer: pa.Buffer | None, values: pa.Array) -> Flags:
 def _coded(values: pa.Array) -> tuple[Values, pa.Array]:
     """Places in the sorted texts, and these."""
     encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
-    found = encoded.dictionary.cast(pa.string())
-    texts = pc.unique(found).sort()
+    dictionary = encoded.dictionary.cast(pa.string())
+    texts = pc.unique(dictionary).sort()
     codes = _numbers(encoded.indices.cast(pa.int32()), Type.INT32)
-    return _places(found, texts)[codes], texts
+    return _places(dictionary, texts)[codes], texts
 
 
-def _places(found: pa.Array, texts: pa.Array) -> Values:
+def _places(dictionary: pa.Array, texts: pa.Array) -> Values:
     """Of each text found its place in all texts; one more for what is none."""
-    return np.append(_numbers(pc.index_in(found, value_set=texts), Type.INT32), np.int32(UNKNOWN))
+    return np.append(_numbers(pc.index_in(dictionary, value_set=texts), Type.INT32), np.int32(UNKNOWN))
 
 
 def _sorted_union(texts: Sequence[pa.Array]) -> pa.Array:
@@ -203,7 +207,7 @@ def _sorted_union(texts: Sequence[pa.Array]) -> pa.Array:
     return pc.unique(pa.concat_arrays(texts)).sort()
 
 
-def _recoded(part: Rows, name: str, texts: pa.Array) -> Values:
+def _recoded(part: TableRows, name: str, texts: pa.Array) -> Values:
     own = part.texts[name]
     if own.equals(texts):
         return part[name]
@@ -211,7 +215,7 @@ def _recoded(part: Rows, name: str, texts: pa.Array) -> Values:
     return recoded
 
 
-def _array(rows: Rows, column: Column) -> pa.Array:
+def _array(rows: TableRows, column: Column) -> pa.Array:
     values = rows[column.name].astype(NUMPY_TYPES[column.type], copy=False)
     if column.type is Type.FLAG:
         return flags_of(values)

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 
 from adapter.history.contract import Column, Type
 from spark.errors import TableUnreadable, is_of_system
-from spark.storage.protocol import Files
-from spark.tables.columns import Rows, none_of, rows_of, table_of
+from spark.storage.protocol import HistoryFiles
+from spark.tables.columns import TableRows, none_of, rows_of, table_of
 from spark.tables.contract import NAMES
 from spark.tables.topic_parts import Names
 
@@ -20,17 +20,17 @@ ENCODINGS = {
     **dict.fromkeys(("committed", "log_end"), "PLAIN"),
 }
 
-Write = Callable[[Rows], None]
+Write = Callable[[TableRows], None]
 
 
-def read_table(files: Files, path: str, contract: Sequence[Column]) -> Rows:
+def read_table(files: HistoryFiles, path: str, contract: Sequence[Column]) -> TableRows:
     """A column that the file does not have is unknown in its rows. Raises TableUnreadable."""
     with unreadable(path), opened(files, path, contract) as file:
         return rows_of(file.read([column.name for column in contract]), contract)
 
 
 def read_topics(
-    files: Files, path: str, contract: Sequence[Column], may_have: Callable[[Names, Names], bool]
+    files: HistoryFiles, path: str, contract: Sequence[Column], may_have: Callable[[Names, Names], bool]
 ) -> pa.Table:
     """The row groups that may have a wanted topic: `may_have` is asked with names that bound a group's topics. Parquet
     has no bounds where names are long."""
@@ -59,17 +59,17 @@ def unreadable(path: str) -> Iterator[None]:
         raise TableUnreadable(path) from error
 
 
-def opened(files: Files, path: str, contract: Sequence[Column]) -> pq.ParquetFile:
+def opened(files: HistoryFiles, path: str, contract: Sequence[Column]) -> pq.ParquetFile:
     """Texts are read as dictionaries. A file may lack columns: reading those returns no column."""
     source = files.source(path)
     metadata = pq.read_metadata(source)
-    there = set(metadata.schema.names)
-    texts = [column.name for column in contract if column.type is Type.TEXT and column.name in there]
+    names = set(metadata.schema.names)
+    texts = [column.name for column in contract if column.type is Type.TEXT and column.name in names]
     return pq.ParquetFile(source, metadata=metadata, read_dictionary=texts)
 
 
 @contextlib.contextmanager
-def written_table(files: Files, path: str, contract: Sequence[Column]) -> Iterator[Write]:
+def written_table(files: HistoryFiles, path: str, contract: Sequence[Column]) -> Iterator[Write]:
     """A table that is whole at the end; without any rows it has columns alone."""
     own = {name: encoding for name, encoding in ENCODINGS.items() if any(name == column.name for column in contract)}
     with (
@@ -86,6 +86,6 @@ def written_table(files: Files, path: str, contract: Sequence[Column]) -> Iterat
         yield lambda rows: writer.write_table(table_of(rows, contract))
 
 
-def write_table(files: Files, path: str, rows: Rows, contract: Sequence[Column]) -> None:
+def write_table(files: HistoryFiles, path: str, rows: TableRows, contract: Sequence[Column]) -> None:
     with written_table(files, path, contract) as write:
         write(rows)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from adapter.history.contract import SAMPLES, VERSION, VERSION_KEY, Column, Type
 from spark.errors import is_of_system
-from spark.storage.protocol import File, Files
+from spark.storage.protocol import File, HistoryFiles
 from spark.tables.columns import ARROW_TYPES
 from spark.tables.contract import HOUR_MICROS
 from spark.tables.layout import EPOCH
@@ -58,11 +58,11 @@ def minute_of(at: datetime) -> int:
 
 def writer_of(name: str) -> str:
     """What stands before the time of the first sample."""
-    found = WRITER.fullmatch(name)
-    return found["writer"] if found else name.removesuffix(".parquet")
+    match = WRITER.fullmatch(name)
+    return match["writer"] if match else name.removesuffix(".parquet")
 
 
-def examined(files: Files, file: File, hour: datetime) -> Sound | Skipped:
+def examined(files: HistoryFiles, file: File, hour: datetime) -> Sound | Skipped:
     """Reads the footer and nothing else. Raises OSError where the file cannot be reached."""
     if not file.name.endswith(".parquet"):
         return Skipped(file.path, "is no Parquet file by its name")
@@ -86,8 +86,11 @@ def _lies_within(metadata: pq.FileMetaData, hour: datetime) -> bool:
     groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
     each = [group.column(place).statistics for group in groups if group.num_rows]
     return all(
-        one is not None and one.has_min_max and start <= one.min_raw and one.max_raw < start + HOUR_MICROS
-        for one in each
+        statistic is not None
+        and statistic.has_min_max
+        and start <= statistic.min_raw
+        and statistic.max_raw < start + HOUR_MICROS
+        for statistic in each
     )
 
 
@@ -111,11 +114,11 @@ def _wrong_column(metadata: pq.FileMetaData) -> str | None:
             continue
         if place < 0:
             return f"has no column {column.name}, or two of them"
-        found = schema.field(place).type
-        found = found.value_type if pa.types.is_dictionary(found) else found
-        found = pa.string() if found == pa.large_string() else found
-        if found != ARROW_TYPES[column.type]:
-            return f"has the column {column.name} as {found}, not as {column.type}"
+        type_ = schema.field(place).type
+        type_ = type_.value_type if pa.types.is_dictionary(type_) else type_
+        type_ = pa.string() if type_ == pa.large_string() else type_
+        if type_ != ARROW_TYPES[column.type]:
+            return f"has the column {column.name} as {type_}, not as {column.type}"
     return None
 
 
@@ -125,8 +128,8 @@ def fault_of(table: pa.Table) -> str | None:
 
     `table`: rows with the contract's types (texts with a dictionary or without), or some of their columns.
     """
-    found = set(table.column_names)
-    return next(filter(None, (_fault_in(table[each.name], each) for each in SAMPLES if each.name in found)), None)
+    names = set(table.column_names)
+    return next(filter(None, (_fault_in(table[each.name], each) for each in SAMPLES if each.name in names)), None)
 
 
 def _fault_in(values: pa.ChunkedArray, column: Column) -> str | None:

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from adapter.history.contract import SAMPLES, Column
 from spark.errors import SampleFilesDamaged, is_of_system
-from spark.storage.protocol import Files, each_of
-from spark.tables.columns import Ints, Rows, joined, none_of, rows_of
+from spark.storage.protocol import HistoryFiles, each_of
+from spark.tables.columns import Ints, TableRows, joined, none_of, rows_of
 from spark.tables.contract import NAMES
 from spark.tables.layout import HOUR, hour_of, start_of
 from spark.tables.parquet_tables import opened
@@ -33,9 +33,9 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Rows that belong to their hour, and the place of each one's writer in `writers`."""
+    """TableRows that belong to their hour, and the place of each one's writer in `writers`."""
 
-    rows: Rows
+    rows: TableRows
     writer: Ints
     writers: tuple[str, ...]
 
@@ -54,13 +54,13 @@ class _Sorted:
 
     topics: list[Names]
     begins: list[int]
-    rows: Rows
+    rows: TableRows
 
     @property
     def counts(self) -> Counter[Names]:
         return Counter(dict(zip(self.topics, np.diff(self.begins).tolist(), strict=True)))
 
-    def of(self, part: Part) -> Rows:
+    def of(self, part: Part) -> TableRows:
         """A view, not a copy."""
         first, last = part.places(self.topics)
         return self.rows.taken(slice(self.begins[first], self.begins[last]))
@@ -70,7 +70,7 @@ class _Sorted:
 class HourReader:
     """Of one hour's files, all of them sound."""
 
-    files: Files
+    files: HistoryFiles
     sound: Sequence[Sound]
     part_rows: int = PART_ROWS
 
@@ -82,22 +82,28 @@ class HourReader:
         """In the order of their topics, at least one. Raises SampleFilesDamaged, which names every file that is."""
         for chunk, groups in self._chunks():
             wanted = dict(zip(self.sound, groups, strict=True))
-            found = self._each(lambda each: self._sorted(each, wanted[each], chunk, columns))  # noqa: B023 -- used here
-            rows = sum((each.counts for each in found), Counter())
+            files = self._each(lambda each: self._sorted(each, wanted[each], chunk, columns))  # noqa: B023 -- used here
+            rows = sum((each.counts for each in files), Counter())
             for part in parts_of(rows, self.part_rows, chunk):
-                yield part, self._joined([each.of(part) for each in found], columns)
-            del found  # before the next chunk is read
+                yield part, self._joined([each.of(part) for each in files], columns)
+            del files  # before the next chunk is read
 
     def _chunks(self) -> Iterator[tuple[Part, Sequence[list[int] | None]]]:
         """Topics that are read at once, and of each file the numbers of the row groups that may have them; None: all.
-        Files whose rows are in no order are read once for each chunk."""
+        HistoryFiles whose rows are in no order are read once for each chunk."""
         limit = PARTS_AT_ONCE * self.part_rows
         if sum(each.rows for each in self.sound) <= limit:
             yield WHOLE, [None] * len(self.sound)
             return
         contents = self._each(self._contents_of)
         for chunk in parts_of(sum((each.rows for each in contents), Counter()), limit):
-            yield chunk, [[n for n, of in enumerate(each.groups) if of and chunk.may_be_in(*of)] for each in contents]
+            yield (
+                chunk,
+                [
+                    [n for n, topics in enumerate(each.groups) if topics and chunk.may_be_in(*topics)]
+                    for each in contents
+                ],
+            )
 
     def _sorted(self, sound: Sound, groups: list[int] | None, chunk: Part, columns: Sequence[Column]) -> _Sorted:
         rows = self._rows_of(sound, groups, chunk, columns)
@@ -108,21 +114,23 @@ class HourReader:
             topics, [0, *ends.tolist()], rows if is_in_order else rows.taken(np.argsort(place, kind="stable"))
         )
 
-    def _joined(self, found: Sequence[Rows], columns: Sequence[Column]) -> Samples:
+    def _joined(self, parts: Sequence[TableRows], columns: Sequence[Column]) -> Samples:
         """`found`: of each file."""
         place = [self.writers.index(each.writer) for each in self.sound]
-        writer = np.repeat(np.array(place, np.int64), np.array([len(rows) for rows in found], np.int64))
-        return Samples(joined(found) if found else none_of(columns), writer, self.writers)
+        writer = np.repeat(np.array(place, np.int64), np.array([len(rows) for rows in parts], np.int64))
+        return Samples(joined(parts) if parts else none_of(columns), writer, self.writers)
 
     def _each(self, read: Callable[[Sound], Result]) -> list[Result]:
         """What is read of each file."""
-        found = each_of(self.files, lambda each: _or_fault(read, each), self.sound)
+        results = each_of(self.files, lambda each: _or_fault(read, each), self.sound)
         reasons = {
-            each.file.path: str(of) for each, of in zip(self.sound, found, strict=True) if isinstance(of, _Faulty)
+            each.file.path: str(result)
+            for each, result in zip(self.sound, results, strict=True)
+            if isinstance(result, _Faulty)
         }
         if reasons:
             raise SampleFilesDamaged(reasons)
-        return [of for of in found if not isinstance(of, _Faulty)]
+        return [result for result in results if not isinstance(result, _Faulty)]
 
     def _contents_of(self, sound: Sound) -> _Contents:
         counts: Counter[Names] = Counter()
@@ -135,7 +143,7 @@ class HourReader:
                 groups.append((topics[0], topics[-1]) if topics else None)
         return _Contents(groups, counts)
 
-    def _rows_of(self, sound: Sound, groups: list[int] | None, part: Part, columns: Sequence[Column]) -> Rows:
+    def _rows_of(self, sound: Sound, groups: list[int] | None, part: Part, columns: Sequence[Column]) -> TableRows:
         names = [column.name for column in columns]
         with opened(self.files, sound.file.path, columns) as file:
             if groups is None:
@@ -160,13 +168,13 @@ def _or_fault(read: Callable[[Sound], Result], sound: Sound) -> Result | _Faulty
         return _Faulty(DAMAGED)
 
 
-def _checked(table: pa.Table, columns: Sequence[Column]) -> Rows:
+def _checked(table: pa.Table, columns: Sequence[Column]) -> TableRows:
     if fault := fault_of(table):
         raise _Faulty(fault)
     return rows_of(table, columns)
 
 
-def _of_its_hour(rows: Rows, sound: Sound) -> Rows:
+def _of_its_hour(rows: TableRows, sound: Sound) -> TableRows:
     if sound.is_of_its_hour:
         return rows
     hour = start_of(hour_of(sound.file.path))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spark.tables.columns import Flags, Ints, Rows, numbered, one_of_each
+from spark.tables.columns import Flags, Ints, TableRows, numbered, one_of_each
 from spark.tables.contract import NAMES
 
 Names = tuple[str, ...]
@@ -23,7 +23,7 @@ class Part:
     def has(self, topic: Names) -> bool:
         return (self.after is None or self.after < topic) and (self.until is None or topic <= self.until)
 
-    def of(self, rows: Rows) -> Rows:
+    def of(self, rows: TableRows) -> TableRows:
         """Those of these topics."""
         if self == WHOLE or not len(rows):
             return rows
@@ -44,7 +44,7 @@ class Part:
 WHOLE = Part()
 
 
-def topics_in(rows: Rows) -> tuple[list[Names], Ints]:
+def topics_in(rows: TableRows) -> tuple[list[Names], Ints]:
     """The topics that occur, in order, and for each row the place of its topic among them."""
     place = numbered(*(rows[name] for name in NAMES))
     row = one_of_each(place)
@@ -57,11 +57,11 @@ def topics_in(rows: Rows) -> tuple[list[Names], Ints]:
 
 def parts_of(rows: Mapping[Names, int], limit: int, within: Part = WHOLE) -> Iterator[Part]:
     """As few as have no more rows than the limit, or one topic. `rows`: of each topic of `within`."""
-    after, before, taken = within.after, None, 0
+    after, before, number = within.after, None, 0
     for topic in sorted(rows):
-        if taken and taken + rows[topic] > limit:
+        if number and number + rows[topic] > limit:
             yield Part(after, before)
-            after, taken = before, 0
-        taken += rows[topic]
+            after, number = before, 0
+        number += rows[topic]
         before = topic
     yield Part(after, within.until)

@@ -74,7 +74,7 @@ def test_a_day_whose_hour_is_lost_stays_as_it_was_and_is_named(tmp_path: Path) -
 
     outcome = compacted(tmp_path)
 
-    reason = f"stays as it was, for hours/{DAY}/hour=06/totals.parquet is missing or cannot be read"
+    reason = f"was not recomputed: hours/{DAY}/hour=06/totals.parquet is missing or cannot be read"
     assert [(each.path, each.reason) for each in outcome.skipped] == [(f"hourly/{DAY}", reason)]
     assert hourly(tmp_path) == before
 

@@ -12,7 +12,7 @@ import pytest
 from spark.storage import local
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
-from spark.storage.protocol import Files
+from spark.storage.protocol import HistoryFiles
 from tests.support.history.readers import OF_BUCKET, OF_FOLDER, readers
 from tests.support.history.real_bucket import RealBucket
 
@@ -24,7 +24,7 @@ def hour(number: int) -> str:
     return f"hours/date=2026-11-20/hour={number:02d}"
 
 
-def staged(files: Files, version: int) -> str:
+def staged(files: HistoryFiles, version: int) -> str:
     """An hour's tables: rows that tell their version, and another number of them each time."""
     folder = f".compacting-test/{version}"
     rows = pa.table({"version": pa.array([version] * (500 + 300 * (version % 5)))})
@@ -35,7 +35,7 @@ def staged(files: Files, version: int) -> str:
     return folder
 
 
-def published_while_read(files: Files, program: str, location: str, publications: int) -> dict[str, object]:
+def published_while_read(files: HistoryFiles, program: str, location: str, publications: int) -> dict[str, object]:
     """What readers saw, of all of them together."""
     for number in range(HOURS):
         files.publish(staged(files, number), hour(number))

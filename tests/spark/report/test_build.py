@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark.errors import Interrupted, Unusable
 from spark.pipeline.compact import compact
-from spark.report.build import report, requested, time_of, zone_of
+from spark.report.build import parsed_time, report, requested, zone_of
 from spark.report.group_file import agreed
 from spark.report.json_export import SCHEMA
 from spark.storage.local import LocalFiles
@@ -207,8 +207,8 @@ def test_an_end_in_the_future_is_no_end() -> None:
 def test_a_time_without_a_zone_is_one_of_the_readers() -> None:
     berlin = zone_of("Europe/Berlin")
 
-    assert time_of("--from", "2026-06-01T09:00", berlin) == datetime(2026, 6, 1, 7, tzinfo=UTC)
-    assert time_of("--from", "2026-06-01T09:00Z", berlin) == datetime(2026, 6, 1, 9, tzinfo=UTC)
+    assert parsed_time("--from", "2026-06-01T09:00", berlin) == datetime(2026, 6, 1, 7, tzinfo=UTC)
+    assert parsed_time("--from", "2026-06-01T09:00Z", berlin) == datetime(2026, 6, 1, 9, tzinfo=UTC)
 
 
 def test_a_location_without_tables_is_refused_before_spark_starts(tmp_path: Path) -> None:

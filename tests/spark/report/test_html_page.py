@@ -15,7 +15,7 @@ from spark.figures.periods import between
 from spark.report.html_page import MOST_SECTIONS, page_of
 from spark.report.text_exports import csv_of, markdown_of
 from spark.tables.sample_files import Skipped
-from tests.support.history.report_groups import findings, group, hours, saturated, together, topic
+from tests.support.history.report_groups import group, hours, report_data, saturated, together, topic
 
 ANYTHING = st.text(max_size=40) | st.sampled_from(
     ["</style><script>alert(1)</script>", "\"'><img src=x onerror=y>", "&amp;", "\x00"]
@@ -23,7 +23,7 @@ ANYTHING = st.text(max_size=40) | st.sampled_from(
 
 
 def page(*groups: Group) -> str:
-    return page_of(decided(findings(*groups)))
+    return page_of(decided(report_data(*groups)))
 
 
 def parsed(text: str) -> ET.Element:
@@ -61,7 +61,7 @@ def test_the_page_needs_no_script_and_no_network() -> None:
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
 def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: str, file: str) -> None:
     hostile = replace(group(name, topic(of_topic)), cluster=cluster)
-    gathered = replace(findings(hostile), skipped=(Skipped(file, "torn"),), location=file)
+    gathered = replace(report_data(hostile), skipped=(Skipped(file, "torn"),), location=file)
     root = parsed(page_of(decided(gathered)))
     plain = parsed(page(group("a", topic("b"))))
 
@@ -130,7 +130,7 @@ def test_no_group_is_said_in_words() -> None:
 
 
 def test_skipped_files_are_named_with_their_reason() -> None:
-    gathered = replace(findings(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a.parquet", "torn"),))
+    gathered = replace(report_data(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a.parquet", "torn"),))
 
     assert "<code>samples/date=2026-06-01/hour=00/a.parquet</code></td>" in page_of(decided(gathered))
 
@@ -152,7 +152,7 @@ def test_the_table_on_top_says_why_and_what_to_do() -> None:
 
 def test_a_wait_stands_beside_every_lag() -> None:
     """900 messages wait in each hour of 16 days, at a production of 36,000 an hour: for a minute and a half."""
-    made = decided(findings(group("a", topic(of=hours(16 * 24, lag=lambda _: 900.0)))))
+    made = decided(report_data(group("a", topic(of=hours(16 * 24, lag=lambda _: 900.0)))))
     text, (row,) = page_of(made), csv.DictReader(csv_of(made).splitlines())
     cells = re.findall(r'data-label="(?:Lag p|Lag max|p95, w|max)[^"]*">(.*?)</td>', text)
 
@@ -168,7 +168,7 @@ def test_a_wait_stands_beside_every_lag() -> None:
 
 def test_the_owner_and_the_age_of_the_data_are_shown() -> None:
     owned = replace(group("a"), agreement=Agreement(owner="Payments & Co"))
-    text = page_of(decided(replace(findings(owned), version="1.2.3")))
+    text = page_of(decided(replace(report_data(owned), version="1.2.3")))
 
     assert "cluster main, owner Payments &amp; Co</span>" in text
     assert "The newest data is 6\u202fd old.</p>" in text

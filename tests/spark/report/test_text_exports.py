@@ -19,11 +19,11 @@ from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
 from spark.report.text_exports import csv_of, markdown, markdown_of
 from spark.report.wording import at_a_glance
 from spark.tables.sample_files import Skipped
-from tests.support.history.report_groups import MONDAY, findings, group, hours, saturated, together, topic
+from tests.support.history.report_groups import MONDAY, group, hours, report_data, saturated, together, topic
 
 
 def report(*groups: Group) -> Report:
-    return decided(findings(*groups))
+    return decided(report_data(*groups))
 
 
 def document(*groups: Group) -> dict[str, Any]:
@@ -144,7 +144,9 @@ def test_a_name_stays_in_its_cell_of_the_markdown(name: str) -> None:
 
 
 def test_markdown_names_what_was_skipped() -> None:
-    gathered = replace(findings(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn"),))
+    gathered = replace(
+        report_data(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn"),)
+    )
     text = markdown_of(decided(gathered))
 
     assert "1 file of the history was skipped." in text
@@ -164,7 +166,7 @@ def test_hours_without_any_group_and_samples_after_a_gap_are_told_as_such() -> N
 
 def test_data_that_is_days_old_is_said_to_be_so_first_and_asks_nobody_to_act_now() -> None:
     stuck = group("a", topic("x", hours(lag=lambda _: 500.0, consumed=0.0)))
-    old, asked_for = (decided(findings(stuck, is_past=is_past)) for is_past in (False, True))
+    old, asked_for = (decided(report_data(stuck, is_past=is_past)) for is_past in (False, True))
     said = json.loads(json_of(old))
 
     assert at_a_glance(old).startswith("The newest data is 6\u202fd old: what it shows may be over. Worth watching: a.")

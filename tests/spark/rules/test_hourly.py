@@ -1,19 +1,19 @@
 import numpy as np
 
 from spark.rules.hourly import steepest_of
-from spark.tables.columns import Rows
+from spark.tables.columns import TableRows
 
 MINUTE = 60_000_000
 
 
-def totals(produced: list[int], seconds: float = 60.0) -> Rows:
+def totals(produced: list[int], seconds: float = 60.0) -> TableRows:
     """A sample a minute of one topic."""
     columns = {
         "sampled_at": np.arange(len(produced), dtype=np.int64) * MINUTE,
         "produced": np.array(produced, np.int64),
         "seconds": np.full(len(produced), seconds),
     }
-    return Rows(columns, {})
+    return TableRows(columns, {})
 
 
 def test_a_burst_of_five_minutes_is_not_hidden_by_its_hour() -> None:

@@ -3,13 +3,13 @@
 import numpy as np
 
 from spark.rules.totals import has_backlog
-from spark.tables.columns import Rows, Values
+from spark.tables.columns import TableRows, Values
 
 SAMPLES = 6
 MOMENT = np.tile(np.arange(SAMPLES), 4)
 
 
-def deltas(lag: list[int], produced: list[int], consumed: list[int], owner: list[int] | None = None) -> Rows:
+def deltas(lag: list[int], produced: list[int], consumed: list[int], owner: list[int] | None = None) -> TableRows:
     """Of each partition a lag, and what was produced and consumed in each sample of 10 s."""
 
     def column(values: list[int]) -> Values:
@@ -24,7 +24,7 @@ def deltas(lag: list[int], produced: list[int], consumed: list[int], owner: list
         "seconds": np.full(4 * SAMPLES, 10.0),
         "owner": column(owner or [-1] * 4),
     }
-    return Rows(columns, {})
+    return TableRows(columns, {})
 
 
 def waiting(*of: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ from spark.errors import Unreachable, Unusable, is_of_system
 from spark.storage import bucket as module
 from spark.storage.bucket import BucketFiles
 from spark.storage.location import files_at
-from spark.storage.protocol import FOOTER_BYTES, File, Files
+from spark.storage.protocol import FOOTER_BYTES, File, HistoryFiles
 from tests.support.history.fake_store import FakeStore
 
 LOCATION = "s3://lag/history"
@@ -25,7 +25,7 @@ def files(store: FakeStore) -> BucketFiles:
     return BucketFiles(BUCKET)
 
 
-def trouble(files: Files, error: type[Exception]) -> str:
+def trouble(files: HistoryFiles, error: type[Exception]) -> str:
     with pytest.raises(error) as raised:
         files.read("there/already")
     return str(raised.value)

@@ -9,12 +9,12 @@ import pytest
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
-from spark.storage.protocol import File, Files
+from spark.storage.protocol import File, HistoryFiles
 from tests.support.history.compacting import in_process
 from tests.support.history.real_bucket import RealBucket
 from tests.support.history.written_history import read, sample, write
 
-Made = Callable[[Path], Files]
+Made = Callable[[Path], HistoryFiles]
 
 
 @pytest.fixture(params=["local", "bucket"])
@@ -25,7 +25,7 @@ def made(request: pytest.FixtureRequest) -> Made:
     return partial(in_bucket, request.getfixturevalue("real_bucket"))
 
 
-def in_bucket(bucket: RealBucket, root: Path) -> Files:
+def in_bucket(bucket: RealBucket, root: Path) -> HistoryFiles:
     bucket.lay(root)
     return files_at(bucket.location)
 

@@ -10,12 +10,12 @@ from spark.figures.model import (
     NUMBERS,
     Above,
     Capacity,
-    Findings,
     Floats,
     Group,
     Lag,
     Pace,
     Periods,
+    ReportData,
     Share,
     Shares,
     Times,
@@ -130,7 +130,7 @@ def _folded(start: Times, parts: Sequence[Periods], name: str) -> Floats:
     return whole
 
 
-def findings(*groups: Group, timezone: str = "Europe/Berlin", is_past: bool = True) -> Findings:
+def report_data(*groups: Group, timezone: str = "Europe/Berlin", is_past: bool = True) -> ReportData:
     """Made on Tuesday of the week after. `is_past`: the range was asked for, so the age of the data is not said."""
     made_at, until = MONDAY + timedelta(days=8), MONDAY + timedelta(days=7)
-    return Findings("history", made_at, MONDAY, until, ZoneInfo(timezone), groups, is_past=is_past)
+    return ReportData("history", made_at, MONDAY, until, ZoneInfo(timezone), groups, is_past=is_past)
