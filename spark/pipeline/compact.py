@@ -76,9 +76,10 @@ class Attempts:
             self.damaged |= error.reasons
         else:
             hours = {layout.hour_of(path) for path in error.paths}
-            self.lost |= hours & self.unreadable
-            self.unreadable |= hours
-            self.records = {name: record for name, record in self.records.items() if name not in hours}
+            again = hours - self.unreadable
+            self.lost |= hours - again
+            self.unreadable |= again
+            self.records = {name: record for name, record in self.records.items() if name not in again}
         if before == len(self.damaged) + len(self.unreadable) + len(self.lost):
             raise error
 

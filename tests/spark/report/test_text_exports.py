@@ -144,10 +144,8 @@ def test_a_name_stays_in_its_cell_of_the_markdown(name: str) -> None:
 
 
 def test_markdown_names_what_was_skipped() -> None:
-    gathered = replace(
-        report_data(group()), skipped=(Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn"),)
-    )
-    text = markdown_of(decided(gathered))
+    torn = Skipped("samples/date=2026-06-01/hour=00/a*.parquet", "is torn")
+    text = markdown_of(decided(replace(report_data(group()), skipped=(torn,))))
 
     assert "1 file of the history was skipped." in text
     assert "- samples/date=2026-06-01/hour=00/a\\*.parquet: is torn\n" in text
@@ -204,8 +202,6 @@ def test_csv_counts_what_is_stuck_or_has_no_commit() -> None:
     still = Still(2, (0, 1), MONDAY, True, MONDAY + timedelta(days=2), 900, ())
     (row,) = rows(group("a", replace(topic(), still=still, uncommitted=3, uncommitted_lag=70)))
 
-    assert [row[name] for name in ("stuck_partitions", "uncommitted_partitions", "uncommitted_messages")] == [
-        "2",
-        "3",
-        "70",
-    ]
+    names = ("stuck_partitions", "uncommitted_partitions", "uncommitted_messages")
+
+    assert [row[name] for name in names] == ["2", "3", "70"]
