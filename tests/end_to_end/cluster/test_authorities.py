@@ -7,7 +7,7 @@ import yaml
 
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import connect, send
-from local.adapter import own_kubeconfig, process
+from local.adapter import process
 from local.kubernetes.control_plane import ControlPlane
 from local.processes import wait_until
 from tests.end_to_end.cluster.conftest import EXPIRED, VALID
@@ -15,8 +15,8 @@ from tests.support.kubernetes.authorities import Authority
 
 
 def kubeconfig(plane: ControlPlane, folder: Path, authority: str, server_name: str) -> Path:
-    """A kubeconfig with the rights of the shipped ServiceAccount that trusts this CA and asks for this name."""
-    document = yaml.safe_load(own_kubeconfig(plane).read_text())
+    """The administrator's, which trusts this CA and asks for this name."""
+    document = yaml.safe_load(plane.admin_kubeconfig.read_text())
     ca, file = folder / "ca.crt", folder / "kubeconfig"
     ca.write_text(authority)
     document["clusters"][0]["cluster"] |= {"certificate-authority": str(ca), "tls-server-name": server_name}
