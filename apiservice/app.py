@@ -10,7 +10,7 @@ Queries and `Accept` are parsed once the caller is known; those of other callers
 import logging
 from collections.abc import Callable, Mapping
 
-from cachetools import LRUCache
+from cachetools import LRUCache, TTLCache, cached
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.routing import Route
@@ -33,6 +33,7 @@ from apiservice.upstream.live import Upstream, Upstreams
 
 logger = logging.getLogger(__name__)
 
+EXPOSED_SECONDS = 0.1
 MOST_KEPT = 4000
 LONGEST_KEPT = 1000
 """Characters of path and query, in ASCII: about 20 MB in total."""
@@ -173,6 +174,9 @@ def _framework(endpoints: Mapping[str, Endpoint]) -> FastAPI:
 
 
 def _exposed(exposition: Exposition) -> dict[str, Endpoint]:
+    # Anybody may read it on the plain port, and writing it takes milliseconds.
+    exposition = cached(TTLCache(1, EXPOSED_SECONDS))(exposition)
+
     async def own_metrics(_: Request) -> Response:
         body, content_type = exposition()
         return text_reply(body, content_type=content_type)

@@ -1,5 +1,7 @@
 """Health for probes and people, and our own metrics."""
 
+import itertools
+
 import pytest
 
 from apiservice.app import create_metrics_app
@@ -79,6 +81,14 @@ def test_our_own_metrics_are_text() -> None:
     answer = House().get("/metrics", accept="application/openmetrics-text")
 
     assert (answer.body, answer.headers["content-type"]) == (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4")
+
+
+def test_a_flood_of_scrapes_writes_our_metrics_ten_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("apiservice.app.EXPOSED_SECONDS", 3600)
+    bodies = itertools.count()
+    app = create_metrics_app(Readiness({}), lambda: (b"%d" % next(bodies), "text/plain"))
+
+    assert [ask(app, "GET", "/metrics").body for _ in range(3)] == [b"0"] * 3
 
 
 def test_the_plain_port_serves_health_and_metrics_and_nothing_else() -> None:
