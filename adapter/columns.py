@@ -15,8 +15,6 @@ Indexes = NDArray[np.intp]
 
 NO_COMMIT = -1
 """In `committed`: the group has no commit for the partition (Kafka's own value)."""
-FORGOTTEN = -2
-"""In `last_commit`: there was one, but the log ended before it, so that no remembered one applies either."""
 NOT_KNOWN = -1
 """In `log_end` and `log_start`."""
 NEVER = -np.inf

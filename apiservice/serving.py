@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from adapter import clock
-from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.turns import process_name
-from adapter.metrics.selector_topics import SelectorTopics
+from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
@@ -58,6 +57,7 @@ Made = TypeVar("Made")
 COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes about as long
 HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
 LEASE_RELEASE_SECONDS = 1.0  # after that
+MEMORY_STOP_SECONDS = 1.0  # after that, twice at most
 FIRST_LIST_SECONDS = 5.0  # of HPAs, so that the first cycle reads what they ask for
 GC_THRESHOLD = 50_000
 SWITCH_SECONDS = 0.0005
@@ -208,10 +208,9 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     lease = _lease(prepared)
     history = _history(settings, telemetry, lease)
-    topics = SelectorTopics(clock.monotonic)
-    last_commits = LastCommits(lambda: metrics.views, clock, exchange, topics)
+    memory = MemoryKeeper(lambda: metrics.remembered, clock, exchange)
     keep = None if history is None else history.append
-    metrics = LiveMetrics(settings, telemetry, clock, keep, last_commits, topics)
+    metrics = LiveMetrics(settings, telemetry, clock, keep, memory)
     hpas = _hpas(prepared.client, metrics)
     in_force = SettingsTelemetry(telemetry.registry)
     changes = SettingsWatch(config, metrics, in_force, clock, hpas.list_again) if config else None
@@ -257,7 +256,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         readiness.shut_down()
 
-    for part in (authentication, hpas, upstreams, registration, lease, history, last_commits):
+    for part in (authentication, hpas, upstreams, registration, lease, history, memory):
         if part is not None:
             part.start()
     hpas.has_tried.wait(FIRST_LIST_SECONDS)
@@ -280,7 +279,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         registration.stop(timeout_seconds=1.0)
     reviews.close()
     end_of_collecting.join()
-    last_commits.stop(timeout_seconds=1.0)
+    memory.stop(timeout_seconds=MEMORY_STOP_SECONDS)
     logger.info("stopped")
     return upstreams.is_hanging or (history is not None and history.is_hanging)
 

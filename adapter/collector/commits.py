@@ -140,9 +140,11 @@ class Commits:
             self.version += 1
         self._update_groups()
 
-    def follow_selectors(self, topics: Mapping[str, frozenset[str]]) -> None:
-        """Reads these groups as well, and these topics of theirs."""
-        if self._watching.follow_selectors(topics):
+    def follow_asked(
+        self, asked: Mapping[str, frozenset[str]], is_remembered: Callable[[str], bool], topics: Collection[str]
+    ) -> None:
+        """Reads what HPAs ask for: the existing `topics` of groups that Kafka knows or once knew."""
+        if self._watching.ask(asked, lambda group: group in self.directory.groups or is_remembered(group), topics):
             self.version += 1
             self._update_groups()
 

@@ -1,21 +1,22 @@
 """The rows that persist from cycle to cycle: their layout, treatment and last good values."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from adapter.cluster.groups import Directory, Phase
 from adapter.cluster.topics import Topology
 from adapter.collector.commits import Commits
-from adapter.collector.last_commits import LastCommits
 from adapter.collector.share_groups import Shares, with_share_starts
 from adapter.columns import Flags
-from adapter.lag.last_commit import recalled
 from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
 from adapter.lag.movement import no_movement
 from adapter.lag.rules import Watching, treatment_of, updated_treatment
-from adapter.lag.snapshot import Observed, empty_snapshot, moved_to, remember_commits
+from adapter.lag.snapshot import Observed, State, empty_snapshot, moved_to
 from adapter.lag.transaction_markers import followed, no_residue
+from adapter.memory.rows import recalled, remembered
+from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
 from adapter.settings.models import Isolation
 
 
@@ -26,16 +27,19 @@ class CurrentRows:
         self._residue = no_residue(NO_LAYOUT)
         self._wanted: tuple[object, ...] = ()
         self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
-        self._recalled: tuple[object, ...] = ()
         self._treated_for: Mapping[str, frozenset[str]] | None = None
         self._movement = no_movement(NO_LAYOUT)
         self._groups_read: frozenset[str] = frozenset()
         self._groups_read_before = self._groups_read
         self.snapshot = empty_snapshot()
-        self.former = empty_snapshot()
-        """What the collector before this one last knew of the cluster; used in the first cycle."""
-        self.only_selected: frozenset[tuple[str, str]] = frozenset()
-        """Groups and topics that have rows only because selectors name them."""
+        self.memory: ClusterMemory = NOTHING
+        """What former rows and others knew of the groups that are remembered; in the first cycle, of all groups."""
+        self._has_settled = False
+        self.to_epoch = 0.0
+        """How far the epoch's seconds are ahead of the monotonic clock's."""
+        self._is_added: Flags = np.zeros(0, dtype=bool)
+        """Rows of partitions that were added to a remembered topic and not read since."""
+        self._only_asked: frozenset[tuple[str, str]] = frozenset()
         self._described = treatment_of(NO_LAYOUT, watching, {})
         self.treatment = self._described
         self.is_committed_only = self._isolation_column(NO_LAYOUT)
@@ -56,7 +60,7 @@ class CurrentRows:
             self._groups_read = frozenset(commits.topics).union(shares.topics)
         if self._treated_for is not topics_read:
             self._treated_for = topics_read
-            self._described = treatment_of(self.layout, self._watching, topics_read, self.only_selected)
+            self._described = treatment_of(self.layout, self._watching, topics_read, self._only_asked)
         return self.layout
 
     def _lay_out_anew(self, commits: Commits, shares: Shares, topology: Topology) -> None:
@@ -66,20 +70,21 @@ class CurrentRows:
             )
             for group in commits.groups
         }
-        by_selectors = self._watching.by_selectors
-        only_selected = frozenset(
-            (group, topic) for group, topics in by_selectors.items() for topic in topics - wanted[group]
-        )
-        wanted |= {group: wanted[group] | topics for group, topics in by_selectors.items()}
+        asked = self._watching.asked
+        only_asked = frozenset((group, topic) for group, topics in asked.items() for topic in topics - wanted[group])
+        wanted |= {group: wanted[group] | topics for group, topics in asked.items()}
         topics = frozenset().union(*wanted.values())
         known = ((topic, topology.topics.get(topic)) for topic in sorted(topics))
         shape = tuple((topic, found.generation, len(found.leaders)) for topic, found in known if found is not None)
-        if (wanted, shape, only_selected) != self._wanted:
-            self._wanted = (wanted, shape, only_selected)
-            self.only_selected = only_selected
+        if (wanted, shape, only_asked) != self._wanted:
+            self._wanted = (wanted, shape, only_asked)
+            self._only_asked = only_asked
             layout = layout_of(wanted, topology)
+            # Until the first cycle has ended, groups are laid out that a former collector knew.
+            wanted_of = self._watching.remembers if self._has_settled else lambda _: True
+            self.memory = self.remembered(wanted_of, commits.directory)
             self.snapshot = moved_to(self.snapshot, layout)
-            remember_commits(self.snapshot, self.former)
+            self._recall()
             self._movement = self._movement.in_layout(layout, self._groups_read_before)
             self._treated_for = None
             self.is_committed_only = self._isolation_column(layout)
@@ -92,20 +97,53 @@ class CurrentRows:
         self.treatment = updated_treatment(self._described, self._movement, described_at, in_doubt)
         # Only at the end, because rows are laid out several times in a cycle as commits arrive.
         self._groups_read_before = self._groups_read
-        self.former = empty_snapshot()
+        self._has_settled = True
 
-    def recall(self, cluster: str, memory: LastCommits) -> bool:
-        """Fills in the last commits of new rows, and of all rows once those of former processes are known."""
-        is_complete = memory.is_loaded
-        if self._recalled != (self.layout, is_complete):
-            self._recalled = (self.layout, is_complete)
-            self.snapshot = recalled(self.snapshot, cluster, memory.known)
-        return is_complete
+    def recall(self, memory: ClusterMemory) -> None:
+        self.memory = merged(self.memory, memory)
+        self._recall()
+
+    def _recall(self) -> None:
+        found = recalled(self.snapshot, self._residue, self.memory, self.to_epoch)
+        self.snapshot, self._residue, self._is_added = found.snapshot, found.markers, found.is_added
+
+    def remembered(self, is_wanted: Callable[[str], bool], directory: Directory) -> ClusterMemory:
+        """Returns what is known of wanted groups that Kafka knows or once knew."""
+        topics = remembered(self.snapshot, self._residue, self.to_epoch, is_wanted)
+        known = {group for group in {*self.memory, *directory.groups, *topics} if is_wanted(group)}
+        own = {group: GroupMemory(topics.get(group, {})) for group in known}
+        return merged({group: one for group, one in self.memory.items() if group in known}, own)
+
+    def settle_added(self, directory: Directory) -> None:
+        """A partition that was added while its group slept counts from its start, like a topic never committed."""
+        if not self._is_added.any():
+            return
+        snapshot = self.snapshot
+
+        def counts(group: str) -> bool:
+            sleeps = _phase(directory, group) in {None, Phase.EMPTY}
+            return sleeps and self._watching.counts_from_start_by_name(group)
+
+        is_read = self._is_added & (snapshot.cause == 0)
+        is_counted = is_read & (snapshot.state == State.NO_COMMIT) & self._column(self.layout, counts)
+        self._is_added &= ~is_read
+        self.snapshot = replace(
+            snapshot,
+            last_commit=np.where(is_counted, 0, snapshot.last_commit),
+            last_commit_at=np.where(is_counted, snapshot.received, snapshot.last_commit_at),
+        )
 
     def _isolation_column(self, layout: Layout) -> Flags:
-        levels = [self._watching.isolation_of(group) for group in layout.groups]
-        by_group = np.array([level is Isolation.READ_COMMITTED for level in levels], dtype=bool)
-        found: Flags = by_group[layout.group]
+        return self._column(layout, lambda group: self._watching.isolation_of(group) is Isolation.READ_COMMITTED)
+
+    @property
+    def is_remembered(self) -> Flags:
+        return self._column(self.layout, self._watching.remembers)
+
+    @staticmethod
+    def _column(layout: Layout, claim: Callable[[str], bool]) -> Flags:
+        """Returns what is true of each row's group."""
+        found: Flags = np.array([claim(group) for group in layout.groups], dtype=bool)[layout.group]
         return found
 
     def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
@@ -128,10 +166,14 @@ class CurrentRows:
         """Returns rows whose lag is only a transaction marker; None if no rule sets read_committed."""
         if not self.is_committed_only.any():
             return None
-        statuses = directory.statuses
-        phases = [statuses[group].phase if group in statuses else None for group in self.layout.groups]
-        is_stable = np.array([phase is Phase.STABLE for phase in phases], dtype=bool)[self.layout.group]
+        is_stable = self._column(self.layout, lambda group: _phase(directory, group) is Phase.STABLE)
         self._residue = followed(
             self._residue, self.snapshot, self.is_committed_only, is_stable, now, self._residue_after
         )
         return self._residue.is_found
+
+
+def _phase(directory: Directory, group: str) -> Phase | None:
+    """Returns None for a group that no broker lists, or that has no protocol."""
+    status = directory.statuses.get(group)
+    return None if status is None else status.phase

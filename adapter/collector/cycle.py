@@ -3,7 +3,7 @@
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
 The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +13,6 @@ from adapter.cluster.unlisted_groups import Silence
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
-from adapter.collector.last_commits import LastCommits
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members
 from adapter.collector.observed import batches_of, with_commits, with_ends
@@ -26,7 +25,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching
-from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State, nothing_observed
+from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
 from adapter.lag.states import (
     has_gone_backward,
     lacks_commit,
@@ -37,7 +36,8 @@ from adapter.lag.states import (
 )
 from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
-from adapter.metrics.selector_topics import SelectorTopics
+from adapter.memory.keeper import MemoryKeeper
+from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
 from adapter.metrics.store import ClusterView, Feed, Store
 
 TOGETHER_SECONDS = 0.2
@@ -73,8 +73,7 @@ class Cycle:
         clock: Clock,
         *,
         keep: Keep | None = None,
-        memory: LastCommits | None = None,
-        selector_topics: SelectorTopics | None = None,
+        memory: MemoryKeeper | None = None,
         residue_after: float = RESIDUE_SECONDS,
     ) -> None:
         self._cluster = cluster
@@ -85,7 +84,10 @@ class Cycle:
         self._clock = clock
         self._keep = keep
         self._memory = memory
-        self._selector_topics = selector_topics
+        self._recalled: ClusterMemory = NOTHING
+        self._is_recalled = memory is None
+        self.asked: Mapping[str, frozenset[str]] = {}
+        """Group -> the topics that the selectors of HPAs name for it; replaced by any thread."""
         self._began_at = self._to_epoch = 0.0
         """When the cycle began, in seconds since the epoch, and how far those are from the monotonic clock."""
         self._unanswered = 0
@@ -99,14 +101,25 @@ class Cycle:
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
         self._rows = CurrentRows(watching, residue_after)
 
-    def remember(self, former: Snapshot) -> None:
-        """Takes over the last commits that another collector of this cluster saw, because they may have expired."""
-        self._rows.former = former
+    def recall(self, memory: ClusterMemory) -> None:
+        """Takes over what another collector knew of this cluster, because Kafka may no longer report it."""
+        self._rows.to_epoch = self._clock.time() - self._clock.monotonic()
+        self._rows.recall(memory)
+        self._members.recall(memory, self._rows.to_epoch)
+
+    def remembered(self, *, everything: bool = False) -> ClusterMemory:
+        """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
+        rows, is_wanted = self._rows, (lambda _: True) if everything else self._watching.remembers
+        known = rows.remembered(is_wanted, self._commits.directory)
+        reads = self._members.reads(known.keys(), rows.to_epoch)
+        return merged(known, {group: GroupMemory(reads=one) for group, one in reads.items()})
 
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""
         self._began_at = self._clock.time()
         self._to_epoch = self._began_at - self._clock.monotonic()
+        self._rows.to_epoch = self._to_epoch
+        self._recall_others()
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         is_in_trouble = bool(self._liveness.failures) or self._liveness.is_somebody_absent
         self._liveness.begin_cycle()
@@ -116,9 +129,8 @@ class Cycle:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
         inventory = self._inventory
-        if self._selector_topics is not None:
-            self._commits.follow_selectors(self._selector_topics.of(self._cluster, self._interval))
         inventory.refresh(has_news=is_in_trouble or self._ends.have_moved)
+        self._commits.follow_asked(self.asked, self._may_have_been_known, inventory.watched_topics)
         commits, shares = self._read_pairs()
         inventory.refresh_for_unknown_partitions(commits)
         inventory.refresh_for_lost_groups()
@@ -140,6 +152,20 @@ class Cycle:
         else:
             return
         self._inventory.begin_with_new_client()
+
+    def _recall_others(self) -> None:
+        """Recalls what the other replica or a former process saw."""
+        if self._memory is None:
+            return
+        self._is_recalled = self._memory.is_loaded
+        known = self._memory.of(self._cluster)
+        if known is not self._recalled:
+            self._recalled = known
+            self.recall(known)
+
+    def _may_have_been_known(self, group: str) -> bool:
+        """Until it is known what is remembered, the group has rows without a value."""
+        return not self._is_recalled or group in self._rows.memory
 
     def _read_pairs(self) -> tuple[CommitRound, ShareRound]:
         topology = self._inventory.topology
@@ -190,13 +216,13 @@ class Cycle:
         self, observed: Observed, silence: Silence, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
     ) -> Outcome:
         rows, directory = self._rows, self._commits.directory
-        is_recalled = self._memory is None or rows.recall(self._cluster, self._memory)
-        seen = observed if is_recalled else without_commit_unknown(observed, rows.snapshot)
+        is_recalled = self._is_recalled
+        seen = observed if is_recalled else without_commit_unknown(observed, rows.snapshot, rows.is_remembered)
         rows.snapshot = settled(seen, rows.snapshot)
+        rows.settle_added(directory)
         in_doubt = self._members.in_doubt()
         rows.treat(observed, self._shares, self._members.described_at, in_doubt)
         residue = rows.residue(directory, self._clock.monotonic())
-        dormant = self._dormant(rows.layout)
         view = ClusterView(
             cluster=self._cluster,
             snapshot=rows.snapshot,
@@ -207,31 +233,14 @@ class Cycle:
             missing=self._inventory.missing_topics(),
             unseen=self._inventory.unseen_topics(),
             in_doubt=in_doubt,
-            assumed=self._watching.named_groups - directory.groups - dormant.keys(),
-            topics=self._inventory.watched_topics.keys(),
-            partitions=self._inventory.watched_topics,
-            visible=_without(rows.layout.codes, dormant) if dormant else None,
-            dormant=dormant,
-            only_selected=rows.only_selected,
-            once_known=self._once_known,
-            remembered={} if self._memory is None else self._memory.known,
+            assumed=self._watching.named_groups - directory.groups,
+            topics=self._inventory.watched_topics,
         )
         self._store.replace(view)
         if self._keep is not None:
             self._keep(self._sample(observed))
         read = int((rows.snapshot.cause == 0).sum())
         return Outcome(read, len(rows.layout), tuple(self._liveness.failures), gaps)
-
-    def _dormant(self, layout: Layout) -> dict[str, int]:
-        """Returns the groups that have rows only because selectors name them."""
-        named = self._watching.by_selectors.keys() & layout.codes.keys() - self._commits.directory.groups
-        return {group: layout.codes[group] for group in named if not self._watching.is_listed(group)}
-
-    @property
-    def _once_known(self) -> frozenset[str] | None:
-        if self._memory is None:
-            return frozenset()
-        return self._memory.groups_of(self._cluster) if self._memory.is_loaded else None
 
     def _unread(self, layout: Layout, problems: Mapping[str, Cause]) -> dict[str, str]:
         never = [group for group in self._commits.groups if group not in self._commits.topics]
@@ -290,7 +299,3 @@ class Cycle:
         observed = replace(observed, causes=causes.table())
         problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
         return self._apply(observed, self._inventory.silence(unreachable=reason), problems)
-
-
-def _without(codes: Mapping[str, int], groups: Container[str]) -> dict[str, int]:
-    return {group: code for group, code in codes.items() if group not in groups}

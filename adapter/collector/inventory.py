@@ -70,7 +70,7 @@ class Inventory:
         """Partitions with commits that Metadata lacks -> the number of consecutive cycles."""
         self._checked: tuple[object, ...] = ()
         self._watched_of: Topology | None = None
-        self._watched: Mapping[str, int] = {}
+        self._watched: frozenset[str] = frozenset()
 
     def begin_with_new_client(self) -> None:
         """Known brokers may have been replaced, so any connected broker is asked next."""
@@ -233,12 +233,11 @@ class Inventory:
         return OFFSETS_TOPIC in self.topology.topics or OFFSETS_TOPIC in self.topology.hidden
 
     @property
-    def watched_topics(self) -> Mapping[str, int]:
-        """Returns every watched topic that exists -> its partitions; the same object while Metadata is unchanged."""
+    def watched_topics(self) -> frozenset[str]:
+        """Returns every watched topic that exists; the same object while Metadata is unchanged."""
         if self._watched_of is not self.topology:
             self._watched_of = self.topology
-            topics = self.topology.topics
-            self._watched = {name: len(topics[name].leaders) for name in filter(self._watching.watches_topic, topics)}
+            self._watched = frozenset(filter(self._watching.watches_topic, self.topology.topics))
         return self._watched
 
     def missing_topics(self) -> dict[str, tuple[str, ...]]:

@@ -14,6 +14,7 @@ from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, Ow
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
+from adapter.memory.value import ClusterMemory, Reads
 
 DESCRIBE_SECONDS = 60.0
 """Between two requests to a broker: with ListGroups twice and the log starts once a minute, four of each."""
@@ -78,6 +79,31 @@ class Members:
             for group, known in self._known.items()
             if known.topics and known.outdated_since <= latest
         }
+
+    def reads(self, groups: Collection[str], to_epoch: float) -> dict[str, Reads]:
+        """Returns which topics these groups read, as far as is known; `to_epoch` as in `adapter.memory.rows`."""
+        now = int(self._monotonic() + to_epoch)
+        return {group: reads for group in groups if (reads := self._reads(group, to_epoch, now)) is not None}
+
+    def _reads(self, group: str, to_epoch: float, now: int) -> Reads | None:
+        known, status = self._known.get(group), self._directory.statuses.get(group)
+        if known is not None and known.topics:
+            outdated = None if known.outdated_since == STILL_HOLDS else int(known.outdated_since + to_epoch)
+            return Reads(known.topics, int(known.described_at + to_epoch), outdated)
+        is_empty = known is None and status is not None and status.phase is Phase.EMPTY
+        return Reads(frozenset(), now) if is_empty else None
+
+    def recall(self, memory: ClusterMemory, to_epoch: float) -> None:
+        """Takes over what another collector knew of groups that this one has not described yet."""
+        now = self._monotonic()
+        for group, reads in ((group, one.reads) for group, one in memory.items()):
+            status = self._directory.statuses.get(group)
+            is_empty = status is not None and status.phase is Phase.EMPTY
+            if reads is not None and reads.topics and group not in self._known and not is_empty:
+                outdated = now if reads.outdated_since is None else min(reads.outdated_since - to_epoch, now)
+                described = _Group(topics=reads.topics, described_at=reads.seen_at - to_epoch, outdated_since=outdated)
+                self._known[group] = described
+        self._publish()
 
     def describe_if_due(self, directory: Directory, brokers: Collection[int]) -> None:
         """Describes groups with members: one kind at each broker that was last asked a minute ago."""

@@ -1,7 +1,7 @@
 """One thread per cluster, so that a hanging cluster delays neither the others nor the server."""
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from threading import Event, Thread
 from types import MappingProxyType
 
@@ -9,21 +9,25 @@ import numpy as np
 
 from adapter.clock import Clock
 from adapter.collector.cycle import Cycle, Outcome
-from adapter.collector.last_commits import LastCommits
 from adapter.columns import NEVER
 from adapter.errors import some_of
 from adapter.history.sample import Keep, Sample
 from adapter.kafka.client import Brokers
+from adapter.lag.asked_topics import AskedTopics
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
-from adapter.metrics.selector_topics import SelectorTopics
+from adapter.memory.keeper import MemoryKeeper
+from adapter.memory.value import ClusterMemory
 from adapter.metrics.store import Store
 from adapter.repeating import be_nice
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 
 logger = logging.getLogger(__name__)
+
+LEAST_SECONDS = 1.0
+"""Pause before a cycle that is run early because an HPA asks for something new."""
 
 NO_COLLECTORS: Mapping[str, "Collector"] = MappingProxyType({})
 
@@ -39,8 +43,7 @@ class Collector:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        memory: LastCommits | None = None,
-        selector_topics: SelectorTopics | None = None,
+        memory: MemoryKeeper | None = None,
     ) -> None:
         self.basis = basis_of(settings, cluster)
         self.feed = store.feeds[cluster.name]
@@ -57,9 +60,11 @@ class Collector:
         watching = Watching(settings, cluster.name)
         self._cycle = Cycle(
             cluster.name, self._interval, watching, self._brokers, self.feed, clock,
-            keep=keep, memory=memory, selector_topics=selector_topics,
+            keep=keep, memory=memory,
         )  # fmt: skip
         self._stopping = Event()
+        self._woken = Event()
+        """The next cycle is due, or the thread is to end."""
         self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
         self._logged = ""
         self.credentials_problem = ""
@@ -76,7 +81,18 @@ class Collector:
     def succeed(self, former: "Collector") -> None:
         """Call before `start`."""
         if former.basis[0] == self.basis[0]:
-            self._cycle.remember(former.feed.view.snapshot)
+            self._cycle.recall(former.remembered(everything=True))
+
+    def remembered(self, *, everything: bool = False) -> ClusterMemory:
+        return self._cycle.remembered(everything=everything)
+
+    def ask(self, asked: Mapping[str, frozenset[str]]) -> None:
+        """Replaces what HPAs ask for, group -> topics; what has no row yet is read at once."""
+        if asked != self._cycle.asked:
+            self._cycle.asked = asked
+            pairs = self.feed.view.layout.pairs
+            if any((group, topic) not in pairs for group, topics in asked.items() for topic in topics):
+                self._woken.set()
 
     @property
     def has_begun(self) -> bool:
@@ -91,6 +107,7 @@ class Collector:
     def stop(self) -> None:
         self._is_serving = False
         self._stopping.set()
+        self._woken.set()
 
     def join(self, seconds: float) -> None:
         self._thread.join(seconds)
@@ -103,7 +120,10 @@ class Collector:
             self._round()
             # A long cycle shortens the pause; missed ticks are skipped.
             due = max(due + self._interval, self._clock.monotonic())
-            self._stopping.wait(due - self._clock.monotonic())
+            self._stopping.wait(min(LEAST_SECONDS, due - self._clock.monotonic()))
+            if self._woken.wait(due - self._clock.monotonic()):
+                due = self._clock.monotonic()
+            self._woken.clear()
         self._brokers.close()
 
     def _round(self) -> None:
@@ -184,14 +204,13 @@ class Collectors:
         clock: Clock,
         keep: Keep | None = None,
         running: Mapping[str, Collector] = NO_COLLECTORS,
-        memory: LastCommits | None = None,
-        selector_topics: SelectorTopics | None = None,
+        memory: MemoryKeeper | None = None,
     ) -> None:
         self.by_name: dict[str, Collector] = {}
         for cluster in settings.clusters:
             known = running.get(cluster.name)
             if known is None or known.basis != basis_of(settings, cluster):
-                collector = Collector(settings, cluster, store, telemetry, clock, keep, memory, selector_topics)
+                collector = Collector(settings, cluster, store, telemetry, clock, keep, memory)
                 if known is not None:
                     collector.succeed(known)
                 known = collector
@@ -205,6 +224,15 @@ class Collectors:
 
     def stop(self, timeout_seconds: float) -> None:
         stop_all(self.by_name.values(), timeout_seconds)
+
+
+def topics_for(cluster: str, asked: Iterable[AskedTopics]) -> dict[str, frozenset[str]]:
+    """Returns group -> the topics that HPAs ask for in this cluster."""
+    topics: dict[str, frozenset[str]] = {}
+    for one in asked:
+        if one.cluster in {None, cluster}:
+            topics[one.group] = topics.get(one.group, frozenset()) | one.topics
+    return topics
 
 
 def stop_all(collectors: Collection[Collector], timeout_seconds: float) -> None:

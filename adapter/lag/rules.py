@@ -2,7 +2,7 @@
 
 A group's rows are all partitions of the topics with commits, and of those that a rule or named metric lists for it."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -41,32 +41,50 @@ class Watching:
         self._listed_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
         self.named_groups = self._listed_groups
         """Groups that are read whether Kafka lists them or not."""
-        self.by_selectors: Mapping[str, frozenset[str]] = {}
-        """Group -> the topics that selectors name for it."""
+        self._asked: Mapping[str, frozenset[str]] = {}
+        self._wanted: Mapping[str, frozenset[str]] = {}
+        """What of it the settings leave to selectors."""
+        self.asked: Mapping[str, frozenset[str]] = {}
+        """Group -> the topics that the selectors of HPAs name for it, of those that exist."""
 
-    def follow_selectors(self, asked: Mapping[str, frozenset[str]]) -> bool:
-        """Returns whether this changes what is read. Selectors may have named it while other settings were in force."""
-        topics = {
-            group: watched
-            for group, names in asked.items()
-            if self._settings.collection.groups.watches(group)
-            and (watched := frozenset(filter(self.watches_topic, names)))
+    def ask(self, asked: Mapping[str, frozenset[str]], is_known: Callable[[str], bool], topics: Container[str]) -> bool:
+        """Returns whether this changes what is read: groups that are known, and existing `topics`."""
+        if asked is not self._asked:
+            self._asked = asked
+            self._wanted = {
+                group: frozenset(filter(self.watches_topic, asked[group])) for group in self._left_to(asked)
+            }
+        found = {
+            group: existing
+            for group, names in self._wanted.items()
+            if is_known(group) and (existing := frozenset(name for name in names if name in topics))
         }
-        is_change = topics != self.by_selectors
+        is_change = found != self.asked
         if is_change:
-            self.by_selectors = topics
-            self.named_groups = self._listed_groups | topics.keys()
+            self.asked = found
+            self.named_groups = self._listed_groups | found.keys()
         return is_change
 
-    def is_listed(self, group: str) -> bool:
-        """Returns whether the settings list topics for the group by its name."""
-        return group in self._listed_groups
+    def _left_to(self, asked: Iterable[str]) -> list[str]:
+        """A rule that lists topics decides alone which of them count for the group."""
+        groups = filter(self._settings.collection.groups.watches, asked)
+        return [group for group in groups if (rule := self._settings.rule_for(group)) is None or rule.topics is None]
+
+    def remembers(self, group: str) -> bool:
+        """Whether the settings or an HPA name the group, so that it is remembered when Kafka forgets it."""
+        rule = self.rule_for(group)
+        return group in self._asked or group in self.by_metrics or (rule is not None and rule.group is not None)
 
     def watches_group(self, group: str) -> bool:
         return group in self.named_groups or self._settings.collection.groups.watches(group)
 
     def rule_for(self, group: str) -> Rule | None:
         return self._given_for(group).rule
+
+    def counts_from_start_by_name(self, group: str) -> bool:
+        """Whether a topic that is named together with the group counts whole as long as it has no commit."""
+        rule = self.rule_for(group)
+        return rule is None or rule.counts_from_start(is_named=True)
 
     def isolation_of(self, group: str) -> Isolation:
         rule = self.rule_for(group)
@@ -137,20 +155,20 @@ def treatment_of(
     layout: Layout,
     watching: Watching,
     members_read: Mapping[str, frozenset[str]],
-    only_selected: Collection[tuple[str, str]] = (),
+    only_asked: Collection[tuple[str, str]] = (),
 ) -> Treatment:
     """Returns how the rules treat each row; `members_read` maps groups to the topics that their members read.
 
-    `only_selected` has groups and topics with rows only because selectors name them: other queries leave them out."""
+    `only_asked` has groups and topics with rows only because the selectors of HPAs name them."""
     treatment = Treatment(*(np.zeros(len(layout), dtype=bool) for _ in fields(Treatment)))
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
         if rule is not None:
             treatment.counts_from_start[rows] = rule.counts_from_start(is_named=False)
             treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
-        if (group, topic) in only_selected:
-            treatment.counts_from_start[rows] = rule is None or rule.counts_from_start(is_named=True)
-            treatment.is_outside[rows] = True
+        if (group, topic) in only_asked:
+            treatment.counts_from_start[rows] = watching.counts_from_start_by_name(group)
+            treatment.is_asked[rows] = True
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
             treatment.is_abandoned[rows] = True

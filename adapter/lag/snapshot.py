@@ -3,7 +3,7 @@
 Offsets are messages; times are seconds of the monotonic clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -53,7 +53,9 @@ class Snapshot:
     """Index into `causes`: why the latest cycle found no good row."""
     causes: tuple[Cause, ...]
     last_commit: Offsets
-    """The last commit that was seen, also after it expired; NO_COMMIT if there was none, or FORGOTTEN."""
+    """The last commit that was seen, also after it expired; NO_COMMIT if there was none, or the log ended before it."""
+    last_commit_at: Seconds
+    """When it was last received, or the log was seen to end before it; NEVER if no commit was seen."""
     beyond: NDArray[np.int8]
     """The number of consecutive good cycles in which the commit was beyond the log end."""
 
@@ -73,6 +75,7 @@ def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
         cause=np.zeros(rows, dtype=np.int32),
         causes=(NO_CAUSE,),
         last_commit=np.full(rows, NO_COMMIT, dtype=np.int64),
+        last_commit_at=np.full(rows, NEVER),
         beyond=np.zeros(rows, dtype=np.int8),
     )
 
@@ -83,16 +86,10 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
         return snapshot
     here, there = same_rows(layout, snapshot.layout)
     moved = empty_snapshot(layout)
-    for column in ("committed", "log_end", "log_start", "received", "state", "cause", "last_commit", "beyond"):
-        getattr(moved, column)[here] = getattr(snapshot, column)[there]
+    for column in fields(Snapshot):
+        if column.name not in {"layout", "causes"}:
+            getattr(moved, column.name)[here] = getattr(snapshot, column.name)[there]
     return replace(moved, causes=snapshot.causes)
-
-
-def remember_commits(snapshot: Snapshot, former: Snapshot) -> None:
-    """Sets the last commits of rows without one to those of an earlier snapshot."""
-    here, there = same_rows(snapshot.layout, former.layout)
-    known = snapshot.last_commit[here]
-    snapshot.last_commit[here] = np.where(known == NO_COMMIT, former.last_commit[there], known)
 
 
 @dataclass(slots=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import FORGOTTEN, NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
 from adapter.lag.snapshot import Cause, Observed, Snapshot, State
 
 CYCLES_BEFORE_AHEAD = 2
@@ -35,7 +35,8 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     )
     # For an `ahead` row, the contradicting pair is only shown in the error.
     is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
-    last_commit = np.where(is_good & (observed.committed != NO_COMMIT), observed.committed, before.last_commit)
+    is_commit = is_good & (observed.committed != NO_COMMIT)
+    last_commit = np.where(is_commit, observed.committed, before.last_commit)
     # A log that ends before the last commit has lost messages, so the commit belongs to no message of it.
     is_of_other_log = is_good & (last_commit > observed.log_end)
     committed = np.where(is_good, observed.committed, before.committed)
@@ -54,7 +55,8 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         state=_states(committed, log_start, is_good, beyond, otherwise),
         cause=cause,
         causes=causes,
-        last_commit=np.where(is_of_other_log, FORGOTTEN, last_commit),
+        last_commit=np.where(is_of_other_log, NO_COMMIT, last_commit),
+        last_commit_at=np.where(is_commit | is_of_other_log, received, before.last_commit_at),
         beyond=beyond,
     )
 
@@ -92,10 +94,10 @@ def without_drift(observed: Observed, end_sent: Seconds) -> Observed:
     return _without(observed, end_sent > observed.commit_received + MOST_SECONDS_APART, TOO_FAR_APART)
 
 
-def without_commit_unknown(observed: Observed, before: Snapshot) -> Observed:
-    """Ignores rows without any commit while the last ones that were seen are not yet known."""
+def without_commit_unknown(observed: Observed, before: Snapshot, is_remembered: Flags) -> Observed:
+    """Ignores rows without any commit, of groups that are remembered, while it is not yet known what of them is."""
     is_uncommitted = (observed.committed == NO_COMMIT) & (before.last_commit == NO_COMMIT)
-    return _without(observed, is_uncommitted, LAST_COMMIT_NOT_KNOWN)
+    return _without(observed, is_uncommitted & is_remembered, LAST_COMMIT_NOT_KNOWN)
 
 
 def _without(observed: Observed, is_ignored: Flags, cause: Cause) -> Observed:

@@ -36,6 +36,9 @@ class Totals:
     """Like `oldest`, for whether commits exist: a commit beyond the log end does."""
     worst_commit: list[int]
     is_outside: list[bool]
+    is_asked: list[bool]
+    was_committed: list[bool]
+    """Whether the group has, or once had, a commit for the topic."""
     is_abandoned: list[bool]
     is_in_doubt: list[bool]
     spans: Mapping[int, range]
@@ -44,7 +47,7 @@ class Totals:
         return len(self.group)
 
 
-NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
+NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], [], [], [], {})
 
 
 def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Indexes) -> Totals:
@@ -73,6 +76,8 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
         oldest_commit=oldest_commit.tolist(),
         worst_commit=rows[_first_equal(known_commit, oldest_commit, starts)].tolist(),
         is_outside=treatment.is_outside[first].tolist(),
+        is_asked=treatment.is_asked[first].tolist(),
+        was_committed=np.logical_or.reduceat(snapshot.last_commit_at[rows] > NEVER, starts).tolist(),
         is_abandoned=treatment.is_abandoned[first].tolist(),
         is_in_doubt=treatment.is_in_doubt[first].tolist(),
         spans=_spans(group[starts]),

@@ -23,6 +23,9 @@ class Treatment:
     """Without a commit, the whole log counts (offsetReset: earliest)."""
     is_outside: Flags
     """Not among the topics of the group's rule: stale."""
+    is_asked: Flags
+    """Read only because the selector of an HPA names the topic: stale for all queries that do not name it with the
+    group."""
     is_abandoned: Flags
     """No member of a Stable group reads the topic: stale, unless the settings list it for this group by name."""
     is_in_doubt: Flags
@@ -31,7 +34,7 @@ class Treatment:
 
 def states_of(snapshot: Snapshot, treatment: Treatment) -> NDArray[np.int8]:
     """Returns every row's state as reported in the history and in the adapter's own metrics."""
-    is_stale = treatment.is_outside | treatment.is_abandoned
+    is_stale = treatment.is_outside | treatment.is_asked | treatment.is_abandoned
     read = np.where(treatment.is_in_doubt, np.int8(State.UNKNOWN), snapshot.state)
     return np.where(is_stale, np.int8(State.STALE), read).astype(np.int8)
 

@@ -3,7 +3,7 @@
 A group that may not be read is absent from the view that answers, so nothing of a reply can show it."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -63,15 +63,12 @@ class Access:
         if known is view and audience in by_audience:
             return 0
         layout, seen = self._seen.get(view.cluster, (NO_LAYOUT, {}))
-        is_laid_out = layout is view.layout and audience in seen and seen[audience].dormant == view.dormant
+        is_laid_out = layout is view.layout and audience in seen
         groups = 0 if is_laid_out else len(view.layout.groups) + len(view.totals)
         return groups + len(view.unread) + len(view.missing) + len(view.unseen) + len(view.assumed)
 
-    def may_name(self, group: str, audience: Audience | None, metric: NamedMetric | None) -> bool:
-        """Returns whether a query, of this named metric if there is one, may name the group."""
-        if audience is None:
-            return True
-        return self._admits(self._of_group(group), audience) if metric is None else group == metric.group
+    def may_name(self, group: str, audience: Audience | None) -> bool:
+        return audience is None or self._admits(self._of_group(group), audience)
 
     def _view_for(self, view: ClusterView, audience: Audience) -> ClusterView:
         """Cached while the view is the newest."""
@@ -97,7 +94,7 @@ class Access:
             missing={group: names for group, names in view.missing.items() if may_read(group)},
             unseen={group: why for group, why in view.unseen.items() if may_read(group)},
             assumed=frozenset(filter(may_read, view.assumed)),
-            topics=seen.topics,
+            topics=seen.topics | _once_committed(view, seen.groups.keys()),
         )
 
     def _seen_by(self, view: ClusterView, audience: Audience) -> "_Seen":
@@ -107,7 +104,7 @@ class Access:
             by_audience = {}
             self._seen[view.cluster] = (view.layout, by_audience)
         found = by_audience.get(audience)
-        if found is None or found.dormant != view.dormant:
+        if found is None:
             patterns = self._patterns_of(view)
             groups = [group for group in view.groups if self._admits(patterns[group], audience)]
             found = by_audience[audience] = _seen_of(view, groups)
@@ -136,24 +133,28 @@ class _Seen(NamedTuple):
     """Group -> its code."""
     topics: frozenset[str]
     """Those of these groups."""
-    dormant: Mapping[str, int]
-    """The view's groups that it does not show."""
 
 
 def _seen_of(view: ClusterView, groups: Sequence[str]) -> _Seen:
     codes, totals, names = {group: view.layout.codes[group] for group in groups}, view.totals, view.layout.topics
-    topics = {
-        totals.topic[entry]
-        for group, code in codes.items()
-        for entry in totals.spans.get(code, ())
-        if (group, names[totals.topic[entry]]) not in view.only_selected
-    }
-    return _Seen(codes, frozenset(names[code] for code in topics), view.dormant)
+    entries = (entry for code in codes.values() for entry in totals.spans.get(code, ()))
+    topics = {totals.topic[entry] for entry in entries if not totals.is_asked[entry]}
+    return _Seen(codes, frozenset(names[code] for code in topics))
+
+
+def _once_committed(view: ClusterView, groups: Container[str]) -> frozenset[str]:
+    """Returns the topics of these groups that only HPAs name, if they had commits: others would show their size."""
+    totals, layout = view.totals, view.layout
+    entries = (entry for entry, is_asked in enumerate(totals.is_asked) if is_asked and totals.was_committed[entry])
+    return frozenset(
+        layout.topics[totals.topic[entry]] for entry in entries if layout.groups[totals.group[entry]] in groups
+    )
 
 
 def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:
     group = metric.group
     seen = _seen_of(view, [group] if group in view.codes else [])
+    own = seen.topics | _once_committed(view, seen.groups.keys())
     return replace(
         view,
         visible=seen.groups,
@@ -161,7 +162,7 @@ def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:
         missing=_only(group, view.missing),
         unseen=_only(group, view.unseen),
         assumed=view.assumed & {group},
-        topics=seen.topics if metric.topics is None else seen.topics.intersection(metric.topics),
+        topics=own if metric.topics is None else own.intersection(metric.topics),
     )
 
 

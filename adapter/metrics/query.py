@@ -2,10 +2,9 @@
 
 The HPA adds all items of a reply, so values that must not be added are one item."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 
 from adapter.clock import Clock
 from adapter.cluster.unlisted_groups import NO_SILENCE
@@ -25,9 +24,7 @@ from adapter.metrics.selection import (
     where_known,
     without_groups,
 )
-from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView, Store
-from adapter.metrics.waking import Waking
 from adapter.settings.models import SERVED_NAMES, MetricKind, NamedMetric, Settings
 
 CHEAP_EFFORT = 1000
@@ -76,10 +73,7 @@ class Served:
 
 
 class Metrics:
-    def __init__(
-        self, settings: Settings, store: Store, clock: Clock, selector_topics: SelectorTopics | None = None
-    ) -> None:
-        """Without `selector_topics`, only the settings give topics to groups that have no commit for them."""
+    def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
         own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
         self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
         self.names = tuple(served.name for served in self._served)
@@ -90,7 +84,6 @@ class Metrics:
         self._store = store
         self._clock = clock
         self._access = Access(settings)
-        self._waking = Waking(settings, selector_topics)
         self.audience_of = self._access.audience_of
 
     @property
@@ -110,10 +103,11 @@ class Metrics:
         asked = (*served.requirements(), *requirements)
         if not asked and served.kind in LISTED:
             return self._listing(served, views, version)
-        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        may_name = partial(self._access.may_name, audience=audience, metric=served.own)
-        woken = self._waking.woken(fitting, asked, may_name, namespace)
-        return self._answer(served, self._selected(served, views, asked, woken), version, warnings=())
+        return self._answer(served, self._selected(served, views, asked), version, warnings=())
+
+    def may_name(self, group: str, namespace: str) -> bool:
+        """Returns whether a reader in the namespace may read the group."""
+        return self._access.may_name(group, self.audience_of(namespace))
 
     def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
         """Estimates the cost of a read in the steps of `selection.effort_of`; never fails."""
@@ -131,21 +125,10 @@ class Metrics:
     def _may_read(self, served: Served, audience: Audience | None) -> bool:
         return served.own is None or self._access.may_read(served.own, audience)
 
-    def _selected(
-        self,
-        served: Served,
-        views: Sequence[ClusterView],
-        asked: Sequence[Requirement],
-        woken: Mapping[str, Collection[tuple[str, str]]],
-    ) -> list[Chosen]:
+    def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
         """Returns what the query covers, or raises the first of its problems: partial sums are never returned."""
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known(
-            [
-                chosen_of(view, asked, stale_too=served.lists_topics, woken=woken.get(view.cluster, ()))
-                for view in fitting
-            ]
-        )
+        chosen = where_known([chosen_of(view, asked, stale_too=served.lists_topics) for view in fitting])
         for one in chosen:
             self._refuse_unheard_groups(one, asked)
         for _, _, error in self._problems(served, chosen, asked):
@@ -221,7 +204,11 @@ class Metrics:
             return "no consumer group is known"
         groups = [r for r in asked if r.key == "group" and r.only]
         whose = f" of group {min(groups[0].only or ())!r}" if groups else ""
-        why = " (a partition needs a commit, or a rule that names group and topics)" if served.kind in LISTED else ""
+        why = (
+            " (a partition needs a commit, or a rule or an HPA that names group and topics)"
+            if served.kind in LISTED
+            else ""
+        )
         return f"the selector matches nothing{whose} for {served.name}{why}"
 
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:

@@ -29,37 +29,30 @@ def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
     return all(requirement.matches(value) for requirement in asked if requirement.key == key)
 
 
-def chosen_of(
-    view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool, woken: Collection[tuple[str, str]] = ()
-) -> Chosen:
+def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
     """Selects per group and topic; per partition only if the query is about partitions.
 
-    `woken` are the groups and topics that count because this query names them."""
+    What is read only because an HPA names it is selected only by a query that names the group, alone, and topics."""
     labels = {"cluster", "group", "topic", "partition"}
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
         return Chosen(view, view.totals, (), ())
-    groups = _groups(view, asked, {group for group, _ in woken})
+    is_exact = len(named(asked, "group") or ()) == 1 and named(asked, "topic") is not None
+    groups = [group for group in _groups(view, asked) if is_exact or not view.is_only_asked(group)]
     totals = view.totals
     if any(requirement.key == "partition" for requirement in asked):
         totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
     entries = list(chain.from_iterable(totals.spans.get(view.layout.codes[group], ()) for group in groups))
     if not stale_too:
         outside, abandoned = totals.is_outside, totals.is_abandoned
-        entries = [
-            entry
-            for entry in entries
-            if not (abandoned[entry] or (outside[entry] and (not woken or _pair(view, totals, entry) not in woken)))
-        ]
+        entries = [entry for entry in entries if not (abandoned[entry] or outside[entry])]
+    topics, of_entry, is_asked = view.layout.topics, totals.topic, totals.is_asked
+    # A topic that the reader may not see is not shown by its size either.
+    entries = [e for e in entries if not is_asked[e] or (is_exact and topics[of_entry[e]] in view.topics)]
     if any(requirement.key == "topic" for requirement in asked):
-        topics, of_entry = view.layout.topics, totals.topic
         # Many groups may read the same topics, so each name is matched once.
         topic_fits = cache(lambda code: fits("topic", topics[code], asked))
         entries = [entry for entry in entries if topic_fits(of_entry[entry])]
     return Chosen(view, totals, entries, groups)
-
-
-def _pair(view: ClusterView, totals: Totals, entry: int) -> tuple[str, str]:
-    return view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
 
 
 def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
@@ -74,7 +67,7 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
 def _entries_to_read(view: ClusterView, asked: Sequence[Requirement]) -> int:
     layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
     everything = len(layout.groups) + len(totals)
-    groups = _candidates(view, asked, view.dormant) if "group" in keys else None
+    groups = _candidates(view, asked) if "group" in keys else None
     if groups is None or named(asked, "group") is None:
         return everything + (len(layout) // 10 if "partition" in keys else 0)
     if not groups or ("topic" in keys and _names_no_topic(view, asked)):
@@ -91,9 +84,26 @@ def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
 
 
 def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
-    """A rule names no cluster: if one of the selected clusters knows the group, it is not assumed in the others."""
+    """A rule names no cluster: if one of the selected clusters knows the group, it is not assumed in the others.
+
+    Nor does the selector of an HPA: a topic counts where the group has commits for it, otherwise where it once had."""
     known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
-    return [without_groups(one, one.view.assumed & known) for one in chosen]
+    chosen = [without_groups(one, one.view.assumed & known) for one in chosen]
+    if len(chosen) < 2 or not any(one.totals.is_asked[entry] for one in chosen for entry in one.entries):
+        return chosen
+    best: dict[str, tuple[bool, bool]] = {}
+    for one in chosen:
+        for entry in one.entries:
+            topic, claim = _claim(one, entry)
+            best[topic] = min(claim, best.get(topic, claim))
+    return [replace(one, entries=[e for e in one.entries if _claim(one, e) in best.items()]) for one in chosen]
+
+
+def _claim(chosen: Chosen, entry: int) -> tuple[str, tuple[bool, bool]]:
+    """Returns the entry's topic, and what makes it count there, the stronger the smaller."""
+    totals = chosen.totals
+    is_asked = totals.is_asked[entry]
+    return chosen.view.layout.topics[totals.topic[entry]], (is_asked, is_asked and not totals.was_committed[entry])
 
 
 def without_groups(chosen: Chosen, groups: Set[str]) -> Chosen:
@@ -104,17 +114,17 @@ def without_groups(chosen: Chosen, groups: Set[str]) -> Chosen:
     return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
 
 
-def _groups(view: ClusterView, asked: Sequence[Requirement], woken: Collection[str]) -> Sequence[str]:
+def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
     about = [requirement for requirement in asked if requirement.key == "group"]
-    candidates = _candidates(view, asked, woken)
+    candidates = _candidates(view, asked)
     return [group for group in candidates if fits("group", group, about)] if about else candidates
 
 
-def _candidates(view: ClusterView, asked: Sequence[Requirement], dormant: Collection[str]) -> Sequence[str]:
+def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
     groups = named(asked, "group")
     if groups is None:
         return view.groups
-    return sorted(group for group in groups if group in view.codes or (group in dormant and group in view.dormant))
+    return sorted(group for group in groups if group in view.codes)
 
 
 def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:

@@ -28,23 +28,13 @@ class ClusterView:
     unseen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Group -> topics listed for it by name that Metadata does not show, and why."""
     assumed: frozenset[str] = frozenset()
-    """Groups in the settings that Kafka does not know."""
+    """Groups that the settings or HPAs name and that Kafka does not know."""
     in_doubt: Mapping[str, float] = field(default_factory=dict)
     """Group that was not described as Stable for too long -> when it last was, in monotonic seconds."""
     topics: Set[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     visible: Mapping[str, int] | None = None
     """Group -> its code in the layout, of the groups that the reader may see; None: all."""
-    partitions: Mapping[str, int] = field(default_factory=dict)
-    """Every watched topic that exists -> the number of its partitions, whatever the reader may see."""
-    only_selected: frozenset[tuple[str, str]] = frozenset()
-    """Groups and topics that have rows only because selectors name them."""
-    dormant: Mapping[str, int] = field(default_factory=dict)
-    """Group that has no other rows -> its code in the layout."""
-    once_known: frozenset[str] | None = frozenset()
-    """Groups that Kafka once knew; None: not known yet."""
-    remembered: Mapping[tuple[str, str, str], object] = field(default_factory=dict)
-    """Keys (cluster, group, topic) for which a commit has been seen at any time."""
     totals: Totals = NO_TOTALS
 
     def __post_init__(self) -> None:
@@ -61,10 +51,10 @@ class ClusterView:
     def codes(self) -> Mapping[str, int]:
         return self.layout.codes if self.visible is None else self.visible
 
-    def knows(self, group: str) -> bool:
-        """Returns whether Kafka knows the group or once knew it."""
-        is_known = group in self.layout.codes and group not in self.assumed and group not in self.dormant
-        return is_known or group in (self.once_known or ())
+    def is_only_asked(self, group: str) -> bool:
+        """Whether nothing but the selectors of HPAs names a group that Kafka does not know."""
+        entries = self.totals.spans.get(self.layout.codes[group], range(0)) if group in self.assumed else range(0)
+        return bool(entries) and all(self.totals.is_asked[entry] for entry in entries)
 
     @property
     def layout(self) -> Layout:
@@ -74,7 +64,7 @@ class ClusterView:
 def silent_view(cluster: str, silence: str) -> ClusterView:
     snapshot = empty_snapshot()
     flags = snapshot.received > 0
-    treatment = Treatment(flags, flags, flags, flags)
+    treatment = Treatment(flags, flags, flags, flags, flags)
     return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), nothing_heard(silence))
 
 

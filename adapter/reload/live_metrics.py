@@ -3,19 +3,20 @@
 Collectors of changed clusters start beside the running ones. When they have read their clusters, the settings take
 effect in one step, so no read sees a part of them or a cluster that has not been read yet."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from threading import Lock
 
 from adapter.clock import Clock
-from adapter.collector.last_commits import LastCommits
-from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all
+from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all, topics_for
 from adapter.history.sample import Keep
 from adapter.lag.asked_topics import AskedTopics
+from adapter.memory.keeper import MemoryKeeper
+from adapter.memory.value import ClusterMemory
 from adapter.metrics.access import Audience
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
-from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
@@ -36,6 +37,12 @@ class _Generation:
     collectors: Collectors
     metrics: Metrics
 
+    def ask(self, asked: Iterable[AskedTopics], other: "_Generation | None" = None) -> None:
+        """Has the collectors that the other generation lacks read what HPAs ask for whose namespaces may read it."""
+        permitted = [one for one in asked if self.metrics.may_name(one.group, one.namespace)]
+        for collector in self.without(other):
+            collector.ask(topics_for(collector.name, permitted))
+
     def without(self, other: "_Generation | None") -> list[Collector]:
         """Returns the collectors that the other generation does not have."""
         others = set() if other is None else set(other.collectors.by_name.values())
@@ -51,12 +58,12 @@ class LiveMetrics:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        memory: LastCommits | None = None,
-        selector_topics: SelectorTopics | None = None,
+        memory: MemoryKeeper | None = None,
     ) -> None:
         self._memory = memory
-        self._selector_topics = selector_topics or SelectorTopics(clock.monotonic)
         self._asked: tuple[AskedTopics, ...] = ()
+        self._lock = Lock()
+        """Held while what HPAs ask for is passed on, and while a generation begins or ends."""
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep
@@ -90,7 +97,16 @@ class LiveMetrics:
 
     def ask(self, asked: tuple[AskedTopics, ...]) -> None:
         """Replaces what the selectors of HPAs ask for; any thread may call it. Without a call, they ask for nothing."""
-        self._asked = asked
+        with self._lock:
+            self._asked = asked
+            self._current.ask(asked)
+            if self._next is not None:
+                self._next.ask(asked, self._current)
+
+    @property
+    def remembered(self) -> dict[str, ClusterMemory]:
+        """Returns what each cluster's collector knows of the groups that the settings or HPAs name."""
+        return {name: collector.remembered() for name, collector in self._current.collectors.by_name.items()}
 
     @property
     def settings(self) -> Settings:
@@ -124,7 +140,9 @@ class LiveMetrics:
     def prepare(self, settings: Settings) -> None:
         """Starts to read by these settings, instead of any others that have not taken effect yet."""
         self.discard()
-        self._next = self._generation(settings, self._current)
+        with self._lock:
+            self._next = self._generation(settings, self._current)
+            self._next.ask(self._asked, self._current)
         self._prepared_at = self._clock.monotonic()
         for collector in self._next.without(self._current):
             collector.start()
@@ -134,7 +152,8 @@ class LiveMetrics:
         if self._next is not None:
             stop_all(self._next.without(self._current), STOP_SECONDS)
             self._forget(self._next, self._current)
-            self._next = None
+            with self._lock:
+                self._next = None
 
     def waiting_for(self) -> list[str]:
         """Returns the clusters that must be read before the prepared settings take effect."""
@@ -158,7 +177,9 @@ class LiveMetrics:
             collector.stop()
         for collector in new.without(old):
             collector.serve()
-        self._current, self._next = new, None
+        with self._lock:
+            self._current, self._next = new, None
+            new.ask(self._asked)
         new.store.renew()
         stop_all(retired, STOP_SECONDS)
         self._forget(old, new)
@@ -170,11 +191,8 @@ class LiveMetrics:
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
         running = NO_COLLECTORS if before is None else before.collectors.by_name
-        collectors = Collectors(
-            settings, store, self._telemetry, self._clock, self._keep, running, self._memory, self._selector_topics
-        )
-        metrics = Metrics(settings, store, self._clock, self._selector_topics)
-        return _Generation(settings, store, collectors, metrics)
+        collectors = Collectors(settings, store, self._telemetry, self._clock, self._keep, running, self._memory)
+        return _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
 
 
 def _may_replace(new: Collector, old: Collector | None, *, is_late: bool) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.columns import FORGOTTEN, NEVER, NO_COMMIT, NOT_KNOWN
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
 from adapter.lag.snapshot import NO_CAUSE, Cause, Observed, Snapshot, State, empty_snapshot
 from adapter.lag.states import settled, without_steps_backward
 from adapter.lag.values import Treatment, values_of
@@ -63,7 +63,7 @@ def test_lag_counts_from_the_log_start_and_lead_is_never_below_0(one: Row, state
 def test_without_a_commit_the_rule_says_whether_the_whole_log_counts(from_start: bool, lag: int) -> None:  # noqa: FBT001
     snapshot = after(row(None, 10, 2))
     flag = np.array([from_start])
-    values = values_of(snapshot, Treatment(flag, ~flag | flag, flag, ~flag))
+    values = values_of(snapshot, Treatment(flag, ~flag | flag, ~flag, flag, ~flag))
 
     assert snapshot.state.tolist() == [State.NO_COMMIT]
     assert values.lag.tolist() == [lag]
@@ -220,8 +220,8 @@ def test_a_last_commit_beyond_the_log_end_is_forgotten() -> None:
     """The log was truncated, so the messages after its end are new ones, whatever their offsets."""
     truncated = after(row(None, 5), after(row(7, 10)))
 
-    assert lag_and_last(truncated) == (0, FORGOTTEN)
-    assert lag_and_last(after(row(None, 30), truncated)) == (0, FORGOTTEN)
+    assert lag_and_last(truncated) == (0, NO_COMMIT)
+    assert lag_and_last(after(row(None, 30), truncated)) == (0, NO_COMMIT)
 
 
 def lag_and_last(snapshot: Snapshot) -> tuple[int, int]:
@@ -285,7 +285,7 @@ def test_columns_say_what_the_rules_say_row_by_row(
 ) -> None:
     layout = samples.layout([("billing", "orders", len(rows) - 1)])
     flags = np.array([from_start for from_start, _ in rows])
-    treatment = Treatment(flags, ~flags, ~flags, ~flags)
+    treatment = Treatment(flags, ~flags, ~flags, ~flags, ~flags)
     plain = [PlainRow() for _ in rows]
     snapshot = empty_snapshot(layout)
     for cycle in range(4):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from adapter.columns import FORGOTTEN, NO_COMMIT
+from adapter.columns import NO_COMMIT
 from adapter.verdicts.waiting import lag_behind, lag_without_commit
 
 
@@ -18,7 +18,7 @@ def test_messages_from_the_commit_to_the_end_wait_unless_they_are_deleted(
 
 
 def test_without_a_commit_the_whole_log_waits_or_nothing() -> None:
-    end, start, never = np.array([10, 10]), np.array([4, 4]), np.array([NO_COMMIT, FORGOTTEN])
+    end, start, never = np.array([10, 10]), np.array([4, 4]), np.array([NO_COMMIT, NO_COMMIT])
 
     assert lag_without_commit(end, start, np.array([True, False]), never).tolist() == [6, 0]
 

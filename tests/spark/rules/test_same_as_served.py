@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adapter.columns import FORGOTTEN, NO_COMMIT
+from adapter.columns import NO_COMMIT
 from adapter.lag.rules import treatment_of
 from adapter.lag.values import values_of
 from tests.support import samples
@@ -17,7 +17,7 @@ from tests.support.samples import row
 COMMITTED: tuple[tuple[int | None, int, int], ...] = ((7, 10, 2), (10, 10, 2), (0, 10, 4))
 """Committed, log end and log start of each partition."""
 WITHOUT: tuple[tuple[int | None, int, int], ...] = ((None, 10, 4), (None, 10, 10))
-LAST_COMMITS = (NO_COMMIT, 3, 8, 10, FORGOTTEN)
+LAST_COMMITS = (NO_COMMIT, 3, 8, 10)
 """The last commit seen of partitions without a commit."""
 CASES = [(of, NO_COMMIT) for of in COMMITTED] + [(of, last) for of in WITHOUT for last in LAST_COMMITS]
 

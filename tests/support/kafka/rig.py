@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.history.sample import Sample
 from adapter.lag.rules import Watching
+from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import ClusterView, Store
@@ -24,7 +25,9 @@ class Rig:
         kafka: Kafka,
         settings: Settings | None = None,
         cluster: str = "main",
+        exchange: Exchange | None = None,
     ) -> None:
+        """`exchange` reaches the text that outlives the process; the test runs the keeper's rounds itself."""
         self.kafka = kafka
         self.settings = settings or samples.settings()
         self.clock = SteppedClock()
@@ -34,7 +37,11 @@ class Rig:
         interval = self.settings.collection.interval
         self.samples: list[Sample] = []
         """What the newest cycle handed over to be kept."""
-        self.cycle = Cycle(cluster, interval, watching, self.brokers, self.store, self.clock, keep=self.samples.append)
+        self.memory = MemoryKeeper(lambda: {cluster: self.cycle.remembered()}, self.clock, exchange)
+        self.cycle = Cycle(
+            cluster, interval, watching, self.brokers, self.store, self.clock,
+            keep=self.samples.append, memory=self.memory,
+        )  # fmt: skip
         self.metrics = Metrics(self.settings, self.store, self.clock)
 
     def run(self, cycles: int = 1) -> Outcome:

@@ -13,13 +13,12 @@ from typing import Any
 
 from adapter import clock
 from adapter.collector.cycle import Cycle, Outcome
-from adapter.collector.last_commits import Exchange, LastCommits
 from adapter.errors import AdapterError, NothingChosen
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.states import TOO_FAR_APART
+from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.selector_topics import SelectorTopics
 from adapter.metrics.store import Store
 from adapter.settings.file import parse
 from adapter.settings.models import Settings
@@ -58,7 +57,7 @@ class InProcess:
     requests: list[str] = field(default_factory=list)
     """The kind of every request that was sent, in order."""
     clock: CycleClock = field(default_factory=CycleClock)
-    last_commits: LastCommits = field(kw_only=True)
+    memory: MemoryKeeper = field(kw_only=True)
     """Its thread is not started: a test runs its rounds itself."""
 
     def run_once(self) -> Outcome:
@@ -162,22 +161,19 @@ def in_process(
     (main,) = settings.clusters
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
-    topics = SelectorTopics(clock.monotonic)
-    memory = LastCommits(lambda: store.views, clock, exchange, topics)
+    memory = MemoryKeeper(lambda: {main.name: cycle.remembered()}, clock, exchange)
     watching = Watching(settings, main.name)
-    cycle = Cycle(
-        main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory, selector_topics=topics
-    )
+    cycle = Cycle(main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory)
     try:
         yield InProcess(
             settings,
             brokers,
             store,
             cycle,
-            Metrics(settings, store, CycleClock(), topics),
+            Metrics(settings, store, CycleClock()),
             requests,
             clock,
-            last_commits=memory,
+            memory=memory,
         )
     finally:
         left = _client_threads() - brokers.is_connected

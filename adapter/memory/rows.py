@@ -1,0 +1,65 @@
+"""What rows remember, as a value, and what a value recalls to rows."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from adapter.columns import NEVER, Flags
+from adapter.lag.layout import Layout
+from adapter.lag.snapshot import Snapshot
+from adapter.lag.transaction_markers import Residue
+from adapter.memory.value import ClusterMemory, Reading, TopicMemory
+
+
+def remembered(
+    snapshot: Snapshot, markers: Residue, to_epoch: float, is_wanted: Callable[[str], bool]
+) -> dict[str, dict[str, TopicMemory]]:
+    """Returns what rows of wanted groups remember; `to_epoch` is how far the epoch's seconds are ahead of ours."""
+    layout, is_found = snapshot.layout, markers.in_layout(snapshot.layout).is_found
+    seen_at = np.where(snapshot.last_commit_at > NEVER, snapshot.last_commit_at + to_epoch, 0).astype(np.int64)
+    found: dict[str, dict[str, TopicMemory]] = {}
+    for (group, topic), rows in layout.pairs.items():
+        if is_wanted(group) and seen_at[rows].any():
+            columns = seen_at[rows], snapshot.last_commit[rows], is_found[rows]
+            readings = tuple(map(Reading, *(column.tolist() for column in columns)))
+            found.setdefault(group, {})[topic] = TopicMemory(layout.generations[topic], readings)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recalled:
+    snapshot: Snapshot
+    markers: Residue
+    is_added: Flags
+    """Rows of partitions that the topic did not have when it was remembered."""
+
+
+def recalled(snapshot: Snapshot, markers: Residue, memory: ClusterMemory, to_epoch: float) -> Recalled:
+    """Fills in the commits that were seen later than those of the rows, unless the topic was created again since."""
+    layout = snapshot.layout
+    last, at = snapshot.last_commit.copy(), snapshot.last_commit_at.copy()
+    is_added, is_marker = np.zeros((2, len(layout)), dtype=bool)
+    for topic, rows in _known_pairs(layout, memory):
+        size = min(len(topic.readings), rows.stop - rows.start)
+        own = slice(rows.start, rows.start + size)
+        seen_at, offset, has_marker = (np.array(column) for column in zip(*topic.readings[:size], strict=True))
+        is_later = (seen_at > 0) & (seen_at - to_epoch > at[own])
+        last[own] = np.where(is_later, offset, last[own])
+        at[own] = np.where(is_later, seen_at - to_epoch, at[own])
+        is_marker[own] = has_marker & (last[own] == offset)
+        is_added[own.stop : rows.stop] = np.isneginf(at[own.stop : rows.stop])
+    snapshot = replace(snapshot, last_commit=last, last_commit_at=at)
+    return Recalled(snapshot, markers.in_layout(layout).with_found(is_marker, last), is_added)
+
+
+def _known_pairs(layout: Layout, memory: ClusterMemory) -> list[tuple[TopicMemory, slice]]:
+    return [
+        (topic, rows)
+        for group in layout.spans.keys() & memory.keys()
+        for name, topic in memory[group].topics.items()
+        if (rows := layout.pairs.get((group, name))) is not None
+        and topic.topic_id == layout.generations[name]
+        and topic.readings
+        and rows.start < rows.stop
+    ]

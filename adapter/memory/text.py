@@ -1,0 +1,83 @@
+"""The memory as a text: a JSON list with one line for each group, so that a line that cannot be read costs itself."""
+
+import json
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from adapter.columns import LARGEST_OFFSET, NO_COMMIT
+from adapter.memory.value import GroupMemory, Reading, Reads, TopicMemory
+
+MOST_BYTES = 800_000
+"""An object in Kubernetes has at most 1 MiB. This is enough for about 30,000 partitions."""
+MOST_LINE_BYTES = MOST_BYTES // 8
+SKEW_SECONDS = 60.0
+"""How far another replica's clock may be ahead."""
+
+Key = tuple[str, str]
+"""Cluster and group."""
+
+_Time = Annotated[int, Field(ge=0)]
+_Readings = tuple[tuple[_Time, Annotated[int, Field(ge=NO_COMMIT, le=LARGEST_OFFSET)], bool], ...]
+_Topics = dict[str, tuple[str, _Readings]]
+_Reads = tuple[frozenset[str], _Time, _Time | None]
+_LINE = TypeAdapter(tuple[str, str, _Topics, _Reads | None])
+
+
+def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
+    """Returns what the lines say, and the beginnings of those that cannot be read."""
+    found: dict[Key, GroupMemory] = {}
+    bad: list[str] = []
+    for line in text.splitlines():
+        if line in {"", "[", "]"}:
+            continue
+        try:
+            cluster, group, topics, reads = _LINE.validate_json(line.removesuffix(","))
+        except ValidationError:
+            bad.append(line[:80])
+            continue
+        found[cluster, group] = GroupMemory(
+            {name: TopicMemory(id_, tuple(_reading(*one, now) for one in own)) for name, (id_, own) in topics.items()},
+            None if reads is None else Reads(reads[0], _past(reads[1], now), reads[2]),
+        )
+    return found, bad
+
+
+def dumps(memory: Mapping[Key, GroupMemory]) -> tuple[str, list[Key]]:
+    """Returns the text, and the groups that have no room: those seen last, because Kafka may still report them."""
+    lines: list[str] = []
+    left_out: list[Key] = []
+    room = MOST_BYTES
+    for key, group in sorted(memory.items(), key=lambda item: (_seen_at(item[1]), item[0])):
+        line = _line(key, group)
+        if len(line) > min(room, MOST_LINE_BYTES):
+            left_out.append(key)
+            continue
+        room -= len(line) + len(",\n")
+        lines.append(line)
+    return "[\n" + ",\n".join(lines) + "\n]", left_out
+
+
+def _line(key: Key, group: GroupMemory) -> str:
+    # Without an id, a topic that was created again meanwhile would be taken for the same one.
+    topics = {
+        name: (topic.topic_id, [(*reading[:2], int(reading.has_marker)) for reading in topic.readings])
+        for name, topic in group.topics.items()
+        if topic.topic_id
+    }
+    reads = group.reads and (sorted(group.reads.topics), group.reads.seen_at, group.reads.outdated_since)
+    return json.dumps([*key, topics, reads], separators=(",", ":"))
+
+
+def _seen_at(group: GroupMemory) -> int:
+    return max((topic.seen_at for topic in group.topics.values()), default=0)
+
+
+def _reading(seen_at: int, offset: int, has_marker: bool, now: float) -> Reading:  # noqa: FBT001 - as in the text
+    return Reading(_past(seen_at, now), offset, has_marker)
+
+
+def _past(seen_at: int, now: float) -> int:
+    """Returns a time that is not later than now; 1, older than any other, if its clock was ahead."""
+    return min(seen_at, int(now)) if seen_at <= now + SKEW_SECONDS else 1

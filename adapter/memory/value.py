@@ -1,0 +1,120 @@
+"""What is remembered of the groups of one cluster. Times are in seconds since the epoch.
+
+Collectors and processes see different things at different times, and one rule merges what they saw, `later`: of each
+fact, the later observation counts. A fact is the commit of one partition, which topic has the name (its id), or which
+topics the members of a group read. So a group that was reset to an earlier offset keeps that offset, a topic that was
+created again replaces the former one with all its partitions, and a partition that one observer could not read keeps
+what the other one saw. An observation that a clock dates into the future counts as the oldest.
+
+Transaction markers need no time: that a marker follows an offset stays true, so it holds for every reading of that
+offset."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeVar
+
+from adapter.columns import NO_COMMIT
+
+
+class Reading(NamedTuple):
+    """The commit of one partition."""
+
+    seen_at: int
+    """When Kafka last reported this commit; 0 if no commit was ever seen."""
+    offset: int
+    """NO_COMMIT: none was seen, or the log has lost the messages before it."""
+    has_marker: bool = False
+    """Whether a transaction marker follows, which the group never passes."""
+
+
+NEVER_SEEN = Reading(0, NO_COMMIT)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicMemory:
+    topic_id: str | None
+    readings: tuple[Reading, ...]
+    """One for each partition that the topic had."""
+
+    @property
+    def seen_at(self) -> int:
+        return max((reading.seen_at for reading in self.readings), default=0)
+
+    def has_news(self, written: "TopicMemory | None", live_since: float) -> bool:
+        if written is None or written.topic_id != self.topic_id:
+            return True
+        pairs = zip_longest(self.readings, written.readings, fillvalue=NEVER_SEEN)
+        return any(own[1:] != theirs[1:] and (own.seen_at < live_since or own.has_marker) for own, theirs in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """Which topics the members of a group read when it was last described as Stable; none if it is Empty."""
+
+    topics: frozenset[str]
+    seen_at: int
+    outdated_since: int | None = None
+    """Since when the description may no longer be true; None: it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMemory:
+    """Of a group that Kafka knows or once knew."""
+
+    topics: Mapping[str, TopicMemory] = field(default_factory=dict)
+    reads: Reads | None = None
+
+    def has_news(self, written: "GroupMemory", live_since: float) -> bool:
+        """Returns whether it differs, except in times and in commits that Kafka reported after `live_since`."""
+        if self.reads is not None and (written.reads is None or self.reads.topics != written.reads.topics):
+            return True
+        kept = ((name, topic) for name, topic in self.topics.items() if topic.topic_id is not None)
+        return any(topic.has_news(written.topics.get(name), live_since) for name, topic in kept)
+
+
+ClusterMemory = Mapping[str, GroupMemory]
+"""By group."""
+NOTHING: ClusterMemory = MappingProxyType({})
+
+_Key = TypeVar("_Key")
+
+
+def merged(one: Mapping[_Key, GroupMemory], other: Mapping[_Key, GroupMemory]) -> dict[_Key, GroupMemory]:
+    return {
+        **one,
+        **{group: _merged(one[group], memory) if group in one else memory for group, memory in other.items()},
+    }
+
+
+def _merged(one: GroupMemory, other: GroupMemory) -> GroupMemory:
+    both = one.topics.keys() & other.topics.keys()
+    topics = {**one.topics, **other.topics, **{name: _topic(one.topics[name], other.topics[name]) for name in both}}
+    known = [reads for reads in (one.reads, other.reads) if reads is not None]
+    return GroupMemory(topics, later(*known) if len(known) > 1 else next(iter(known), None))
+
+
+def _topic(one: TopicMemory, other: TopicMemory) -> TopicMemory:
+    if one.topic_id != other.topic_id:
+        return later(one, other)
+    pairs = zip_longest(one.readings, other.readings, fillvalue=NEVER_SEEN)
+    return TopicMemory(one.topic_id, tuple(_reading(ours, theirs) for ours, theirs in pairs))
+
+
+def _reading(one: Reading, other: Reading) -> Reading:
+    latest = later(one, other)
+    return latest._replace(has_marker=any(each.has_marker for each in (one, other) if each.offset == latest.offset))
+
+
+class _Seen(Protocol):
+    @property
+    def seen_at(self) -> int: ...
+
+
+_Observation = TypeVar("_Observation", bound=_Seen)
+
+
+def later(one: _Observation, other: _Observation) -> _Observation:
+    """Returns the later observation; `one` at the same time."""
+    return other if other.seen_at > one.seen_at else one

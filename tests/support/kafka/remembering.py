@@ -1,0 +1,91 @@
+"""An adapter with a memory, over a fake cluster whose commits expire."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+
+from adapter.collector.threads import topics_for
+from adapter.errors import AdapterError
+from adapter.lag.asked_topics import AskedTopics
+from adapter.settings.models import Settings
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
+from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, ORDERS_2
+from tests.support.samples import wants
+
+CYCLES_UNTIL_GONE = 16
+EXACT = {"group": "billing", "topic": "orders"}
+
+
+@dataclass
+class Shelf:
+    """A text that outlives an adapter."""
+
+    text: str = ""
+    writes: int = 0
+    error: AdapterError | None = None
+    write_error: AdapterError | None = None
+
+    def exchange(self, change: Callable[[str], str]) -> None:
+        if self.error is not None:
+            raise self.error
+        changed = change(self.text)
+        if self.write_error is not None and changed != self.text:
+            raise self.write_error
+        self.writes += changed != self.text
+        self.text = changed
+
+
+class Adapter(Rig):
+    def __init__(
+        self, kafka: Kafka, settings: Settings | None = None, shelf: Shelf | None = None, *asked: AskedTopics
+    ) -> None:
+        super().__init__(kafka, settings, exchange=None if shelf is None else shelf.exchange)
+        self.ask(*asked)
+
+    def ask(self, *asked: AskedTopics) -> None:
+        self.cycle.asked = topics_for("main", [one for one in asked if self.metrics.may_name(one.group, one.namespace)])
+
+    def remember(self, cycles: int = 1) -> None:
+        """Runs cycles, each with a round of the keeper before and after it."""
+        for _ in range(cycles):
+            self.memory.run_once()
+            self.run()
+            self.memory.run_once()
+
+    def error(self, metric: str = "lag", namespace: str | None = None, **labels: str | list[str]) -> AdapterError:
+        with pytest.raises(AdapterError) as caught:
+            self.metrics.read(f"kafka_consumergroup_{metric}", wants(**labels), namespace)
+        return caught.value
+
+    def value(self, metric: str = "lag", namespace: str | None = None, **labels: str | list[str]) -> int:
+        reading = self.metrics.read(f"kafka_consumergroup_{metric}", wants(**labels), namespace)
+        return sum(item.value for item in reading.values)
+
+
+def hpa(group: str, *topics: str, namespace: str = "shop", cluster: str | None = None) -> AskedTopics:
+    return AskedTopics(namespace, cluster, group, frozenset(topics))
+
+
+BILLING_ORDERS = hpa("billing", "orders")
+
+
+def kafka() -> Kafka:
+    """Billing has committed for orders, audit for trail; nobody reads other, which has 8 messages."""
+    return Kafka(
+        topics={"orders": [1, 2, 3], "trail": [1], "other": [1]},
+        generations={"orders": "id-1", "trail": "id-2", "other": "id-3"},
+        commits={"billing": {ORDERS_0: 7, ORDERS_1: 10, ORDERS_2: 5}, "audit": {("trail", 0): 1}},
+        coordinators={"billing": 2, "audit": 1},
+        ends={ORDERS_0: 10, ORDERS_1: 20, ORDERS_2: 5, ("trail", 0): 4, ("other", 0): 8},
+    )
+
+
+def gone(settings: Settings | None = None, shelf: Shelf | None = None, *asked: AskedTopics) -> Adapter:
+    """Billing's commits have expired, and Kafka no longer knows it; HPAs have named it before."""
+    adapter = Adapter(kafka(), settings, shelf, *(asked or (BILLING_ORDERS,)))
+    adapter.remember()
+    adapter.kafka.commits.pop("billing")
+    adapter.remember(CYCLES_UNTIL_GONE)
+    return adapter
