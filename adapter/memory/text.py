@@ -29,11 +29,9 @@ def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
     """Returns what the lines say, and the beginnings of those that cannot be read."""
     found: dict[Key, GroupMemory] = {}
     bad: list[str] = []
-    for line in text.splitlines():
-        if line in {"", "[", "]"}:
-            continue
+    for line in (line.removesuffix(",") for line in text.splitlines() if line not in {"[", "]"}):
         try:
-            cluster, group, topics, reads = _LINE.validate_json(line.removesuffix(","))
+            cluster, group, topics, reads = _LINE.validate_json(line)
         except ValidationError:
             bad.append(line[:80])
             continue

@@ -23,7 +23,7 @@ from tests.support.real.in_process import in_process
 def test_a_group_at_zero_wakes_up_though_the_adapter_restarted_after_its_commits_expired(
     control_plane: ControlPlane, one_broker: Kafka, administrator: Pair, tmp_path: Path
 ) -> None:
-    """By its rule, and without one by a selector that names group and topic."""
+    """By its rule, and without one by an HPA that names group and topic."""
     topic, ruled, group = "expired-and-restarted", "expired-by-rule", "expired-by-selector"
     create_topic(one_broker, topic)
     produce(one_broker, topic, 30)
@@ -32,9 +32,10 @@ def test_a_group_at_zero_wakes_up_though_the_adapter_restarted_after_its_commits
         commit(one_broker, name, {(topic, 0): 30})
     kubeconfig = own_kubeconfig(control_plane)
     kept = KeptText(connect(kubeconfig), NAMESPACE, LAST_COMMITS)
+    hpa = one_line_hpa("default", group=group, topic=topic)
     with in_process(one_broker, rules=rules, exchange=kept.exchange) as before:
+        before.cycle.asked = {group: frozenset({topic})}
         before.run_once()
-        before.last_commits.run_once()
         for name in (ruled, group):
             commit_and_expire(one_broker, name, topic, 30)
         before.wait_for(lambda: before.uncommitted(ruled) == 1, "the commit of the group with a rule to expire")
@@ -42,12 +43,13 @@ def test_a_group_at_zero_wakes_up_though_the_adapter_restarted_after_its_commits
             lambda: before.value("uncommitted_partitions", group=group, topic=topic) == 1, "the other to expire"
         )
         assert before.is_unknown(group=group), "its total, which no selector for a topic changes"
-        before.last_commits.run_once()
+        before.memory.stop(WAIT_SECONDS)
     produce(one_broker, topic, 5)
 
     main = {"name": "main", "bootstrapServers": one_broker.bootstrap_servers.split(",")}
     settings = {"clusters": [main], "collection": {"interval": "1s"}, "rules": rules}
     more = {"last-commits-config-map": f"{NAMESPACE}/{LAST_COMMITS}"}
+    control_plane.apply([hpa])
     with process(tmp_path, settings, kubeconfig, more_flags=more) as after:
         wait_until(after.is_ready, "the adapter to be ready", WAIT_SECONDS)
         read = functools.partial(lags, after, administrator)
@@ -58,6 +60,7 @@ def test_a_group_at_zero_wakes_up_though_the_adapter_restarted_after_its_commits
         assert read(f"group={ruled}") == (200, ["5"])
         assert read(by_topic) == (200, ["5"])
         assert read(f"group=no-{group},topic={topic}") == (404, [])
+    control_plane.delete([hpa])
 
 
 def test_two_replicas_that_write_at_once_lose_no_entry_of_each_other(
