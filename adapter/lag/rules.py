@@ -2,7 +2,7 @@
 
 A group's rows are all partitions of the topics with commits, and of those that a rule or named metric lists for it."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -51,9 +51,8 @@ class Watching:
         """Returns whether this changes what is read: groups that are known, and existing `topics`."""
         if asked is not self._asked:
             self._asked = asked
-            self._wanted = {
-                group: frozenset(filter(self.watches_topic, asked[group])) for group in self._left_to(asked)
-            }
+            groups = filter(self._is_left_to_selectors, asked)
+            self._wanted = {group: frozenset(filter(self.watches_topic, asked[group])) for group in groups}
         found = {
             group: existing
             for group, names in self._wanted.items()
@@ -65,10 +64,10 @@ class Watching:
             self.named_groups = self._listed_groups | found.keys()
         return is_change
 
-    def _left_to(self, asked: Iterable[str]) -> list[str]:
+    def _is_left_to_selectors(self, group: str) -> bool:
         """A rule that lists topics decides alone which of them count for the group."""
-        groups = filter(self._settings.collection.groups.watches, asked)
-        return [group for group in groups if (rule := self._settings.rule_for(group)) is None or rule.topics is None]
+        rule = self._settings.rule_for(group)
+        return self._settings.collection.groups.watches(group) and (rule is None or rule.topics is None)
 
     def remembers(self, group: str) -> bool:
         """Whether the settings or an HPA name the group, so that it is remembered when Kafka forgets it."""

@@ -3,7 +3,7 @@
 A group that may not be read is absent from the view that answers, so nothing of a reply can show it."""
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
@@ -94,7 +94,7 @@ class Access:
             missing={group: names for group, names in view.missing.items() if may_read(group)},
             unseen={group: why for group, why in view.unseen.items() if may_read(group)},
             assumed=frozenset(filter(may_read, view.assumed)),
-            topics=seen.topics | _once_committed(view, seen.groups.keys()),
+            topics=seen.topics,
         )
 
     def _seen_by(self, view: ClusterView, audience: Audience) -> "_Seen":
@@ -142,19 +142,9 @@ def _seen_of(view: ClusterView, groups: Sequence[str]) -> _Seen:
     return _Seen(codes, frozenset(names[code] for code in topics))
 
 
-def _once_committed(view: ClusterView, groups: Container[str]) -> frozenset[str]:
-    """Returns the topics of these groups that only HPAs name, if they had commits: others would show their size."""
-    totals, layout = view.totals, view.layout
-    entries = (entry for entry, is_asked in enumerate(totals.is_asked) if is_asked and totals.was_committed[entry])
-    return frozenset(
-        layout.topics[totals.topic[entry]] for entry in entries if layout.groups[totals.group[entry]] in groups
-    )
-
-
 def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:
     group = metric.group
     seen = _seen_of(view, [group] if group in view.codes else [])
-    own = seen.topics | _once_committed(view, seen.groups.keys())
     return replace(
         view,
         visible=seen.groups,
@@ -162,7 +152,7 @@ def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:
         missing=_only(group, view.missing),
         unseen=_only(group, view.unseen),
         assumed=view.assumed & {group},
-        topics=own if metric.topics is None else own.intersection(metric.topics),
+        topics=seen.topics if metric.topics is None else seen.topics.intersection(metric.topics),
     )
 
 

@@ -31,6 +31,7 @@ CHEAP_EFFORT = 1000
 """Steps that take about 5 ms."""
 LISTED = frozenset({MetricKind.LAG, MetricKind.UNCOMMITTED_PARTITIONS})
 """Without a selector these are listings: one bad group does not hide the others."""
+NEEDED = " (a partition needs a commit, or a rule or an HPA that names group and topics)"
 IN_WORDS = {
     MetricKind.LAG: "lag",
     MetricKind.RECORDS_LAG_MAX: "largest lag",
@@ -204,11 +205,7 @@ class Metrics:
             return "no consumer group is known"
         groups = [r for r in asked if r.key == "group" and r.only]
         whose = f" of group {min(groups[0].only or ())!r}" if groups else ""
-        why = (
-            " (a partition needs a commit, or a rule or an HPA that names group and topics)"
-            if served.kind in LISTED
-            else ""
-        )
+        why = NEEDED if served.kind in LISTED else ""
         return f"the selector matches nothing{whose} for {served.name}{why}"
 
     def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:

@@ -45,9 +45,12 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
     if not stale_too:
         outside, abandoned = totals.is_outside, totals.is_abandoned
         entries = [entry for entry in entries if not (abandoned[entry] or outside[entry])]
-    topics, of_entry, is_asked = view.layout.topics, totals.topic, totals.is_asked
+    topics, of_entry = view.layout.topics, totals.topic
+    is_asked, was_committed = totals.is_asked, totals.was_committed
     # A topic that the reader may not see is not shown by its size either.
-    entries = [e for e in entries if not is_asked[e] or (is_exact and topics[of_entry[e]] in view.topics)]
+    entries = [
+        e for e in entries if not is_asked[e] or (is_exact and (was_committed[e] or topics[of_entry[e]] in view.topics))
+    ]
     if any(requirement.key == "topic" for requirement in asked):
         # Many groups may read the same topics, so each name is matched once.
         topic_fits = cache(lambda code: fits("topic", topics[code], asked))
@@ -88,7 +91,10 @@ def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
 
     Nor does the selector of an HPA: a topic counts where the group has commits for it, otherwise where it once had."""
     known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
-    chosen = [without_groups(one, one.view.assumed & known) for one in chosen]
+    assumed = [
+        frozenset(group for group in one.view.assumed & known if not one.view.is_only_asked(group)) for one in chosen
+    ]
+    chosen = [without_groups(one, groups) for one, groups in zip(chosen, assumed, strict=True)]
     if len(chosen) < 2 or not any(one.totals.is_asked[entry] for one in chosen for entry in one.entries):
         return chosen
     best: dict[str, tuple[bool, bool]] = {}
