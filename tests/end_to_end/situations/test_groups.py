@@ -157,7 +157,7 @@ def test_a_subscribed_group_without_commits_has_no_number_unless_a_rule_gives_it
 
         assert str(plain.refusal("lag", group=group)) == (
             "the selector matches nothing of group 'subscribed' for kafka_consumergroup_lag"
-            " (a partition needs a commit, or a rule that names group and topics)"
+            " (a partition needs a commit, or a rule or an HPA that names group and topics)"
         )
         assert isinstance(plain.refusal("uncommitted_partitions", group=group), NothingChosen)
         assert ruled.lag(group) == 30

@@ -12,7 +12,9 @@ BILLING: dict[Key, Row] = {
 }
 SHIPPING: dict[Key, Row] = {("shipping", "orders", 0): row(10, 10), ("shipping", "orders", 1): row(None, 20)}
 
-WITHOUT_ROWS = "for kafka_consumergroup_lag (a partition needs a commit, or a rule that names group and topics)"
+WITHOUT_ROWS = (
+    "for kafka_consumergroup_lag (a partition needs a commit, or a rule or an HPA that names group and topics)"
+)
 SILENCE = "broker 2 at kafka-2:9092 does not answer"
 
 
