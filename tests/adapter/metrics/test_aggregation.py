@@ -15,7 +15,7 @@ from tests.support.samples import NEVER_READ, NOW, Key, Row, row
 
 NAMES = {"group": ("a", "b", "c"), "topic": ("x", "y"), "partition": ("0", "1", "2")}
 GOOD = st.builds(
-    lambda committed, more, start, age: row(committed, committed + more, start).aged(age),
+    lambda committed, more, start, age: row(committed, committed + more, min(start, committed + more)).aged(age),
     st.integers(0, 9), st.integers(0, 9), st.integers(0, 9), st.sampled_from([0, 10, 59]),
 )  # fmt: skip
 UNCOMMITTED = st.builds(lambda end: row(None, end), st.integers(0, 9))
