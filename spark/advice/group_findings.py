@@ -275,7 +275,8 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
         if told.any():
             larger = float(np.median(hours.skew[told] * hours.partitions[told]))
             if larger > times:
-                hottest, times = (topic, float(np.median(hours.skew[told])), hours.production_rate[told].max()), larger
+                peak = float(hours.production_rate[told].max())
+                hottest, times = (topic, float(np.median(hours.skew[told])), peak), larger
     if hottest is None:
         return None
     topic, largest, peak = hottest

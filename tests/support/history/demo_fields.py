@@ -133,7 +133,7 @@ TOPIC_FIELDS = (
     Field("wait_seconds.p99", hourly(lambda of: of.wait(np.percentile(of.lag, 99)))),
     Field("wait_seconds.first", hourly(lambda of: of.wait(of.lag[0]))),
     Field("wait_seconds.last", hourly(lambda of: of.wait(of.lag[-1]))),
-    Field("wait_seconds.max", hourly(lambda of: of.wait(of.lag.max()))),
+    Field("wait_seconds.max", hourly(lambda of: of.wait(float(of.lag.max())))),
     Field("drain_seconds", drain, 0.2, "capacity less production is small beside either, so an error of 3 % grows"),
     Field("threshold.value", hourly(lambda of: of.threshold)),
     Field("threshold.seconds_above", hourly(lambda of: 60 * (of.lag > of.threshold).sum() + of.episodes()[2])),
@@ -249,7 +249,7 @@ def backlog_windows(of: GroupTruth) -> float:
 
 def day_of(name: str, of: GroupTruth) -> tuple[Rates, Rates]:
     """The lag and replicas of an HPA of our own over the minutes of the 24 hours around the busiest one."""
-    ends = sum(topic.read.log.log_end.sum(axis=0) for topic in of.topics)
+    ends = np.sum([topic.read.log.log_end.sum(axis=0) for topic in of.topics], axis=0)
     first = max(0, min(int(HOURS[np.argmax(of.rate)]) - 12, 144)) * HOUR
     rate = np.diff(ends, prepend=ends[0])[first : first + DAY] / 60
     able = of.member_per_second
