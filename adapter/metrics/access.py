@@ -64,7 +64,9 @@ class Access:
             return 0
         layout, seen = self._seen.get(view.cluster, (NO_LAYOUT, {}))
         is_laid_out = layout is view.layout and audience in seen
-        groups = 0 if is_laid_out else len(view.layout.groups) + len(view.totals)
+        # Each group is matched with the rules that have a pattern, until one fits.
+        rules = 1 + len(self._settings.rules) // 100
+        groups = 0 if is_laid_out else (len(view.layout.groups) + len(view.totals)) * rules
         return groups + len(view.unread) + len(view.missing) + len(view.unseen) + len(view.assumed)
 
     def may_name(self, group: str, audience: Audience | None) -> bool:

@@ -141,3 +141,15 @@ def error(answers: Answers, metric: str, **labels: str) -> AdapterError:
 
 def refusal(answers: Answers, metric: str, **labels: str) -> str:
     return str(error(answers, metric, **labels))
+
+
+def test_the_first_read_after_a_change_of_groups_costs_more_the_more_rules_there_are() -> None:
+    """So that with thousands of them, another thread than the one that answers makes the view."""
+    efforts = []
+    for count in (1, 10_000):
+        rules = [{"groups": f"team-{number}-.*", "namespaces": ["shop"]} for number in range(count)]
+        settings = samples.settings(rules=rules)
+        access = Access(settings)
+        efforts.append(access.effort([view(ROWS, settings=settings)], access.audience_of("shop"), None))
+
+    assert efforts[1] > 50 * efforts[0] > 0
