@@ -90,7 +90,7 @@ class MemoryKeeper(Repeating):
             news = (
                 key for key, one in known.items() if key not in self._left_out and _is_news(found, key, one, live_since)
             )
-            if not is_last and not any(news):
+            if not any(news):
                 return text
             written, left_out = dumps(known)
             return written
