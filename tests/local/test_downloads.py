@@ -11,6 +11,7 @@ import pytest
 from local import downloads
 from local.downloads import cache_folder
 from local.processes import RigError
+from local.steps import run_step
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_two_at_once_do_the_work_once() -> None:
 
 def test_a_failed_command_shows_the_end_of_what_it_said(tmp_path: Path) -> None:
     with pytest.raises(RigError, match=r"downloading it did not work:\nno route to anywhere"):
-        downloads._run("downloading it", ["sh", "-c", "echo no route to anywhere; exit 3"], tmp_path / "log")
+        run_step("downloading it", ["sh", "-c", "echo no route to anywhere; exit 3"], tmp_path / "log")
 
 
 def test_both_sums_of_the_spark_operator_are_pinned() -> None:
