@@ -115,12 +115,15 @@ class ControlPlane:
         return _write_kubeconfig(file, self.url, self.cluster_ca, user)
 
     def kubeconfig_for_service_account(self, namespace: str, name: str) -> Path:
-        """Returns a kubeconfig with a token of that existing service account, valid for a day."""
+        """Returns a kubeconfig with `token_of` that service account."""
+        return self.kubeconfig(f"service-account-{namespace}-{name}", {"token": self.token_of(namespace, name)})
+
+    def token_of(self, namespace: str, name: str) -> str:
+        """Returns a token of that existing service account, valid for a day."""
         spec = {"audiences": [ISSUER], "expirationSeconds": TOKEN_SECONDS}
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-        token = self.ask("POST", path, request)["status"]["token"]
-        return self.kubeconfig(f"service-account-{namespace}-{name}", {"token": token})
+        return str(self.ask("POST", path, request)["status"]["token"])
 
     def path_of(self, document: Manifest) -> str:
         """Returns the path of this manifest's object at kube-apiserver; raises RigError for an unknown kind."""

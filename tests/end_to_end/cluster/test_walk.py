@@ -18,12 +18,18 @@ from local.manifests.check import MANIFESTS
 from local.manifests.shipped import NAME
 from local.processes import wait_until
 from tests.end_to_end.cluster.test_chart import VALUES
-from tests.support.real.applied import hand_over, pod_of, remark_of
+from tests.support.real.applied import Runner, as_process, hand_over, pod_of, remark_of
 from tests.support.real.guarded import DOCUMENTED_PASSWORD
 
 HELD = "belongs to KEDA (Service keda/keda-operator-metrics-apiserver)"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=cluster%3Darchive%2Cgroup%3Dwalked"
 JAAS = "org.apache.kafka.common.security.scram.ScramLoginModule required username="
+
+
+@pytest.fixture
+def runner() -> Runner:
+    """tests/images has another one."""
+    return as_process
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +139,7 @@ def helm(plane: ControlPlane, *arguments: str) -> str:
 
 
 def test_with_helm_beside_another_server_and_then_in_its_place(
-    plane: ControlPlane, walked: Kafka, hpa: str, somebody_elses: Manifest, tmp_path: Path
+    plane: ControlPlane, walked: Kafka, hpa: str, somebody_elses: Manifest, runner: Runner, tmp_path: Path
 ) -> None:
     example = VALUES["secret-for-each-cluster"].read_text()
     secrets_of_values = {"existingSecrets": yaml.safe_load(example)["existingSecrets"]}
@@ -142,7 +148,7 @@ def test_with_helm_beside_another_server_and_then_in_its_place(
     prepare(plane, walked, NAME)
     helm(plane, "upgrade", "--install", NAME, str(MANIFESTS), "--namespace", NAME, "--values", str(values))
 
-    with pod_of(plane, tmp_path / "pod", NAME, NAME) as adapter:
+    with pod_of(plane, tmp_path / "pod", NAME, NAME, runner) as adapter:
         wait_until(lambda: HELD in remark_of(adapter), "the other server to be reported", 60, alive=[adapter.process])
         assert plane.get(API_SERVICE)["spec"] == somebody_elses
         hand_over(plane, NAME, adapter.port)

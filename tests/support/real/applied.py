@@ -1,15 +1,16 @@
-"""One pod of a Deployment that was applied to the real kube-apiserver, as a process with the container's arguments.
+"""One pod of a Deployment that was applied to the real kube-apiserver, with the container's arguments: as a process, or
+in the image (`tests.support.real.in_image`).
 
-There is no kubelet and no kube-proxy. So the ConfigMap and the Secrets that the pod mounts are folders, whose paths
-stand in for those of the container; the token of its ServiceAccount is in a kubeconfig; and the Service is changed to
-one that leads to this machine. In place of the image, the installed command runs."""
+There is no kubelet and no kube-proxy. So what the pod mounts is written into folders, and the Service is changed to one
+that leads to this machine."""
 
 import base64
 import contextlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from local.downloads import command_line_tools
 from local.kubernetes.control_plane import ControlPlane
 from local.manifests.check import MANIFESTS
 from local.manifests.shipped import NAME
-from local.processes import free_port, start, wait_until
+from local.processes import Process, free_port, start, wait_until
 from tests.support.real.mounted import Mounted
 
 CONFIGURATION = "/etc/kafka-lag-adapter"
@@ -34,23 +35,24 @@ HASTY = (
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """`home` stands in for the container's file system."""
+    """A pod's specification, and a folder of this machine for what it mounts and logs."""
 
     plane: ControlPlane
     namespace: str
     spec: dict[str, Any]
     home: Path
 
-    def mount(self) -> None:
-        """Writes the mounted objects as they are now."""
-        volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
-        for mount in self.spec["containers"][0]["volumeMounts"]:
-            if mount["mountPath"].startswith(CONFIGURATION):
-                contents = self._contents(volumes[mount["name"]])
-                Mounted(Path(self.here(mount["mountPath"])), {key: self.here(text) for key, text in contents.items()})
+    @property
+    def container(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.spec["containers"][0]
+        return found
 
-    def here(self, text: str) -> str:
-        return text.replace(CONFIGURATION, f"{self.home}{CONFIGURATION}")
+    def contents(self) -> Iterator[tuple[str, dict[str, Any], dict[str, str]]]:
+        """Yields path, volume and files of each ConfigMap and Secret that the container mounts, as they are now."""
+        volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
+        for mount in self.container["volumeMounts"]:
+            if mount["mountPath"].startswith(CONFIGURATION):
+                yield mount["mountPath"], volumes[mount["name"]], self._contents(volumes[mount["name"]])
 
     def _contents(self, volume: dict[str, Any]) -> dict[str, str]:
         """Raises RigError if the object is not there and the pod would wait for it."""
@@ -68,19 +70,36 @@ class Pod:
         return self.plane.get(path).get("data") or {}
 
 
+Runner = Callable[[Pod, Sequence[str]], AbstractContextManager[Process]]
+"""Runs the pod's container with these arguments."""
+
+
 @contextlib.contextmanager
-def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str) -> Iterator[Adapter]:
+def as_process(pod: Pod, arguments: Sequence[str]) -> Iterator[Process]:
+    """Runs the installed command. Folders stand in for what is mounted, and a kubeconfig for the account's token."""
+
+    def here(text: str) -> str:
+        return text.replace(CONFIGURATION, f"{pod.home}{CONFIGURATION}")
+
+    for path, _, contents in pod.contents():
+        Mounted(Path(here(path)), {key: here(text) for key, text in contents.items()})
+    kubeconfig = pod.plane.kubeconfig_for_service_account(pod.namespace, pod.spec["serviceAccountName"])
+    command = [sys.executable, "-c", HASTY, *map(here, arguments), f"--kubeconfig={kubeconfig}"]
+    with start("pod", command, log=pod.home / "adapter.log") as running:
+        yield running
+
+
+@contextlib.contextmanager
+def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str, run: Runner = as_process) -> Iterator[Adapter]:
     """Runs one pod of this Deployment and waits until it is ready. Raises RigError if it ends."""
     spec = plane.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}")["spec"]["template"]["spec"]
     pod = Pod(plane, namespace, spec, home)
-    pod.mount()
     port, metrics_port = free_port(), free_port()
     service = {"spec": {**external_name(port), "clusterIP": None, "clusterIPs": None, "selector": None}}
     plane.ask("PATCH", f"/api/v1/namespaces/{namespace}/services/{name}", service, content_type=MERGE)
-    arguments = [pod.here(each) for each in spec["containers"][0]["args"]]
+    arguments = pod.container["args"]
     flags = dict(each.removeprefix("--").split("=", 1) for each in arguments if "=" in each)
     of_this_machine = {
-        "kubeconfig": plane.kubeconfig_for_service_account(namespace, spec["serviceAccountName"]),
         "bind-address": "127.0.0.1",
         "metrics-bind-address": "127.0.0.1",
         "secure-port": port,
@@ -89,10 +108,8 @@ def pod_of(plane: ControlPlane, home: Path, namespace: str, name: str) -> Iterat
         "last-commits-config-map": f"{namespace}/{flags['last-commits-config-map']}",
     }
     overrides = [f"--{flag}={value}" for flag, value in of_this_machine.items()]
-    command = [sys.executable, "-c", HASTY, *arguments, *overrides]
-    with start(f"pod of {name}", command, log=home / "adapter.log") as running:
-        settings = Path(flags["config"])
-        started = Adapter(running, port, metrics_port, settings, new_serving(home / "unused"))
+    with run(pod, [*arguments, *overrides]) as running:
+        started = Adapter(running, port, metrics_port, Path(flags["config"]), new_serving(home / "unused"))
         wait_until(started.is_ready, "the pod to be ready", 60, alive=[running])
         yield started
 

@@ -1,0 +1,135 @@
+"""A container of a pod, run as a kubelet and a container runtime run it: crun, with what the manifests say.
+
+The root is read-only and only the volumes are writable; there are no capabilities, no passwd entry and no HOME, and
+memory has its limit. Only the network is this machine's, because without a cluster there is no other."""
+
+import contextlib
+import itertools
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from local.images.built import Image, buildah_command, files_of
+from local.kubernetes.control_plane import Manifest
+from local.manifests.shipped import at
+from local.processes import Process, start
+
+UNITS = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
+SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the container
+NUMBERS = itertools.count(1)
+RUN = """
+mountpoint --quiet /sys/fs/cgroup/unified && umount /sys/fs/cgroup/unified
+files=$(BUILDAH mount "$1") && mount --bind "$files" "$2/rootfs" || exit
+exec crun --root "$2/state" --cgroup-manager cgroupfs run --bundle "$2" "$3"
+"""
+"""crun 1.8 refuses to run where both versions of cgroups are mounted. All mounts end with this process's namespace."""
+# --kill-child: whatever ends this process ends all processes of the container.
+ISOLATED = ("unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child", "sh", "-c")
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """The ids of a container's processes; its volumes belong to the group `volumes`."""
+
+    id: int
+    group: int
+    volumes: int
+
+
+def user_of(pod: Manifest) -> User:
+    """Returns the ids of the pod's securityContext."""
+    context = pod["securityContext"]
+    return User(context["runAsUser"], context["runAsGroup"], context["fsGroup"])
+
+
+OF_OPENSHIFT = User(1_000_680_000, 0, 1_000_680_000)
+"""As OpenShift chooses them for a namespace: group 0, and a number that no image knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Container:
+    """What is run. `volumes` are the folders of this machine that stand for the volumes, by path in the container."""
+
+    image: Image
+    spec: Manifest
+    user: User
+    arguments: Sequence[str]
+    volumes: Mapping[str, Path]
+    environment: Mapping[str, str]
+
+    @property
+    def memory_bytes(self) -> int:
+        number, unit = re.fullmatch(r"(\d+)(\w\w)", at(self.spec, "resources.limits.memory")).groups()  # type: ignore[union-attr]
+        return int(number) * UNITS[unit]
+
+
+@contextlib.contextmanager
+def running(container: Container, home: Path) -> Iterator[Process]:
+    """Runs it until the block ends; its output is in `home`/log."""
+    name = f"kafka-lag-adapter-{os.getpid()}-{next(NUMBERS)}"
+    (home / "rootfs").mkdir(parents=True)
+    (home / "config.json").write_text(json.dumps(_configuration(container)))
+    script = RUN.replace("BUILDAH", " ".join(buildah_command()))
+    command = [*ISOLATED, script, "sh", files_of(container.image), str(home), name]
+    with start(name, command, log=home / "log") as process:
+        yield process
+
+
+def empty_volume(folder: Path, user: User) -> Path:
+    """Returns a new folder as kubelets make an emptyDir."""
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    own_volume(folder, user)
+    return folder
+
+
+def own_volume(folder: Path, user: User) -> None:
+    """Gives the volume's group to all that is in it, as kubelets do when they mount a volume for an fsGroup."""
+    for path in (folder, *folder.rglob("*")):
+        shutil.chown(path, group=user.volumes)
+        path.chmod(path.stat().st_mode | (0o2070 if path.is_dir() else 0o060))
+
+
+def _configuration(container: Container) -> dict[str, Any]:
+    """Returns the runtime's, for the OCI runtime specification 1.0."""
+    user = container.user
+    mounts = {mount["mountPath"]: mount for mount in container.spec["volumeMounts"]}
+    of_spec = {each["name"]: each["value"] for each in container.spec.get("env", []) if "value" in each}
+    added = {**of_spec, **container.environment}
+    environment = [*container.image.environment, *(f"{key}={value}" for key, value in added.items())]
+    return {
+        "ociVersion": "1.0.0",
+        "process": {
+            "user": {"uid": user.id, "gid": user.group, "additionalGids": [user.volumes]},
+            "args": [*container.image.entrypoint, *container.arguments],
+            "env": environment,
+            "cwd": "/",
+            "capabilities": {kind: [] for kind in ("bounding", "effective", "inheritable", "permitted", "ambient")},
+            "noNewPrivileges": not at(container.spec, "securityContext.allowPrivilegeEscalation"),
+        },
+        "root": {"path": "rootfs", "readonly": at(container.spec, "securityContext.readOnlyRootFilesystem")},
+        "mounts": [
+            {"destination": "/proc", "type": "proc", "source": "proc"},
+            {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
+            {"destination": SHARED_MEMORY, "type": "tmpfs", "source": "shm", "options": ["mode=1777", "size=64m"]},
+            {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", "ro"]},
+            *(
+                _bound(path, folder, is_read_only=mounts.get(path, {}).get("readOnly", False))
+                for path, folder in container.volumes.items()
+            ),
+        ],
+        "linux": {
+            "namespaces": [{"type": kind} for kind in ("pid", "ipc", "uts", "mount")],
+            "resources": {"memory": {"limit": container.memory_bytes}},
+        },
+    }
+
+
+def _bound(path: str, source: Path, *, is_read_only: bool) -> dict[str, Any]:
+    options = ["rbind", "rprivate", "nosuid", *(["ro"] if is_read_only else [])]
+    return {"destination": path, "type": "bind", "source": str(source), "options": options}
