@@ -12,7 +12,7 @@ CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
 export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
 export UV_CACHE_DIR ?= $(CACHE)/uv
 
-.PHONY: demo report-demo test test-unit test-pythons test-spark test-e2e test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
+.PHONY: demo report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
 
 demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
@@ -21,7 +21,7 @@ demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.demo.report
 
-test: rig ## every test, the quick ones first, and how long each part took
+test: rig ## every test but those of the images, the quick ones first, and how long each part took
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-unit: $(VENV)/installed ## the tests that need no real parts, in parallel
@@ -39,6 +39,10 @@ test-spark: rig ## the tests that run Spark or the S3 server
 
 test-e2e: rig ## the tests on a real Kafka and a real control plane
 	@$(BIN)/python -m pytest -m e2e -n 4 --dist loadgroup $(PYTEST_ARGS)
+
+test-images: rig ## the images, built from the Dockerfile without a registry and run as in their pods: needs root and Debian
+	@$(BIN)/python -m local.images
+	@$(BIN)/python -m pytest -m images -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 KAFKA ?= 4.3.1
 test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=3.9.1

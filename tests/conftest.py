@@ -4,6 +4,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
@@ -26,9 +27,15 @@ INSTALLING = {"plane", "guarded", "documented"}
 """The control plane on which adapters are installed, and the broker with an authorizer."""
 
 
-PARTS = ("unit", "spark", "e2e")
+IMAGES = Path(__file__).with_name("images")
+PARTS = ("unit", "spark", "e2e", "images")
 ENDED_AT: dict[str, list[float]] = {part: [] for part in PARTS}
 BEGAN_AT = time.monotonic()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Building the images needs root and minutes, so their tests run only for `-m images`."""
+    return True if collection_path == IMAGES and config.getoption("markexpr") != "images" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -62,7 +69,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _part_of(item: pytest.Item) -> str:
-    """`e2e` and `spark` by these rules or by a mark in its file, `unit` otherwise."""
+    """`images`, `e2e` and `spark` by these rules or by a mark in its file, `unit` otherwise."""
+    if IMAGES in item.path.parents:
+        return "images"
     if "end_to_end" in item.path.parts:
         return "e2e"
     needs_spark = SPARK_FIXTURES.intersection(getattr(item, "fixturenames", ())) or item.get_closest_marker("spark")
@@ -78,7 +87,7 @@ def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
         return "cluster"
     if not INSTALLING.isdisjoint(fixtures):
         return "install"
-    if part == "e2e":
+    if part in {"e2e", "images"}:
         return item.path.parent.name if shares else item.path.stem
     if "spark_session" in fixtures:
         return "spark-pipeline" if item.path.parent.name == "pipeline" else "spark"

@@ -27,6 +27,7 @@ BASE_PACKAGES = (
 )
 """What the slim image of Python has beside Debian's smallest system."""
 BASE_NEEDS_BYTES = 300 * 1024**2
+IDS, SOURCES = "ids.json", "sources"
 TARGETS = ("build", "build-history", "", "history", "spark")
 """Of the Dockerfile; the empty one is what is built without --target. A tag for each stage keeps its layers."""
 
@@ -55,7 +56,7 @@ def images() -> Iterator[Images]:
     with (_store() / "used").open("w") as used, scratch("images") as home:
         with locked(_store() / "lock"):
             machine.require_commands(home / "log")
-            ids = _build(home)
+            ids = _known() or _build(home)
             with contextlib.suppress(BlockingIOError):  # another run uses its images
                 fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _delete_old()
@@ -93,8 +94,28 @@ def _containers() -> list[str]:
     return _buildah("containers", "--format", "{{.ContainerName}}").split()
 
 
+def _known() -> dict[str, str]:
+    """Returns the ids of the last build if it was of the same files; comparing takes buildah itself half a minute."""
+    file = _store() / IDS
+    found: dict[str, str] = json.loads(file.read_text()) if file.exists() else {}
+    if found.pop(SOURCES, "") != _sources():
+        return {}
+    present = _buildah("images", "--quiet", "--no-trunc").replace("sha256:", "").split()
+    return found if set(found.values()) <= set(present) else {}
+
+
+def _sources() -> str:
+    """Returns a digest of all that the images are built from."""
+    let_in = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    files = sorted(file for name in let_in for file in (ROOT / name, *(ROOT / name).rglob("*")) if file.is_file())
+    copied = [file for file in files if file.suffix != ".pyc"]
+    names = "\n".join(str(file.relative_to(ROOT)) for file in copied)
+    return digest(names.encode(), *(file.read_bytes() for file in (ROOT / "Dockerfile", BASE_FILE, *copied)))
+
+
 def _build(home: Path) -> dict[str, str]:
     """Returns the id of what each target builds."""
+    sources = _sources()
     mounts = machine.build_mounts(home / "machine")
     base = _base(mounts, home)
     ids = {}
@@ -103,6 +124,7 @@ def _build(home: Path) -> dict[str, str]:
         options = ["--build-arg", f"PYTHON_IMAGE={base}", *(["--target", target] if target else [])]
         _bud(f"building the Dockerfile's {target or 'adapter'}", name, options, mounts, ROOT, home / "log")
         ids[target] = _buildah("images", "--quiet", "--no-trunc", name).removeprefix("sha256:")
+    (_store() / IDS).write_text(json.dumps({SOURCES: sources, **ids}))
     return ids
 
 

@@ -17,10 +17,13 @@ from typing import Any
 from local.images.built import Image, buildah_command, files_of
 from local.kubernetes.control_plane import Manifest
 from local.manifests.shipped import at
-from local.processes import Process, start
+from local.processes import Process, start, wait_until
 
 UNITS = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the container
+CGROUPS = Path("/sys/fs/cgroup")
+"""With a folder for each controller, or for all together (version 2)."""
+END_SECONDS = 60.0
 NUMBERS = itertools.count(1)
 RUN = """
 mountpoint --quiet /sys/fs/cgroup/unified && umount /sys/fs/cgroup/unified
@@ -76,8 +79,19 @@ def running(container: Container, home: Path) -> Iterator[Process]:
     (home / "config.json").write_text(json.dumps(_configuration(container)))
     script = RUN.replace("BUILDAH", " ".join(buildah_command()))
     command = [*ISOLATED, script, "sh", files_of(container.image), str(home), name]
-    with start(name, command, log=home / "log") as process:
-        yield process
+    try:
+        with start(name, command, log=home / "log") as process:
+            yield process
+    finally:
+        wait_until(lambda: _is_without_cgroups(name), f"the end of {name}", END_SECONDS)
+
+
+def _is_without_cgroups(name: str) -> bool:
+    """Deletes what a crun that was killed leaves. It is busy until the last process of the container has ended."""
+    for cgroup in (CGROUPS / name, *CGROUPS.glob(f"*/{name}")):
+        with contextlib.suppress(OSError):
+            cgroup.rmdir()
+    return not [*CGROUPS.glob(f"*/{name}"), *CGROUPS.glob(name)]
 
 
 def empty_volume(folder: Path, user: User) -> Path:

@@ -16,6 +16,7 @@ COMMANDS = ("buildah", "crun", "debootstrap")
 """Each is in Debian's package of the same name."""
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PIP_KEYS = ("index-url", "extra-index-url", "trusted-host", "proxy", "default-timeout", "retries")
+DEBIANS_AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
 PLACE = "/run/machine"
 """Where RUN steps see this machine's certificates."""
 
@@ -74,10 +75,11 @@ def _pip_configuration() -> dict[str, str]:
 
 
 def _authorities() -> str:
-    paths = ssl.get_default_verify_paths()
-    if paths.cafile is None:
-        raise RigError("OpenSSL finds no file of certificate authorities on this machine; SSL_CERT_FILE names one.")
-    return paths.cafile
+    """Returns a file. Debian's OpenSSL has a folder instead, beside the file of the package ca-certificates."""
+    found = ssl.get_default_verify_paths().cafile or DEBIANS_AUTHORITIES
+    if not Path(found).exists():
+        raise RigError(f"There is no {found}; install the package ca-certificates.")
+    return found
 
 
 def _output(*command: str) -> str:
