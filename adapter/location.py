@@ -4,6 +4,7 @@ Separate from `buckets`, so that reading the settings does not import pyarrow.""
 
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "abfss": "abfss"}
 """As written -> as opened; s3a:// is Hadoop's name for s3://."""
@@ -11,6 +12,14 @@ FORMS = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or abfss://CONTAINER@ACCOUNT.dfs
 BUCKET = re.compile(r"[a-z0-9][-a-z0-9._]{1,220}[a-z0-9]")
 AZURE_HOST = re.compile(r"[a-z0-9]{3,24}\.dfs\.[a-z0-9.-]+")
 OBJECT_NAME = re.compile(r"(?!\.{1,2}$)[-A-Za-z0-9_.=]+")
+
+
+def home() -> Path:
+    """Returns the root for a user id without HOME and without an entry in passwd, as in a pod."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
 
 
 @dataclass(frozen=True, slots=True)

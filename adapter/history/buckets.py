@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from adapter.location import Bucket
+from adapter.location import Bucket, home
 
 CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
 
@@ -32,7 +32,7 @@ def azure_keys() -> dict[str, str]:
 
 
 def _has_region() -> bool:
-    profiles = Path(os.environ.get("AWS_CONFIG_FILE") or "~/.aws/config").expanduser()
+    profiles = Path(os.environ.get("AWS_CONFIG_FILE") or home() / ".aws" / "config")
     is_set = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or s3_endpoint()
     return bool(is_set) or (profiles.is_file() and "region" in profiles.read_text(encoding="utf-8"))
 

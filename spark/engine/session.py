@@ -22,6 +22,7 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
+from adapter.location import home
 from spark.engine.machine import tasks_at_once
 
 ALWAYS = {"spark.sql.session.timeZone": "UTC", "spark.sql.catalogImplementation": "in-memory"}
@@ -158,12 +159,9 @@ def _archive(*, writes: bool) -> Archive | None:
     if java is None:
         return None
     identity = f"{java} {java.stat().st_mtime_ns} {pyspark.__version__} {pyspark.__file__}"
-    try:
-        folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
-            os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "kafka-lag-adapter", "classes"
-        )
-    except RuntimeError:  # the user has no home
-        return None
+    folder = os.environ.get("KAFKA_LAG_REPORT_CDS") or Path(
+        os.environ.get("XDG_CACHE_HOME") or home() / ".cache", "kafka-lag-adapter", "classes"
+    )
     path = Path(folder, f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa")
     if not writes and not path.exists():
         return None

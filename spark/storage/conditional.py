@@ -10,14 +10,13 @@ import configparser
 import os
 from collections.abc import Mapping
 from datetime import timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from obstore.store import AzureStore, GCSStore, S3Store
 from pyarrow import fs
 
 from adapter.history.buckets import CONNECT_SECONDS, REQUEST_SECONDS, azure_keys, s3_endpoint
-from adapter.location import Bucket
+from adapter.location import Bucket, home
 
 if TYPE_CHECKING:
     from obstore.store import AzureConfig, ClientConfig, S3Config
@@ -62,7 +61,7 @@ def _profile() -> Mapping[str, str]:
     """Of the profile that the environment names, or of the default one; nothing where variables have the keys."""
     if os.environ.get("AWS_ACCESS_KEY_ID"):
         return {}
-    file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
+    file = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or home() / ".aws" / "credentials"
     profiles = configparser.ConfigParser(interpolation=None)
     profiles.read(file, encoding="utf-8")
     name = os.environ.get("AWS_PROFILE", "default")
