@@ -229,3 +229,14 @@ def test_new_topics_are_read_without_another_request_for_each() -> None:
 
     assert adapter.counted()["commits"] == before
     assert adapter.value(group="audit", topic=["orders", "other"]) == 35 + 8
+
+
+def test_a_gone_group_that_cannot_be_read_after_a_restart_matters_to_no_other_query() -> None:
+    shelf = Shelf()
+    before = gone(None, shelf)
+    before.kafka.commit_errors = {"billing": 30}
+    adapter = Adapter(before.kafka, None, shelf, BILLING_ORDERS)
+    adapter.remember()
+
+    assert isinstance(adapter.error(**EXACT), ValueUnavailable)
+    assert adapter.value("records_lag_max") == 3
