@@ -20,6 +20,8 @@ from local.manifests.shipped import at
 from local.processes import Process, start, wait_until
 
 UNITS = {"Ki": 1024, "Mi": 1024**2, "Gi": 1024**3}
+HOST_NAME = "pod"
+"""A pod can look up its own name, because kubelets write /etc/hosts. Spark does so where keys of S3 are set."""
 SHARED_MEMORY = "/dev/shm"  # noqa: S108 - of the container
 CGROUPS = Path("/sys/fs/cgroup")
 """With a folder for each controller, or for all together (version 2)."""
@@ -64,6 +66,8 @@ class Container:
     arguments: Sequence[str]
     volumes: Mapping[str, Path]
     environment: Mapping[str, str]
+    host_aliases: Sequence[str] = ()
+    """Further names of this machine."""
 
     @property
     def memory_bytes(self) -> int:
@@ -76,7 +80,8 @@ def running(container: Container, home: Path) -> Iterator[Process]:
     """Runs it until the block ends; its output is in `home`/log."""
     name = f"kafka-lag-adapter-{os.getpid()}-{next(NUMBERS)}"
     (home / "rootfs").mkdir(parents=True)
-    (home / "config.json").write_text(json.dumps(_configuration(container)))
+    (home / "hosts").write_text(f"127.0.0.1 {' '.join(('localhost', HOST_NAME, *container.host_aliases))}\n")
+    (home / "config.json").write_text(json.dumps(_configuration(container, home / "hosts")))
     script = RUN.replace("BUILDAH", " ".join(buildah_command()))
     command = [*ISOLATED, script, "sh", files_of(container.image), str(home), name]
     try:
@@ -109,7 +114,7 @@ def own_volume(folder: Path, user: User) -> None:
         path.chmod(path.stat().st_mode | (0o2070 if path.is_dir() else 0o060))
 
 
-def _configuration(container: Container) -> dict[str, Any]:
+def _configuration(container: Container, hosts: Path) -> dict[str, Any]:
     """Returns the runtime's, for the OCI runtime specification 1.0."""
     user = container.user
     mounts = {mount["mountPath"]: mount for mount in container.spec["volumeMounts"]}
@@ -118,6 +123,7 @@ def _configuration(container: Container) -> dict[str, Any]:
     environment = [*container.image.environment, *(f"{key}={value}" for key, value in added.items())]
     return {
         "ociVersion": "1.0.0",
+        "hostname": HOST_NAME,
         "process": {
             "user": {"uid": user.id, "gid": user.group, "additionalGids": [user.volumes]},
             "args": [*container.image.entrypoint, *container.arguments],
@@ -132,6 +138,7 @@ def _configuration(container: Container) -> dict[str, Any]:
             {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["nosuid", "mode=755"]},
             {"destination": SHARED_MEMORY, "type": "tmpfs", "source": "shm", "options": ["mode=1777", "size=64m"]},
             {"destination": "/sys", "type": "sysfs", "source": "sysfs", "options": ["nosuid", "noexec", "nodev", "ro"]},
+            _bound("/etc/hosts", hosts, is_read_only=False),
             *(
                 _bound(path, folder, is_read_only=mounts.get(path, {}).get("readOnly", False))
                 for path, folder in container.volumes.items()

@@ -37,14 +37,16 @@ def in_image(
     @contextlib.contextmanager
     def run(pod: Pod, arguments: Sequence[str]) -> Iterator[Process]:
         server = reached or Reached("127.0.0.1", pod.plane.cluster_ca.read_text())
-        mounted = {ACCOUNT: _account(pod, user, server.authority), "/etc/hosts": _hosts(pod.home, server.host)}
+        mounted = {ACCOUNT: _account(pod, user, server.authority)}
         for path, volume, contents in pod.contents():
             folder = pod.home / "mounted" / path.strip("/")
             Mounted(folder, contents)
             mounted[path] = _owned(folder, user, volume.get("secret", {}).get("defaultMode", 0o644))
         mounted |= writable(pod.spec, pod.container, pod.home, user, volumes)
         address = {"KUBERNETES_SERVICE_HOST": server.host, "KUBERNETES_SERVICE_PORT": str(pod.plane.port)}
-        container = Container(image, pod.container, user, arguments, mounted, {**address, **(environment or {})})
+        variables = {**address, **(environment or {})}
+        aliases = [reached.host] if reached else []
+        container = Container(image, pod.container, user, arguments, mounted, variables, aliases)
         with running(container, pod.home / "container") as process:
             yield process
 
@@ -80,9 +82,3 @@ def _owned(folder: Path, user: User, mode: int) -> Path:
             shutil.chown(file, "root", user.volumes)
             file.chmod(mode)
     return folder
-
-
-def _hosts(home: Path, name: str) -> Path:
-    file = home / "mounted" / "hosts"
-    file.write_text(f"127.0.0.1 localhost {name}\n")
-    return file
