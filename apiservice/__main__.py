@@ -9,133 +9,34 @@ import os
 import re
 import sys
 import time
-from enum import StrEnum
+from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from adapter.command_line import new_command, run, version, whole_number
+from apiservice.flags import Flags, LogLevel
 
 LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123: names of namespaces and Services
 
 app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
-port = whole_number(0, 65535)
-
-
-def seconds(text: str | float) -> float:
-    """Parses a duration of an option; a default is a number already."""
-    from adapter.settings.types import seconds_of  # noqa: PLC0415 - see above
-
-    try:
-        return text if isinstance(text, float) else seconds_of(text)
-    except ValueError as error:
-        raise typer.BadParameter(str(error)) from error
-
-
-class LogLevel(StrEnum):
-    DEBUG = "debug"
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
 
 
 @app.command()
-def serve(  # noqa: PLR0913, PLR0917 - one for each flag
-    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None,
-    bootstrap_servers: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
-    ] = None,
-    bind_address: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of the HTTPS server; :: means IPv6 and IPv4, as far as the machine has them.",
-        ),
-    ] = "::",
-    secure_port: Annotated[
-        int, typer.Option(parser=port, metavar="PORT", help="Port of the HTTPS server; 0 chooses a free one.")
-    ] = 6443,
-    tls_cert_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="PEM file with the serving certificate and its chain; reloaded when it changes."
-        ),
-    ] = None,
-    tls_private_key_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate's private key.")
-    ] = None,
-    cert_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Folder for a self-signed certificate if no files are given. Default: the adapter manages "
-            "certificates in the Secret SERVICE-serving or, outside a pod, a temporary folder.",
-        ),
-    ] = None,
-    service: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[NAMESPACE/]NAME[:PORT]",
-            help="Service through which kube-apiserver reaches this process. Default in a pod: kafka-lag-adapter:443.",
-        ),
-    ] = None,
-    register: Annotated[  # noqa: FBT002 - typer's way to declare a flag
-        bool, typer.Option(help="Create the APIService where there is none. Only with certificates from the Secret.")
-    ] = True,
-    kubeconfig: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Kubeconfig file, required outside a cluster.")
-    ] = None,
-    metrics_bind_address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Address of the plain HTTP server for /metrics and health.")
-    ] = "::",
-    metrics_port: Annotated[
-        int, typer.Option(parser=port, metavar="PORT", help="Port of the plain HTTP server; 0 chooses a free one.")
-    ] = 8080,
-    last_commits_config_map: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[NAMESPACE/]NAME",
-            help="ConfigMap that keeps the last commits of groups over restarts. Default: they are not kept.",
-        ),
-    ] = None,
-    shutdown_delay_duration: Annotated[
-        float,
-        typer.Option(
-            parser=seconds,
-            metavar="DURATION",
-            help="After SIGTERM, serve for this long without being ready, such as 10s; default: 0s.",
-            show_default=False,
-        ),
-    ] = 0.0,
-    log_level: Annotated[
-        LogLevel, typer.Option(metavar="LEVEL", help="Lowest level that is logged: debug, info, warning or error.")
-    ] = LogLevel.INFO,
-) -> None:
+def serve(**options: Any) -> None:  # noqa: ANN401 - see Flags
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
-    log_to_stderr(log_level)
+    flags = Flags(**options)
+    log_to_stderr(flags.log_level)
     # numpy multiplies no matrices here, so its threads would only cost memory.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _share_one_heap()
     from apiservice import serving  # noqa: PLC0415 - see above
 
-    flags = serving.Flags(
-        config=config,
-        bootstrap_servers=bootstrap_servers,
-        bind_address=bind_address,
-        secure_port=secure_port,
-        tls_cert_file=tls_cert_file,
-        tls_private_key_file=tls_private_key_file,
-        cert_dir=cert_dir,
-        service=service,
-        register=register,
-        kubeconfig=kubeconfig,
-        metrics_bind_address=metrics_bind_address,
-        metrics_port=metrics_port,
-        last_commits_config_map=last_commits_config_map,
-        shutdown_delay_duration=shutdown_delay_duration,
-    )
     serving.run(flags, version())
+
+
+serve.__signature__ = signature(Flags)  # type: ignore[attr-defined]  # typer makes the options of it
 
 
 @app.command()
@@ -190,7 +91,7 @@ def log_to_stderr(level: LogLevel) -> None:
     # Other packages' lines repeat what we log as events, and at DEBUG they contain passwords and tokens.
     logging.basicConfig(level=logging.CRITICAL, handlers=[handler], force=True)
     for package in ("adapter", "apiservice"):
-        logging.getLogger(package).setLevel(level.value.upper())
+        logging.getLogger(package).setLevel(level.upper())
 
 
 def main(arguments: list[str] | None = None) -> None:

@@ -39,6 +39,7 @@ from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
+from apiservice.flags import Flags
 from apiservice.http.health import Readiness
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.registration.api_service import Service, service_of
@@ -66,26 +67,6 @@ NO_HISTORY = (
     " `docker build --target history` builds, or install kafka-lag-adapter with the extra `history`"
 )
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-
-@dataclass(frozen=True, slots=True)
-class Flags:
-    """The flags of `serve`; see `__main__` for their meaning."""
-
-    config: Path | None
-    bootstrap_servers: str | None
-    bind_address: str
-    secure_port: int
-    tls_cert_file: Path | None
-    tls_private_key_file: Path | None
-    cert_dir: Path | None
-    service: str | None
-    register: bool
-    kubeconfig: Path | None
-    metrics_bind_address: str
-    metrics_port: int
-    last_commits_config_map: str | None = None
-    shutdown_delay_duration: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

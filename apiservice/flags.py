@@ -1,0 +1,98 @@
+"""The flags of `serve`: typer reads from the fields how to parse and describe them.
+
+Imports nothing heavy, so that `--help` is fast."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from adapter.command_line import whole_number
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+port = whole_number(0, 65535)
+
+
+def seconds(text: str | float) -> float:
+    """Parses a duration of an option; a default is a number already."""
+    from adapter.settings.types import seconds_of  # noqa: PLC0415 - see the module
+
+    try:
+        return text if isinstance(text, float) else seconds_of(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    config: Annotated[Path | None, typer.Option(metavar="FILE", help="Settings file (YAML).")] = None
+    bootstrap_servers: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
+    ] = None
+    bind_address: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address of the HTTPS server; :: means IPv6 and IPv4, as far as the machine has them.",
+        ),
+    ] = "::"
+    secure_port: Annotated[
+        int, typer.Option(parser=port, metavar="PORT", help="Port of the HTTPS server; 0 chooses a free one.")
+    ] = 6443
+    tls_cert_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="PEM file with the serving certificate and its chain; reloaded when it changes."
+        ),
+    ] = None
+    tls_private_key_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate's private key.")
+    ] = None
+    cert_dir: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Folder for a self-signed certificate if no files are given. Default: the adapter manages "
+            "certificates in the Secret SERVICE-serving or, outside a pod, a temporary folder.",
+        ),
+    ] = None
+    service: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[NAMESPACE/]NAME[:PORT]",
+            help="Service through which kube-apiserver reaches this process. Default in a pod: kafka-lag-adapter:443.",
+        ),
+    ] = None
+    register: Annotated[
+        bool, typer.Option(help="Create the APIService where there is none. Only with certificates from the Secret.")
+    ] = True
+    kubeconfig: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kubeconfig file, required outside a cluster.")
+    ] = None
+    metrics_bind_address: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address of the plain HTTP server for /metrics and health.")
+    ] = "::"
+    metrics_port: Annotated[
+        int, typer.Option(parser=port, metavar="PORT", help="Port of the plain HTTP server; 0 chooses a free one.")
+    ] = 8080
+    last_commits_config_map: Annotated[
+        str | None,
+        typer.Option(
+            metavar="[NAMESPACE/]NAME",
+            help="ConfigMap that keeps the last commits of groups over restarts. Default: they are not kept.",
+        ),
+    ] = None
+    shutdown_delay_duration: Annotated[
+        float,
+        typer.Option(
+            parser=seconds,
+            metavar="DURATION",
+            help="After SIGTERM, serve for this long without being ready, such as 10s; default: 0s.",
+            show_default=False,
+        ),
+    ] = 0.0
+    log_level: Annotated[
+        LogLevel, typer.Option(metavar="LEVEL", help="Lowest level that is logged: debug, info, warning or error.")
+    ] = "info"
