@@ -63,7 +63,8 @@ class ApiServer:
             return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)
 
         documents = discovery.routes(names, version) | openapi.routes(version)
-        self._others = _framework(health.routes(readiness) | documents | _exposed(exposition))
+        endpoints = health.routes(readiness) | documents | _exposed(exposition)
+        self._others = _framework(endpoints | discovery.root(endpoints))
         self._external = ExternalMetrics(metrics, monotonic)
         self._upstreams = upstreams
         self._callers = callers

@@ -33,8 +33,8 @@ from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower
 from apiservice.autoscalers import followed
 from apiservice.autoscalers.followed import Autoscalers
+from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
-from apiservice.cluster_api.kept_text import KeptText
 from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
@@ -286,7 +286,7 @@ def _exchange(config_map: str | None, client: Client) -> Exchange | None:
     if config_map is None:
         return None
     namespace, _, name = config_map.rpartition("/")
-    return KeptText(client, namespace or _own_namespace() or "default", name).exchange
+    return functools.partial(kept_text.exchange, client, namespace or _own_namespace() or "default", name)
 
 
 def _lease(prepared: Prepared) -> Lease | None:

@@ -14,27 +14,22 @@ _LASTING = {403, 404}
 """A permission or the ConfigMap is missing."""
 
 
-class KeptText:
-    def __init__(self, client: Client, namespace: str, name: str) -> None:
-        self._client = client
-        self._path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+def exchange(client: Client, namespace: str, name: str, change: Callable[[str], str]) -> None:
+    """Replaces the text by what `change` makes of it; raises NotKept or ClusterUnreachable."""
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
+    try:
+        is_exchanged = any(_is_exchanged(client, path, change) for _ in range(ATTEMPTS))
+    except ClusterUnreachable as error:
+        if error.status in _LASTING:
+            raise NotKept(str(error)) from error
+        raise
+    if not is_exchanged:
+        raise ClusterUnreachable(f"others keep changing {path}")
 
-    def exchange(self, change: Callable[[str], str]) -> None:
-        """Replaces the text by what `change` makes of it; raises NotKept or ClusterUnreachable."""
-        try:
-            self._exchange(change)
-        except ClusterUnreachable as error:
-            if error.status in _LASTING:
-                raise NotKept(str(error)) from error
-            raise
 
-    def _exchange(self, change: Callable[[str], str]) -> None:
-        for _ in range(ATTEMPTS):
-            found = json_object(content(send(self._client, "GET", self._path)))
-            text = (found.get("data") or {}).get(KEY, "")
-            changed = change(text)
-            version = {"resourceVersion": found["metadata"]["resourceVersion"]}
-            news = {"metadata": version, "data": {KEY: changed}}
-            if changed == text or ClusterObjects(self._client).merge(self._path, news):
-                return
-        raise ClusterUnreachable(f"others keep changing {self._path}")
+def _is_exchanged(client: Client, path: str, change: Callable[[str], str]) -> bool:
+    found = json_object(content(send(client, "GET", path)))
+    text = (found.get("data") or {}).get(KEY, "")
+    changed = change(text)
+    version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+    return changed == text or ClusterObjects(client).merge(path, {"metadata": version, "data": {KEY: changed}})

@@ -1,19 +1,11 @@
-"""Reviews of tokens and permissions by the Kubernetes API server, in the client library's own models.
-
-They are sent without the library's classes of methods, whose checks of arguments take about 2 MB."""
+"""Reviews of tokens and permissions by the Kubernetes API server, as plain JSON like all other objects."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar, cast
-
-from kubernetes import client as api
 
 from apiservice.auth.caller import Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
-from apiservice.cluster_api.connection import CALL_SECONDS, LANE_THREADS, Client, calling, content, send
-
-Status = TypeVar("Status")
-Review = TypeVar("Review", api.V1TokenReview, api.V1SubjectAccessReview)
+from apiservice.cluster_api.connection import CALL_SECONDS, LANE_THREADS, Client, Json, content, json_object, send
 
 _RESOURCE_ATTRIBUTES = ("verb", "namespace", "group", "version", "resource", "subresource", "name")
 
@@ -27,30 +19,32 @@ class ClusterReviews:
         self._client = client
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
-        spec = api.V1TokenReviewSpec(token=token)
-        review = api.V1TokenReview(api_version="authentication.k8s.io/v1", kind="TokenReview", spec=spec)
-        answer = await self._asked(lane, "tokenreviews", review)
-        return _caller_of(_given(answer.status))
+        status = await self._status(lane, "authentication.k8s.io/v1", "TokenReview", {"token": token})
+        user = status.get("user") or {}
+        if status.get("authenticated") is not True or not user.get("username"):
+            return None
+        extra = tuple((key, tuple(values)) for key, values in sorted((user.get("extra") or {}).items()))
+        return Caller(user["username"], user.get("uid") or "", tuple(user.get("groups") or ()), extra)
 
     async def review_access(self, caller: Caller, attributes: Attributes, lane: Lane) -> tuple[bool, str]:
         spec = _wish(caller, attributes)
-        review = api.V1SubjectAccessReview(api_version="authorization.k8s.io/v1", kind="SubjectAccessReview", spec=spec)
-        answer = await self._asked(lane, "subjectaccessreviews", review)
-        status = _given(answer.status)
-        return bool(status.allowed and not status.denied), status.reason or ""
+        status = await self._status(lane, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
+        return status.get("allowed") is True and not status.get("denied"), status.get("reason") or ""
 
     def close(self) -> None:
         """Drops reviews that have not begun; those in progress end at their deadline."""
         for threads in self._threads.values():
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _asked(self, lane: Lane, resource: str, review: Review) -> Review:
-        """Returns the review with its status, within the deadline even if all threads of the lane are busy."""
+    async def _status(self, lane: Lane, version: str, kind: str, spec: Json) -> Json:
+        """Returns the review's status, within the deadline even if all threads of the lane are busy."""
 
-        def ask() -> Review:
-            body = content(send(self._client, "POST", f"/apis/{review.api_version}/{resource}", body=review)).decode()
-            kind = type(review).__name__
-            return cast("Review", calling(lambda: self._client.deserialize(body, kind, "application/json")))
+        def ask() -> Json:
+            review = {"apiVersion": version, "kind": kind, "spec": spec}
+            answer = json_object(content(send(self._client, "POST", f"/apis/{version}/{kind.lower()}s", body=review)))
+            if not isinstance(answer.get("status"), dict):
+                raise ClusterUnreachable("the Kubernetes API server answered a review without a status")
+            return dict(answer["status"])
 
         loop = asyncio.get_running_loop()
         try:
@@ -60,28 +54,11 @@ class ClusterReviews:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {CALL_SECONDS} s") from error
 
 
-def _wish(caller: Caller, attributes: Attributes) -> api.V1SubjectAccessReviewSpec:
-    named = {name: getattr(attributes, name) or None for name in _RESOURCE_ATTRIBUTES}
-    path = api.V1NonResourceAttributes(path=attributes.path, verb=attributes.verb)
-    return api.V1SubjectAccessReviewSpec(
-        user=caller.name,
-        uid=caller.uid or None,
-        groups=list(caller.groups),
-        extra={key: list(values) for key, values in caller.extra} or None,
-        resource_attributes=api.V1ResourceAttributes(**named) if attributes.group else None,
-        non_resource_attributes=None if attributes.group else path,
-    )
-
-
-def _given(status: Status | None) -> Status:
-    if status is None:
-        raise ClusterUnreachable("the Kubernetes API server answered a review without a status")
-    return status
-
-
-def _caller_of(status: api.V1TokenReviewStatus) -> Caller | None:
-    user = status.user
-    if not status.authenticated or user is None or not user.username:
-        return None
-    extra = tuple((key, tuple(values)) for key, values in sorted((user.extra or {}).items()))
-    return Caller(name=user.username, uid=user.uid or "", groups=tuple(user.groups or ()), extra=extra)
+def _wish(caller: Caller, attributes: Attributes) -> Json:
+    """Returns the spec of a SubjectAccessReview."""
+    extra = {key: list(values) for key, values in caller.extra}
+    user = {"user": caller.name, "uid": caller.uid, "groups": list(caller.groups), "extra": extra}
+    if not attributes.group:
+        return {**user, "nonResourceAttributes": {"path": attributes.path, "verb": attributes.verb}}
+    named = {name: getattr(attributes, name) for name in _RESOURCE_ATTRIBUTES}
+    return {**user, "resourceAttributes": {name: text for name, text in named.items() if text}}

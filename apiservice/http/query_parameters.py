@@ -6,7 +6,7 @@ ignoring one would select more than intended. Unknown parameters are ignored."""
 import json
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 from apiservice.api_group import GROUP
 from apiservice.http.status import BadRequest, MethodNotAllowed
@@ -51,15 +51,11 @@ def wants_pretty(query: bytes) -> bool | None:
 def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:
     """Returns each parameter's values in order; raises BadRequest if there are too many or they are not UTF-8."""
     try:
-        pairs = parse_qsl(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
+        return parse_qs(query.decode(), keep_blank_values=True, errors="strict", max_num_fields=MOST_PARAMETERS)
     except UnicodeDecodeError as error:
         raise BadRequest("the query is not UTF-8") from error
     except ValueError as error:
         raise BadRequest(f"the query has more than {MOST_PARAMETERS} parameters") from error
-    found: dict[str, list[str]] = {}
-    for name, value in pairs:
-        found.setdefault(name, []).append(value)
-    return found
 
 
 def _is_true(value: str | None) -> bool:

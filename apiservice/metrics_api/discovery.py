@@ -2,7 +2,7 @@
 list of an upstream."""
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -23,21 +23,6 @@ _KIND = "ExternalMetricValueList"
 _VERBS = ["get"]
 """Only "get", although access reviews call a read "list": clients that list or watch everything would try it here."""
 
-PATHS = (
-    "/apis",
-    f"/apis/{GROUP}",
-    f"/apis/{GROUP}/{VERSION}",
-    "/healthz",
-    "/livez",
-    "/metrics",
-    "/openapi/v2",
-    "/openapi/v3",
-    f"/openapi/v3/apis/{GROUP}/{VERSION}",
-    "/readyz",
-    "/version",
-)
-
-
 Names = tuple[str, ...]
 
 
@@ -48,8 +33,12 @@ def routes(names: Callable[[], Names], version: str) -> dict[str, Endpoint]:
         f"/apis/{GROUP}/{VERSION}": _served(lambda: _resource_list(names())),
         "/version": _document(_version_info(version)),
     }
-    root = {"/": _document({"paths": list(PATHS)})}
-    return root | with_slash_too | {f"{path}/": endpoint for path, endpoint in with_slash_too.items()}
+    return with_slash_too | {f"{path}/": endpoint for path, endpoint in with_slash_too.items()}
+
+
+def root(endpoints: Iterable[str]) -> dict[str, Endpoint]:
+    """Lists each document's path once; a single health check has no entry of its own."""
+    return {"/": _document({"paths": sorted(path for path in endpoints if not path.endswith(("/", "}")))})}
 
 
 def _document(document: Mapping[str, Any]) -> Endpoint:

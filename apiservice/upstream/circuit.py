@@ -20,13 +20,14 @@ class Circuit:
         """That were received so far."""
         self._failures = 0
         self._failed_at = self._trial_at = 0.0
-        self._reason = ""
+        self.reason = ""
+        """Why the latest failure failed."""
 
     @property
     def problem(self) -> str:
         """Returns why reads are refused; empty: they are not, or nothing is known."""
         is_open = self._failures >= FAILURES and self._monotonic() < self._failed_at + FORGET_SECONDS
-        return self._reason if is_open else ""
+        return self.reason if is_open else ""
 
     def admits(self) -> bool:
         """Returns whether this read may be sent; one that may should end with `succeed` or `fail`."""
@@ -38,10 +39,6 @@ class Circuit:
             self._trial_at = now + PAUSE_SECONDS
         return is_trial
 
-    @property
-    def reason(self) -> str:
-        return self._reason
-
     def succeed(self) -> None:
         self.answers += 1
         self._failures = 0
@@ -51,6 +48,6 @@ class Circuit:
         if self.answers != answers_before:
             return
         self._failures += 1
-        self._reason = reason
+        self.reason = reason
         self._failed_at = self._monotonic()
         self._trial_at = self._failed_at + PAUSE_SECONDS

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from apiservice.cluster_api.connection import connect
-from apiservice.cluster_api.kept_text import KeptText
+from apiservice.cluster_api.kept_text import exchange
 from local.adapter import LAST_COMMITS, NAMESPACE, Adapter, items, own_kubeconfig, process
 from local.certificates import Pair
 from local.kafka.broker import Kafka
@@ -121,14 +121,14 @@ def test_two_replicas_that_write_at_once_lose_no_entry_of_each_other(
 ) -> None:
     empty = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept", "namespace": namespace}}
     control_plane.apply([empty])
-    first, second = (KeptText(connect(control_plane.admin_kubeconfig), namespace, "kept") for _ in range(2))
+    first, second = (connect(control_plane.admin_kubeconfig) for _ in range(2))
 
     def in_between(text: str) -> str:
         if "second" not in text:
-            second.exchange(lambda found: f"{found} second")
+            exchange(second, namespace, "kept", lambda found: f"{found} second")
         return f"{text} first"
 
-    first.exchange(in_between)
+    exchange(first, namespace, "kept", in_between)
 
     kept = control_plane.get(f"/api/v1/namespaces/{namespace}/configmaps/kept")["data"]
     assert kept == {"last-commits.json": " second first"}
