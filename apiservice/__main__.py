@@ -6,7 +6,6 @@ import ctypes
 import datetime
 import logging
 import os
-import re
 import sys
 import time
 from inspect import signature
@@ -17,8 +16,6 @@ import typer
 
 from adapter.command_line import new_command, run, version, whole_number
 from apiservice.flags import Flags, LogLevel
-
-LABEL = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")  # RFC 1123: names of namespaces and Services
 
 app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 
@@ -57,11 +54,12 @@ def certificates(
     ] = 365,
 ) -> None:
     """Print a serving Secret and the APIService that trusts it, to pipe into `kubectl apply -f -`."""
-    for flag, name in (("--namespace", namespace), ("--service", service)):
-        if not LABEL.fullmatch(name):
-            raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
+    from adapter.settings.types import DNS_LABEL  # noqa: PLC0415 - see above
     from apiservice.tls.issuing import serving_manifests  # noqa: PLC0415 - see above
 
+    for flag, name in (("--namespace", namespace), ("--service", service)):
+        if not DNS_LABEL.fullmatch(name):
+            raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
     typer.echo(serving_manifests(namespace, service, days, datetime.datetime.now(datetime.UTC)), nl=False)
 
 

@@ -89,23 +89,17 @@ def _prove(
         return None
 
 
-def _check_may_sign(
-    _policy: verification.Policy, _certificate: x509.Certificate, constraints: x509.BasicConstraints
-) -> None:
+def _check_may_sign(_policy: object, _certificate: x509.Certificate, constraints: x509.BasicConstraints) -> None:
     if not constraints.ca:
         raise ValueError("not a CA")
 
 
-def _check_signs_certificates(
-    _policy: verification.Policy, _certificate: x509.Certificate, usage: x509.KeyUsage | None
-) -> None:
+def _check_signs_certificates(_policy: object, _certificate: x509.Certificate, usage: x509.KeyUsage | None) -> None:
     if usage is not None and not usage.key_cert_sign:
         raise ValueError("not for signing certificates")
 
 
-def _check_is_for_clients(
-    _policy: verification.Policy, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None
-) -> None:
+def _check_is_for_clients(_policy: object, _certificate: x509.Certificate, usage: x509.ExtendedKeyUsage | None) -> None:
     """As in Go's crypto/x509, a certificate without extended key usage is valid for all uses."""
     purposes = {ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}
     if usage is not None and purposes.isdisjoint(usage):

@@ -31,22 +31,26 @@ class ClusterObjects:
 
     def replace(self, path: str, document: Json) -> bool:
         """Returns False and writes nothing if the object has changed since the document was read."""
-        query = [("fieldManager", MANAGER)]
-        response = send(self._client, "PUT", path, query=query, body=document)
-        return _is_written(response)
+        return self._is_written("PUT", path, document)
 
     def merge(self, path: str, change: Json) -> bool:
         """Changes the fields that are named. Returns False and writes nothing if another resource version is there."""
-        kind, query = "application/merge-patch+json", [("fieldManager", MANAGER)]
-        return _is_written(send(self._client, "PATCH", path, query=query, body=change, content_type=kind))
+        return self._is_written("PATCH", path, change, "application/merge-patch+json")
 
     def apply(self, path: str, document: Json, *, force: bool) -> bool:
         """Applies on the server. Returns False and writes nothing if another resource version is there or, without
         `force`, if another manager has set one of the fields to another value."""
-        query = [("fieldManager", MANAGER), ("force", str(force).lower())]
-        kind = "application/apply-patch+yaml"  # the client library encodes only what is named JSON
-        response = send(self._client, "PATCH", path, query=query, body=json.dumps(document), content_type=kind)
-        return _is_written(response)
+        body = json.dumps(document)  # the client library encodes only what is named JSON
+        return self._is_written("PATCH", path, body, "application/apply-patch+yaml", force=str(force).lower())
+
+    def _is_written(self, method: str, path: str, body: object, kind: str = "application/json", **options: str) -> bool:
+        query = [("fieldManager", MANAGER), *options.items()]
+        response = send(self._client, method, path, query=query, body=body, content_type=kind)
+        if response.status == 409:
+            response.drain_conn()
+            return False
+        content(response)
+        return True
 
 
 def _date_of(response: urllib3.BaseHTTPResponse) -> datetime:
@@ -55,11 +59,3 @@ def _date_of(response: urllib3.BaseHTTPResponse) -> datetime:
         return parsedate_to_datetime(response.headers["Date"]).astimezone(UTC)
     except (KeyError, ValueError):
         return datetime.now(UTC)
-
-
-def _is_written(response: urllib3.BaseHTTPResponse) -> bool:
-    if response.status == 409:
-        response.drain_conn()
-        return False
-    content(response)
-    return True

@@ -53,20 +53,16 @@ def is_health_path(path: str) -> bool:
 
 def routes(readiness: Readiness) -> dict[str, Endpoint]:
     # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
-    ready = _routes("readyz", readiness.results, readiness.remarks)
-    return ready | _routes("livez", _alive) | _routes("healthz", _alive)
+    return _routes("/readyz", readiness) | _routes("/livez", None) | _routes("/healthz", None)
 
 
-def _alive() -> dict[str, bool]:
-    return {"ping": True}
+def _routes(path: str, readiness: Readiness | None) -> dict[str, Endpoint]:
+    def results() -> dict[str, bool]:
+        return readiness.results() if readiness else {"ping": True}
 
-
-def _routes(
-    name: str, results: Callable[[], dict[str, bool]], remarks: Callable[[], list[str]] = list
-) -> dict[str, Endpoint]:
     async def whole(request: Request) -> Response:
-        query = request.query_params
-        return _report(name, results(), remarks(), frozenset(query.getlist("exclude")), "verbose" in query)
+        query, remarks = request.query_params, readiness.remarks() if readiness else []
+        return _report(path[1:], results(), remarks, frozenset(query.getlist("exclude")), "verbose" in query)
 
     async def one(request: Request) -> Response:
         holds = results().get(request.path_params["check"])
@@ -74,7 +70,7 @@ def _routes(
             raise PathUnknown
         return text_reply("ok") if holds else text_reply("internal server error: reason withheld\n", 500)
 
-    return {f"/{name}": whole, f"/{name}/{{check}}": one}
+    return {path: whole, f"{path}/{{check}}": one}
 
 
 def _report(

@@ -7,7 +7,7 @@ import datetime
 import importlib.metadata
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import yaml
 from cryptography import x509
@@ -27,24 +27,18 @@ EARLY = datetime.timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A certificate with its key, in PEM. `repr` does not show the key."""
+    """A certificate with its key, in PEM."""
 
     certificate: bytes
-    key: bytes
-
-    def __repr__(self) -> str:
-        return "Pair(...)"
+    key: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A CA with its key. `repr` does not show the key."""
+    """A CA with its key."""
 
     certificate: x509.Certificate
-    key: ec.EllipticCurvePrivateKey
-
-    def __repr__(self) -> str:
-        return "Authority(...)"
+    key: ec.EllipticCurvePrivateKey = field(repr=False)
 
     @property
     def pair(self) -> Pair:

@@ -110,7 +110,8 @@ class Upstreams(Repeating):
         if wanted is not self._settings:
             with self._lock:
                 if wanted != self._settings:
-                    self._current = None if wanted is None else self._new(wanted)
+                    parts = (self._authorization, self._threads, self._monotonic)
+                    self._current = None if wanted is None else Upstream(wanted, *parts)
                 self._settings = wanted
         return self._current
 
@@ -135,9 +136,6 @@ class Upstreams(Repeating):
     def is_hanging(self) -> bool:
         """After `stop`: whether a thread still waits, as for a name server or for a reply that comes byte by byte."""
         return any(thread.name.startswith(f"{THREADS}_") for thread in threading.enumerate())
-
-    def _new(self, wanted: settings.Upstream) -> Upstream:
-        return Upstream(wanted, self._authorization, self._threads, self._monotonic)
 
     def turn(self) -> float:
         upstream = self.current
