@@ -24,6 +24,12 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {spelled[near[0]]!r}?" if near else ""
 
 
+def quoted_words(words: str, *secrets: str) -> str:
+    """Returns another server's words on one line, but none that repeat one of these secrets."""
+    is_shown = any(secret and secret in words for secret in secrets)
+    return "words that repeat a secret" if is_shown else " ".join(words.split())
+
+
 class AdapterError(Exception):
     """An error of this product; its text is meant for users."""
 

@@ -72,13 +72,17 @@ def _share_one_heap() -> None:
 
 
 class EventFormatter(logging.Formatter):
-    """One line for each event, and indented lines for its traceback: words of other servers may have line breaks."""
+    """One line for each event, and indented lines for its traceback: words of others may have control characters."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the library's name
-        return " ".join(super().formatMessage(record).splitlines())
+        return _printable(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: N802, ANN401 - as above
-        return "\n".join(f"  {line}" for line in super().formatException(ei).splitlines())
+        return "\n".join(f"  {_printable(line)}" for line in super().formatException(ei).splitlines())
+
+
+def _printable(text: str) -> str:
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def log_to_stderr(level: LogLevel) -> None:

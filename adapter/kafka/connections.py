@@ -14,6 +14,7 @@ from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
 from kafka.protocol.sasl import SaslHandshakeRequest
 
 from adapter import clock
+from adapter.errors import quoted_words
 from adapter.kafka.logins import PREPARED, Logins
 from adapter.kafka.rotation import Access
 from adapter.protocol.offset_requests import RawRequest
@@ -144,6 +145,9 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
             await super()._sasl_authenticate(timeout_at)
         except kafka_errors.UnsupportedSaslMechanismError as error:
             raise kafka_errors.UnsupportedSaslMechanismError(self._offer) from error
+        except kafka_errors.SaslAuthenticationFailedError as error:
+            said = quoted_words(error.args[0], self.config["sasl_plain_password"])
+            raise kafka_errors.SaslAuthenticationFailedError(said) from None
 
 
 class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above

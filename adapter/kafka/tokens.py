@@ -16,6 +16,7 @@ from kafka.errors import KafkaError
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from adapter import clock
+from adapter.errors import quoted_words
 from adapter.repeating import Repeating
 from adapter.settings.credentials import Login, TokenRequest
 from adapter.tls import certificate_fault
@@ -23,6 +24,8 @@ from adapter.tls import certificate_fault
 logger = logging.getLogger(__name__)
 
 FETCH_SECONDS = 10.0
+MOST_BYTES = 1024 * 1024
+"""Of a reply; a longer one has no token."""
 REFRESH_AT = 0.7
 """Of a token's lifetime. Connections authenticate again after 0.85 of it or more, as the broker counts it."""
 DEFAULT_LIFETIME_SECONDS = 300.0
@@ -110,7 +113,8 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
     """Returns a new token and its lifetime in seconds; raises TokenUnavailable."""
     where = f"token endpoint {request.endpoint}"
     fields = {"grant_type": "client_credentials", **({"scope": request.scope} if request.scope else {})}
-    client = f"{quote_plus(login.username)}:{quote_plus(login.password)}"
+    client, secret = quote_plus(login.username), quote_plus(login.password)
+    authorization = urllib3.make_headers(basic_auth=f"{client}:{secret}")
     try:
         with urllib3.PoolManager(ssl_context=request.tls) as pool:
             reply = pool.request(
@@ -118,17 +122,22 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
                 request.endpoint,
                 fields=fields,
                 encode_multipart=False,
-                headers={"Accept": "application/json", **urllib3.make_headers(basic_auth=client)},
+                headers={"Accept": "application/json", **authorization},
                 timeout=FETCH_SECONDS,
                 retries=False,
                 redirect=False,
+                preload_content=False,
             )
+            content = _object_in(reply.read(MOST_BYTES, decode_content=False))
+            reply.close()
     except urllib3.exceptions.HTTPError as error:
         fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {_reason(error)}"
         raise TokenUnavailable(f"{where} {fault}") from error
-    content = _object_in(reply.data)
     if reply.status != 200:
-        said = [" ".join(str(content[key]).split())[:200] for key in ("error", "error_description") if key in content]
+        secrets = (login.password, secret, authorization["authorization"].removeprefix("Basic "))
+        said = [
+            quoted_words(str(content[key]), *secrets)[:200] for key in ("error", "error_description") if key in content
+        ]
         raise TokenUnavailable(f"{where} answers with status {reply.status}{': ' if said else ''}{', '.join(said)}")
     token = content.get("access_token")
     if not isinstance(token, str) or not token or not token.isprintable():
@@ -143,7 +152,7 @@ def _reason(error: urllib3.exceptions.HTTPError) -> str:
 
 
 def _object_in(data: bytes) -> dict[str, Any]:
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         content = json.loads(data)
         if isinstance(content, dict):
             return content
@@ -154,7 +163,7 @@ def _lifetime(content: Mapping[str, Any], token: str) -> float:
     """As the reply says, else as the token itself says if it is a JWT."""
     seconds: Any = content.get("expires_in")
     if seconds is None:
-        with suppress(ValueError, IndexError, KeyError):
+        with suppress(ValueError, LookupError, TypeError, OverflowError, RecursionError):
             claims = token.split(".")[1]
             expires = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
             seconds = float(expires) - clock.time()

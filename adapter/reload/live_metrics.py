@@ -61,7 +61,7 @@ class LiveMetrics:
         memory: MemoryKeeper | None = None,
     ) -> None:
         self._memory = memory
-        self._asked: tuple[AskedTopics, ...] = ()
+        self._asked: frozenset[AskedTopics] = frozenset()
         self._lock = Lock()
         """Held while what HPAs ask for is passed on, and while a generation begins or ends."""
         self._telemetry = telemetry
@@ -95,7 +95,7 @@ class LiveMetrics:
     def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
         return self._current.metrics.effort(metric, requirements, namespace)
 
-    def ask(self, asked: tuple[AskedTopics, ...]) -> None:
+    def ask(self, asked: frozenset[AskedTopics]) -> None:
         """Replaces what the selectors of HPAs ask for; any thread may call it. Without a call, they ask for nothing."""
         with self._lock:
             self._asked = asked

@@ -10,10 +10,10 @@ from apiservice.autoscalers.autoscaler import Autoscaler
 _NAMED = {"cluster", "group", "topic"}
 
 
-def asked_topics(autoscalers: Iterable[Autoscaler]) -> tuple[AskedTopics, ...]:
-    """Returns equal tuples as long as the HPAs ask for the same."""
-    asked = {each for hpa in autoscalers for metric in hpa.metrics for each in _asked(hpa.namespace, metric.selector)}
-    return tuple(sorted(asked, key=lambda one: (one.namespace, one.group, one.cluster or "", sorted(one.topics))))
+def asked_topics(autoscalers: Iterable[Autoscaler]) -> frozenset[AskedTopics]:
+    return frozenset(
+        asked for hpa in autoscalers for metric in hpa.metrics for asked in _asked(hpa.namespace, metric.selector)
+    )
 
 
 def _asked(namespace: str, selector: tuple[Requirement, ...]) -> Iterator[AskedTopics]:

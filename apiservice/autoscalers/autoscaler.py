@@ -14,6 +14,8 @@ from adapter.metrics.requirement import Operator, Requirement
 
 ANNOTATIONS = "kafka-lag-adapter/"
 """The prefix of those that are ours; others may be large."""
+LONGEST = 64 * 1024
+"""Characters of what is kept of an HPA, as JSON. A selector that fills them cannot be sent to this adapter either."""
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
     "In": Operator.IN,
@@ -74,13 +76,14 @@ class Autoscaler:
 
 
 def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
-    """Returns None if the HPA uses no metric of `names`, which are in lower case."""
-    spec, status = hpa["spec"], hpa.get("status") or {}
-    metrics = tuple(_metrics(spec, names))
+    """Returns None if the HPA uses no metric of `names`, which are in lower case, or is too long."""
+    metadata, spec, status = hpa["metadata"], hpa["spec"], hpa.get("status") or {}
+    annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(ANNOTATIONS)}
+    if len(json.dumps((spec, status, annotations))) > LONGEST:
+        return None
+    metrics, target = tuple(_metrics(spec, names)), spec["scaleTargetRef"]
     if not metrics:
         return None
-    metadata, target = hpa["metadata"], spec["scaleTargetRef"]
-    annotations = metadata.get("annotations") or {}
     return Autoscaler(
         intern(metadata["namespace"]),
         metadata["name"],
@@ -98,7 +101,7 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
                 for each in status.get("conditions") or ()
             )
         ),
-        {key: value for key, value in annotations.items() if key.startswith(ANNOTATIONS)} or _NO_ANNOTATIONS,
+        annotations or _NO_ANNOTATIONS,
     )
 
 

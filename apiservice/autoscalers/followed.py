@@ -17,11 +17,11 @@ class Autoscalers:
     `names` returns the metrics that are ours. `ask` receives what all HPAs ask for, first after the first list and
     then whenever it changes."""
 
-    def __init__(self, names: Callable[[], Collection[str]], ask: Callable[[tuple[AskedTopics, ...]], None]) -> None:
+    def __init__(self, names: Callable[[], Collection[str]], ask: Callable[[frozenset[AskedTopics]], None]) -> None:
         self._names_now, self._ask = names, ask
         self._names: frozenset[str] = frozenset()
         self._by_place: dict[tuple[str, str], Autoscaler] = {}
-        self._asked: tuple[AskedTopics, ...] = ()
+        self._asked: frozenset[AskedTopics] = frozenset()
 
     @property
     def current(self) -> tuple[Autoscaler, ...]:

@@ -127,9 +127,9 @@ def send(
     return calling(request, repeat=1)
 
 
-def content(response: urllib3.BaseHTTPResponse) -> bytes:
-    """Returns the body of a 2xx response; raises ClusterUnreachable for any other."""
-    body = calling(lambda: response.data)
+def content(response: urllib3.BaseHTTPResponse, most_bytes: int | None = None) -> bytes:
+    """Returns the body of a 2xx response, or its beginning; raises ClusterUnreachable for any other."""
+    body = calling(lambda: response.read(most_bytes))
     if 200 <= response.status < 300:
         return body
     try:

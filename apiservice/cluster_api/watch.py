@@ -21,6 +21,8 @@ logger = logging.getLogger(__name__)
 WATCH_SECONDS = 240  # then the API server ends the watch, and the next one continues it
 PAGE = 50
 """Objects. Parsing a page keeps the interpreter from every other thread, which 500 HPAs do for 20 ms."""
+PAGE_BYTES = 2 * 1024 * 1024
+"""Longer pages are asked for again with fewer objects: any tenant may create some of 1.5 MB."""
 _GONE, _FORBIDDEN = 410, 403
 
 
@@ -59,6 +61,7 @@ class Watch(Repeating):
         self._version = ""
         self._rest = ""
         """The token for the next page of a list; empty after the last."""
+        self._page_size = PAGE
         self._listed, self._wanted = 0, 1
         """How many lists have been taken, and how many are due."""
         self._response: urllib3.BaseHTTPResponse | None = None
@@ -112,14 +115,19 @@ class Watch(Repeating):
 
     def _objects(self) -> Iterator[Json]:
         """Holds one page at a time."""
-        self._rest = ""
+        self._rest, self._page_size = "", PAGE
         yield from self._page()
         while self._rest:
             yield from self._page()
 
     def _page(self) -> list[Json]:
-        query = [("limit", str(PAGE)), *([("continue", self._rest)] if self._rest else [])]
-        reply = json_object(content(self._get(query, CALL_SECONDS)))
+        query = [("limit", str(self._page_size)), *([("continue", self._rest)] if self._rest else [])]
+        with contextlib.closing(self._get(query, CALL_SECONDS)) as response:
+            text = content(response, PAGE_BYTES if self._page_size > 1 else None)
+        if len(text) == PAGE_BYTES and self._page_size > 1:
+            self._page_size //= 2
+            return self._page()
+        reply = json_object(text)
         metadata = reply.get("metadata") or {}
         self._version, self._rest = str(metadata.get("resourceVersion") or ""), metadata.get("continue") or ""
         return reply.get("items") or []

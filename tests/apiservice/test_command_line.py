@@ -302,15 +302,17 @@ def test_a_call_that_cannot_be_meant_is_refused(
     assert not re.search("Value error|unicode string|Input should", said)
 
 
-def test_line_breaks_in_the_words_of_others_begin_no_line_of_the_log() -> None:
-    record = logging.makeLogRecord({"levelname": "WARNING", "name": "tokens", "msg": "no\n2026 INFO: forged\x85x"})
-    error = ValueError("said\n2026 INFO: forged")
+def test_control_characters_of_others_begin_no_line_of_the_log_and_reach_no_terminal() -> None:
+    record = logging.makeLogRecord(
+        {"levelname": "WARNING", "name": "tokens", "msg": "no\n2026 INFO: forged\x85x\x1b[2J"}
+    )
+    error = ValueError("said\n2026 INFO: forged\x1b[2J")
     record.exc_info = (ValueError, error, None)
     first, *others = EventFormatter("%(levelname)s: %(message)s").format(record).splitlines()
 
-    assert first == "WARNING: no 2026 INFO: forged x"
+    assert first == "WARNING: no 2026 INFO: forged x [2J"
     assert others
-    assert all(line.startswith("  ") for line in others)
+    assert all(line.startswith("  ") and line.isprintable() for line in others)
 
 
 def test_a_refused_call_is_a_line_without_traceback() -> None:

@@ -1,11 +1,19 @@
 """The thread that fetches tokens for OAUTHBEARER. What a real endpoint says is in tests/end_to_end/brokers."""
 
+import asyncio
+import base64
 import itertools
+import json
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
+from kafka.errors import SaslAuthenticationFailedError
+from kafka.net.connection import KafkaConnection
 
 from adapter import repeating
-from adapter.kafka import tokens
+from adapter.kafka import connections, tokens
 from adapter.kafka.tokens import Tokens
 from adapter.settings.client_certificate import trusting
 from adapter.settings.credentials import Login, TokenRequest
@@ -40,3 +48,59 @@ def test_a_token_that_lasts_longer_than_a_day_is_refreshed_like_one_of_a_day(sec
     lifetime = tokens._lifetime({"expires_in": seconds}, "no JWT")
 
     assert lifetime in {tokens.LONGEST_LIFETIME_SECONDS, tokens.DEFAULT_LIFETIME_SECONDS}
+
+
+@pytest.mark.parametrize("repeated", ["pass+word/1", "pass%2Bword%2F1", "Y2xpZW50OnBhc3MlMkJ3b3JkJTJGMQ=="])
+def test_a_token_endpoint_that_repeats_the_secret_is_not_quoted(repeated: str) -> None:
+    error = _refused({"error": "invalid_client", "error_description": f"you sent {'x' * 180}\n{repeated}"})
+
+    assert error.endswith("answers with status 401: invalid_client, words that repeat a secret")
+
+
+@pytest.mark.parametrize("reply", [b"[" * 100_000, b" " * tokens.MOST_BYTES + b'{"access_token": "late"}'])
+def test_of_an_unusual_reply_nothing_is_used(reply: bytes) -> None:
+    assert _refused(reply, 200).endswith("answers without access_token")
+
+
+@pytest.mark.parametrize("claims", ["[1]", '{"exp": []}', '{"exp": 1e999}', "[" * 100_000])
+def test_a_token_whose_claims_are_none_has_the_usual_lifetime(claims: str) -> None:
+    token = f"e30.{base64.urlsafe_b64encode(claims.encode()).decode()}.e30"
+
+    assert tokens._lifetime({}, token) in {tokens.DEFAULT_LIFETIME_SECONDS, tokens.LONGEST_LIFETIME_SECONDS}
+
+
+def test_a_broker_that_repeats_the_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(*_: object) -> None:
+        raise SaslAuthenticationFailedError("refused: you sent pass+word/1")
+
+    monkeypatch.setattr(KafkaConnection, "_sasl_authenticate", refuse)
+    connection = object.__new__(connections._Connection)
+    connection.config = {"sasl_mechanism": "PLAIN", "sasl_plain_password": "pass+word/1"}
+
+    with pytest.raises(SaslAuthenticationFailedError, match="words that repeat a secret"):
+        asyncio.run(connection._sasl_authenticate())
+
+
+def _refused(reply: object, status: int = 401) -> str:
+    """Returns what is said about a token endpoint that replies this."""
+    body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+
+    class Endpoint(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(status)
+            self.end_headers()
+            with suppress(OSError):  # the client need not read all
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        request = TokenRequest(f"http://127.0.0.1:{server.server_port}/token", None, {}, trusting([]))
+        with pytest.raises(tokens.TokenUnavailable) as error:
+            tokens.fetched(Login("OAUTHBEARER", "client", "pass+word/1"), request)
+        thread.join()
+    return str(error.value.args[0])

@@ -1,5 +1,6 @@
 """Which HPAs are ours, and what they ask for."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from adapter.lag.asked_topics import AskedTopics
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.settings.models import SERVED_NAMES
 from apiservice.autoscalers.asked import asked_topics
-from apiservice.autoscalers.autoscaler import Autoscaler, Condition, ExternalMetric, Target, autoscaler_of
+from apiservice.autoscalers.autoscaler import LONGEST, Autoscaler, Condition, ExternalMetric, Target, autoscaler_of
 from apiservice.autoscalers.followed import Autoscalers
 from tests.support.kubernetes.hpas import LAG, expression, external, hpa
 
@@ -17,9 +18,9 @@ ORDERS = external(group="billing", topic="orders")
 ASKED = AskedTopics("shop", None, "billing", frozenset({"orders"}))
 
 
-def asked_by(metric: dict[str, Any]) -> tuple[AskedTopics, ...]:
+def asked_by(metric: dict[str, Any]) -> frozenset[AskedTopics]:
     autoscaler = autoscaler_of(hpa("consumer", metric), SERVED_NAMES)
-    return () if autoscaler is None else asked_topics([autoscaler])
+    return frozenset() if autoscaler is None else asked_topics([autoscaler])
 
 
 class Followed:
@@ -27,7 +28,7 @@ class Followed:
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = (LAG,)
-        self.asked: list[tuple[AskedTopics, ...]] = []
+        self.asked: list[frozenset[AskedTopics]] = []
         self.autoscalers = Autoscalers(lambda: self.names, self.asked.append)
 
     def kept(self) -> list[str]:
@@ -86,32 +87,49 @@ def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any
     ],
 )
 def test_a_selector_asks_for_the_topics_of_one_group(metric: dict[str, Any], asked: list[AskedTopics]) -> None:
-    assert list(asked_by(metric)) == asked
+    assert asked_by(metric) == set(asked)
 
 
-def test_what_hpas_ask_for_is_sorted_and_each_of_it_once() -> None:
+def test_what_several_hpas_ask_for_is_passed_on_once() -> None:
     followed = Followed()
     returns = external(group="billing", topic="returns")
     metrics = {"b": returns, "a": ORDERS, "c": returns}
     followed.autoscalers.listed(iter([hpa(name, metric) for name, metric in metrics.items()]))
 
-    assert followed.asked == [(ASKED, AskedTopics("shop", None, "billing", frozenset({"returns"})))]
+    assert followed.asked == [{ASKED, AskedTopics("shop", None, "billing", frozenset({"returns"}))}]
 
 
 def test_only_what_changes_the_asked_topics_is_passed_on() -> None:
     followed = Followed()
     followed.autoscalers.listed(iter([hpa("first", ORDERS), hpa("other", CPU)]))
-    assert followed.asked == [(ASKED,)]
+    assert followed.asked == [{ASKED}]
 
     followed.autoscalers.changed("MODIFIED", hpa("first", ORDERS, currentReplicas=5))
     followed.autoscalers.changed("ADDED", hpa("second", ORDERS))
     followed.autoscalers.changed("DELETED", hpa("first", ORDERS))
-    assert followed.asked == [(ASKED,)]
+    assert followed.asked == [{ASKED}]
     assert followed.kept() == ["second"]
 
     followed.autoscalers.changed("MODIFIED", hpa("second", CPU))
-    assert followed.asked == [(ASKED,), ()]
+    assert followed.asked == [{ASKED}, set()]
     assert followed.kept() == []
+
+
+def test_an_hpa_of_64_kb_asks_for_little_memory() -> None:
+    tracemalloc.start()
+    try:
+        names = [f"{number:x}" for number in range(3000)]
+        both = [expression("cluster", "In", *names), expression("topic", "In", *names)]
+        asked = asked_by(external(LAG, *both, group="billing"))
+        assert len(asked) == len(names)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_longer_hpa_is_not_kept() -> None:
+    long = expression("topic", "In", "x" * LONGEST)
+    assert autoscaler_of(hpa("consumer", external(LAG, long, group="billing")), SERVED_NAMES) is None
 
 
 def test_a_list_replaces_what_was_known_by_the_names_in_force() -> None:
@@ -124,4 +142,4 @@ def test_a_list_replaces_what_was_known_by_the_names_in_force() -> None:
     followed.autoscalers.listed(iter(cluster))
 
     assert followed.kept() == ["second"]
-    assert followed.asked == [(ASKED,)]
+    assert followed.asked == [{ASKED}]

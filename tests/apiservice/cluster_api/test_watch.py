@@ -1,6 +1,7 @@
 """The list and watch of one kind, against an API server that pages, forgets and ends watches when a test says so."""
 
 import logging
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from queue import SimpleQueue
@@ -81,6 +82,19 @@ def test_a_long_list_is_read_in_pages(
 
     assert names.next().split() == ["first", *expected]
     assert lists(fake) == 3, "pages of two"
+
+
+def test_objects_that_are_long_together_are_read_one_by_one(
+    watch: Watch, fake: FakeCluster, names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "PAGE_BYTES", 1024)
+    fake.hpas.put(hpa("x" * 2048))
+    fake.hpas.put(hpa("last"))
+
+    watch.start()
+
+    assert names.next() == f"first {'x' * 2048} last"
+    assert sum(bool(re.search(r"limit=1\b", path)) for path in fake.paths) == 3, "pages of one"
 
 
 def test_changes_are_followed_over_ended_watches_without_another_list(
