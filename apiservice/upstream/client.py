@@ -91,9 +91,12 @@ class UpstreamClient:
             "GET", path, headers=headers, timeout=timeout, redirect=False, preload_content=False, decode_content=False
         )
         try:
-            return Reply(response.status, _body(response, deadline))
+            reply = Reply(response.status, _body(response, deadline))
         finally:
             response.close()  # after a whole body, the connection is back in the pool already
+        if headers["Authorization"].split()[-1].encode() in reply.body:
+            raise exceptions.HTTPError("repeats the token of this adapter")
+        return reply
 
 
 def _body(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:

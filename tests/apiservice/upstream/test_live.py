@@ -112,6 +112,7 @@ LARGE = b'{"kind":"ExternalMetricValueList","items":[' + b" " * client.MOST_BYTE
         (Answer(503, VALUES), "sent no reply of the metrics API (status 503)"),
         (Answer(body=LARGE), "sent more than 1024 KiB"),
         (Answer(body=VALUES, length=1000), "closed the connection"),
+        (Answer(403, b'{"kind":"Status","message":"who is first?"}'), "repeats the token of this adapter"),
         (Answer(401, b'{"kind":"Status","code":401}'), "does not accept the token of this adapter's ServiceAccount"),
     ],
 )
