@@ -62,32 +62,29 @@ class CommitPlan:
 class CommitPlans:
     def __init__(self) -> None:
         self._plan: CommitPlan | None = None
-        self._codes: dict[str, int] = {}
-        self._groups: tuple[str, ...] = ()
 
     def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
         """`groups` has all watched groups."""
-        if groups is not self._groups:
-            self._groups, self._codes = groups, {group: code for code, group in enumerate(groups)}
         if self._plan is None or not self._plan.is_for(groups, directory, brokers):
-            self._plan = self._planned(directory, brokers)
+            self._plan = self._planned(groups, directory, brokers)
         return self._plan
 
-    def _planned(self, directory: Directory, brokers: frozenset[int]) -> CommitPlan:
+    def _planned(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
+        codes = {group: code for code, group in enumerate(groups)}
         old = {(one.node, tuple(one.groups)): one for one in self._plan.questions} if self._plan else {}
         chunks = [
-            (node, tuple(groups[begin : begin + GROUPS_PER_REQUEST]))
-            for node, groups in asked_at(directory, self._groups, sorted(brokers)).items()
-            for begin in range(0, len(groups), GROUPS_PER_REQUEST)
+            (node, tuple(own[begin : begin + GROUPS_PER_REQUEST]))
+            for node, own in asked_at(directory, groups, sorted(brokers)).items()
+            for begin in range(0, len(own), GROUPS_PER_REQUEST)
         ]
         return CommitPlan(
-            self._groups,
+            groups,
             directory.coordinators,
             brokers,
             questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
-            asked=[np.array([self._codes[group] for group in groups], dtype=np.int32) for _, groups in chunks],
-            codes=self._codes,
-            coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in self._groups], dtype=np.int32),
+            asked=[np.array([codes[group] for group in own], dtype=np.int32) for _, own in chunks],
+            codes=codes,
+            coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
             learnt=[None] * len(chunks),
         )
 

@@ -21,9 +21,8 @@ from adapter.settings.models import Isolation
 
 
 class CurrentRows:
-    def __init__(self, watching: Watching, residue_after: float) -> None:
+    def __init__(self, watching: Watching) -> None:
         self._watching = watching
-        self._residue_after = residue_after
         self._residue = no_residue(NO_LAYOUT)
         self._wanted: tuple[object, ...] = ()
         self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
@@ -167,9 +166,7 @@ class CurrentRows:
         if not self.is_committed_only.any():
             return None
         is_stable = self._column(self.layout, lambda group: _phase(directory, group) is Phase.STABLE)
-        self._residue = followed(
-            self._residue, self.snapshot, self.is_committed_only, is_stable, now, self._residue_after
-        )
+        self._residue = followed(self._residue, self.snapshot, self.is_committed_only, is_stable, now)
         return self._residue.is_found
 
 

@@ -34,11 +34,10 @@ from adapter.lag.states import (
     without_drift,
     without_steps_backward,
 )
-from adapter.lag.transaction_markers import RESIDUE_SECONDS
 from adapter.lag.values import states_of, values_of
 from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
-from adapter.metrics.store import ClusterView, Feed, Store
+from adapter.metrics.store import ClusterView, Feed
 
 TOGETHER_SECONDS = 0.2
 """The first commits wait this long for other coordinators, so that one request per leader serves them all."""
@@ -63,24 +62,23 @@ class Outcome:
 
 
 class Cycle:
-    def __init__(  # noqa: PLR0913 - what a cycle is made of
+    def __init__(
         self,
         cluster: str,
         interval: float,
         watching: Watching,
         brokers: Brokers,
-        store: Store | Feed,
+        feed: Feed,
         clock: Clock,
         *,
         keep: Keep | None = None,
         memory: MemoryKeeper | None = None,
-        residue_after: float = RESIDUE_SECONDS,
     ) -> None:
         self._cluster = cluster
         self._interval = interval
         self._watching = watching
         self._brokers = brokers
-        self._store = store
+        self._feed = feed
         self._clock = clock
         self._keep = keep
         self._memory = memory
@@ -99,7 +97,7 @@ class Cycle:
         self._owners = OwnerColumn()
         self._members = Members(brokers, self._liveness, clock.monotonic, interval)
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
-        self._rows = CurrentRows(watching, residue_after)
+        self._rows = CurrentRows(watching)
 
     def recall(self, memory: ClusterMemory) -> None:
         """Takes over what another collector knew of this cluster, because Kafka may no longer report it."""
@@ -236,7 +234,7 @@ class Cycle:
             assumed=self._watching.named_groups - directory.groups,
             topics=self._inventory.watched_topics,
         )
-        self._store.replace(view)
+        self._feed.replace(view)
         if self._keep is not None:
             self._keep(self._sample(observed))
         read = int((rows.snapshot.cause == 0).sum())

@@ -3,7 +3,7 @@
 The table contains each partition once, however many groups read it; the layout assigns the indexes."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -17,7 +17,7 @@ from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.layout import Layout, same_places
+from adapter.lag.layout import Layout, carried, same_places
 from adapter.lag.snapshot import Cause, Causes, State
 from adapter.protocol.codes import NO_ERROR, TOPIC_NOT_AUTHORIZED
 from adapter.protocol.offset_responses import Columns
@@ -226,11 +226,7 @@ def _empty_table(is_asked: Flags) -> EndTable:
 def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
     if before is layout:
         return table
-    moved = _empty_table(np.zeros(layout.table_size, dtype=bool))
-    here, there = same_places(layout, before)
-    for name in (field.name for field in fields(EndTable)):
-        getattr(moved, name)[here] = getattr(table, name)[there]
-    return moved
+    return carried(table, _empty_table(np.zeros(layout.table_size, dtype=bool)), same_places(layout, before))
 
 
 def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
@@ -245,8 +241,8 @@ def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
     starts.known[here] = before.known[there]
     # A new leader may know a start that the previous one did not.
     is_same = leaders[here] == before.leaders[there]
-    starts.not_before[here] = np.where(is_same, before.not_before[there], NEVER)
-    starts.patience[here] = np.where(is_same, before.patience[there], FIRST_PATIENCE)
+    starts.not_before[here[is_same]] = before.not_before[there[is_same]]
+    starts.patience[here[is_same]] = before.patience[there[is_same]]
     return starts
 
 

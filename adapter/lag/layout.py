@@ -1,15 +1,22 @@
 """The rows of a cluster: one per group, topic and partition that may count."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from adapter.cluster.topics import Topology
 from adapter.columns import Codes, Indexes
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-@dataclass(frozen=True, slots=True, eq=False)
+Columns = TypeVar("Columns", bound="DataclassInstance")
+"""A dataclass whose arrays have one entry per row, or per place of the table."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Layout:
     """The rows, sorted by group, topic and partition. The same object until they change."""
 
@@ -99,6 +106,15 @@ def same_places(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
     both = (topic for topic in layout.bases if topic in old.bases)
     kept = [topic for topic in both if old.generations[topic] == layout.generations[topic]]
     return _both([(layout.bases[topic], old.bases[topic]) for topic in kept])
+
+
+def carried(former: Columns, fresh: Columns, rows: tuple[Indexes, Indexes]) -> Columns:
+    """Fills `rows` of the columns of `fresh` from `former`, and returns it; `rows` has the indexes into each."""
+    here, there = rows
+    for name in (field.name for field in fields(fresh)):
+        if isinstance(column := getattr(fresh, name), np.ndarray):
+            column[here] = getattr(former, name)[there]
+    return fresh
 
 
 def _both(slices: Sequence[tuple[slice, slice]]) -> tuple[Indexes, Indexes]:

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from adapter.columns import NEVER, NO_COMMIT, Flags, Offsets, Seconds
-from adapter.lag.layout import Layout, same_rows
+from adapter.lag.layout import Layout, carried, same_rows
 
 _NOT_SEEN = -2
 """The group had not been read when the row was added, so its first commit may be old."""
@@ -34,8 +34,7 @@ class Movement:
         moved = replace(no_movement(layout), left=self._left(layout))
         was_read = np.array([group in groups_read for group in layout.groups], dtype=bool)
         moved.progress[was_read[layout.group]] = NO_COMMIT
-        here, there = same_rows(layout, self.layout)
-        moved.progress[here], moved.moved_at[here] = self.progress[there], self.moved_at[there]
+        carried(self, moved, same_rows(layout, self.layout))
         for pair in self.left.keys() & layout.pairs.keys():
             generation, progress = self.left[pair]
             rows = moved.progress[layout.pairs[pair]]

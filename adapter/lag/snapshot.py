@@ -3,7 +3,7 @@
 Offsets are messages; times are seconds of the monotonic clock."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Codes, Offsets, Seconds
-from adapter.lag.layout import NO_LAYOUT, Layout, same_rows
+from adapter.lag.layout import NO_LAYOUT, Layout, carried, same_rows
 
 
 class State(IntEnum):
@@ -84,11 +84,7 @@ def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
     """Returns the same rows in another layout; new partitions and topic generations start as unknown."""
     if layout is snapshot.layout:
         return snapshot
-    here, there = same_rows(layout, snapshot.layout)
-    moved = empty_snapshot(layout)
-    for column in fields(Snapshot):
-        if column.name not in {"layout", "causes"}:
-            getattr(moved, column.name)[here] = getattr(snapshot, column.name)[there]
+    moved = carried(snapshot, empty_snapshot(layout), same_rows(layout, snapshot.layout))
     return replace(moved, causes=snapshot.causes)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
-from adapter.lag.layout import Layout, same_rows
+from adapter.lag.layout import Layout, carried, same_rows
 from adapter.lag.snapshot import Snapshot, State
 
 RESIDUE_SECONDS = 300.0
@@ -38,11 +38,7 @@ class Residue:
     def in_layout(self, layout: Layout) -> "Residue":
         if self.layout is layout:
             return self
-        moved = no_residue(layout)
-        here, there = same_rows(layout, self.layout)
-        for own, former in zip(moved.columns, self.columns, strict=True):
-            own[here] = former[there]
-        return moved
+        return carried(self, no_residue(layout), same_rows(layout, self.layout))
 
     def with_found(self, is_known: Flags, committed: Offsets) -> "Residue":
         """Marks rows that were known to have a marker behind that commit."""
@@ -53,10 +49,6 @@ class Residue:
             is_found=self.is_found | is_known,
         )
 
-    @property
-    def columns(self) -> tuple[Offsets, Offsets, Seconds, Flags]:
-        return self.committed, self.log_end, self.since, self.is_found
-
 
 def no_residue(layout: Layout) -> Residue:
     rows = len(layout)
@@ -64,9 +56,7 @@ def no_residue(layout: Layout) -> Residue:
     return Residue(layout, committed, log_end, np.full(rows, _MOVING), np.zeros(rows, dtype=bool))
 
 
-def followed(
-    known: Residue, snapshot: Snapshot, may_have: Flags, is_stable: Flags, now: float, after: float
-) -> Residue:
+def followed(known: Residue, snapshot: Snapshot, may_have: Flags, is_stable: Flags, now: float) -> Residue:
     """Returns the state after a cycle; `may_have` marks rows of read_committed groups, `is_stable` of Stable ones."""
     known, committed = known.in_layout(snapshot.layout), snapshot.last_commit
     is_one = may_have & (snapshot.state != State.AHEAD) & (committed != NO_COMMIT)
@@ -76,5 +66,5 @@ def followed(
     since = np.where(is_unmoved & is_stable, np.minimum(known.since, now), np.where(is_one & is_stable, now, _MOVING))
     # A reading that shows movement ends it; a missing reading does not.
     is_read = (snapshot.state == State.OK) & (snapshot.cause == 0)
-    is_found |= is_unmoved & is_read & is_stable & (now - since >= after)
+    is_found |= is_unmoved & is_read & is_stable & (now - since >= RESIDUE_SECONDS)
     return Residue(snapshot.layout, committed, snapshot.log_end, since, is_found)

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
-from adapter.lag.layout import NO_LAYOUT, Layout
+from adapter.lag.layout import Layout
 from adapter.metrics.store import ClusterView
 from adapter.settings.models import NamedMetric, Settings
 
@@ -29,9 +30,10 @@ class Access:
         self._patterns = {pattern: re.compile(pattern) for patterns in lists for pattern in patterns}
         self.audience_of: Callable[[str | None], Audience | None] = lru_cache(_MOST_NAMESPACES)(self._audience_of)
         """Returns the audience that a namespace belongs to; None if everybody may read everything."""
-        self._views: dict[str, tuple[ClusterView, dict[Audience, ClusterView]]] = {}
-        self._seen: dict[str, tuple[Layout, dict[Audience, _Seen]]] = {}
-        self._groups: dict[str, tuple[Layout, dict[str, Patterns]]] = {}
+        # Weak, so that what was made for a view or a layout goes with it.
+        self._views: WeakKeyDictionary[ClusterView, dict[Audience, ClusterView]] = WeakKeyDictionary()
+        self._seen: WeakKeyDictionary[Layout, dict[Audience, _Seen]] = WeakKeyDictionary()
+        self._groups: WeakKeyDictionary[Layout, dict[str, Patterns]] = WeakKeyDictionary()
 
     def _audience_of(self, namespace: str | None) -> Audience | None:
         if namespace is None or (self._is_open and not self._patterns):
@@ -59,11 +61,9 @@ class Access:
         return sum(self._effort_for(view, audience) for view in views)
 
     def _effort_for(self, view: ClusterView, audience: Audience) -> int:
-        known, by_audience = self._views.get(view.cluster, (None, {}))
-        if known is view and audience in by_audience:
+        if audience in self._views.get(view, ()):
             return 0
-        layout, seen = self._seen.get(view.cluster, (NO_LAYOUT, {}))
-        is_laid_out = layout is view.layout and audience in seen
+        is_laid_out = audience in self._seen.get(view.layout, ())
         # Each group is matched with the rules that have a pattern, until one fits.
         rules = 1 + len(self._settings.rules) // 100
         groups = 0 if is_laid_out else (len(view.layout.groups) + len(view.totals)) * rules
@@ -73,11 +73,8 @@ class Access:
         return audience is None or self._admits(self._of_group(group), audience)
 
     def _view_for(self, view: ClusterView, audience: Audience) -> ClusterView:
-        """Cached while the view is the newest."""
-        known, by_audience = self._views.get(view.cluster, (None, {}))
-        if known is not view:
-            by_audience = {}
-            self._views[view.cluster] = (view, by_audience)
+        """Cached as long as the view is in use."""
+        by_audience = self._views.setdefault(view, {})
         found = by_audience.get(audience)
         if found is None:
             found = by_audience[audience] = self._restricted(view, audience)
@@ -101,10 +98,7 @@ class Access:
 
     def _seen_by(self, view: ClusterView, audience: Audience) -> "_Seen":
         """Cached while the layout is the same, because there may be many groups."""
-        layout, by_audience = self._seen.get(view.cluster, (NO_LAYOUT, {}))
-        if layout is not view.layout:
-            by_audience = {}
-            self._seen[view.cluster] = (view.layout, by_audience)
+        by_audience = self._seen.setdefault(view.layout, {})
         found = by_audience.get(audience)
         if found is None:
             patterns = self._patterns_of(view)
@@ -114,10 +108,9 @@ class Access:
 
     def _patterns_of(self, view: ClusterView) -> Mapping[str, Patterns]:
         """Cached while the layout is the same, because the settings may have thousands of rules."""
-        layout, patterns = self._groups.get(view.cluster, (NO_LAYOUT, {}))
-        if layout is not view.layout:
-            patterns = {group: self._of_group(group) for group in view.layout.groups}
-            self._groups[view.cluster] = (view.layout, patterns)
+        patterns = self._groups.get(view.layout)
+        if patterns is None:
+            patterns = self._groups[view.layout] = {group: self._of_group(group) for group in view.layout.groups}
         return patterns
 
     def _of_group(self, group: str) -> Patterns:

@@ -13,7 +13,7 @@ from adapter.lag.totals import NO_TOTALS, Totals, totals_of
 from adapter.lag.values import Treatment, Values, values_of
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class ClusterView:
     cluster: str
     snapshot: Snapshot
@@ -101,6 +101,3 @@ class Store:
     @property
     def views(self) -> tuple[ClusterView, ...]:
         return tuple(feed.view for feed in self.feeds.values())
-
-    def replace(self, view: ClusterView) -> None:
-        self.feeds[view.cluster].replace(view)

@@ -184,7 +184,7 @@ def plain_treatment(layout: Layout) -> Treatment:
 def store_of(*views: ClusterView) -> Store:
     store = Store(view.cluster for view in views)
     for view in views:
-        store.replace(view)
+        store.feeds[view.cluster].replace(view)
     return store
 
 

@@ -213,7 +213,7 @@ def test_of_several_clusters_the_one_counts_where_the_group_once_committed() -> 
     other.run()
     assert other.value(**EXACT) == 35
     store = Store(["main", "eu"])
-    store.replace(one.view)
+    store.feeds[one.view.cluster].replace(one.view)
     store.feeds["eu"].replace(replace(other.view, cluster="eu"))
     (item,) = Metrics(one.settings, store, one.clock).read("kafka_consumergroup_lag", wants(**EXACT)).values
 

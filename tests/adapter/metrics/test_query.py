@@ -350,7 +350,7 @@ def test_the_version_changes_with_every_new_view_and_is_in_the_answer() -> None:
     store = Store(["main"])
     metrics = Metrics(samples.settings(), store, SteppedClock())
     before = metrics.version
-    store.replace(view(BILLING))
+    store.feeds["main"].replace(view(BILLING))
 
     assert metrics.version != before
     assert metrics.read("kafka_consumergroup_lag", ()).version == metrics.version
@@ -358,7 +358,7 @@ def test_the_version_changes_with_every_new_view_and_is_in_the_answer() -> None:
 
 def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
     store = Store(["main", "eu"])
-    store.replace(view(BILLING, "eu"))
+    store.feeds["eu"].replace(view(BILLING, "eu"))
 
     assert [(one.cluster, len(one.layout), one.silence == NO_SILENCE) for one in store.views] == [
         ("main", 0, False),

@@ -39,7 +39,7 @@ class Rig:
         """What the newest cycle handed over to be kept."""
         self.memory = MemoryKeeper(lambda: {cluster: self.cycle.remembered()}, self.clock, exchange)
         self.cycle = Cycle(
-            cluster, interval, watching, self.brokers, self.store, self.clock,
+            cluster, interval, watching, self.brokers, self.store.feeds[cluster], self.clock,
             keep=self.samples.append, memory=self.memory,
         )  # fmt: skip
         self.metrics = Metrics(self.settings, self.store, self.clock)

@@ -163,7 +163,9 @@ def in_process(
     store = Store([main.name])
     memory = MemoryKeeper(lambda: {main.name: cycle.remembered()}, clock, exchange)
     watching = Watching(settings, main.name)
-    cycle = Cycle(main.name, settings.collection.interval, watching, brokers, store, clock, memory=memory)
+    cycle = Cycle(
+        main.name, settings.collection.interval, watching, brokers, store.feeds[main.name], clock, memory=memory
+    )
     try:
         yield InProcess(
             settings,
