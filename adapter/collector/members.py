@@ -28,6 +28,8 @@ EMPTY_SECONDS = 15.0
 """A new coordinator may report a group as Empty for some tenths of a second, without an error. So two listings that are
 at least this far apart must agree; groups are listed every 30 s."""
 NEVER, STILL_HOLDS, NOT_EMPTY = float("-inf"), float("inf"), float("inf")
+NOT_LISTED = Directory()
+"""Before the first listing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Members:
         self._described: dict[int, float] = {}
         self._turns: dict[tuple[int, Kind], float] = {}
         self._known: dict[str, _Group] = {}
-        self._directory = Directory()
+        self._directory = NOT_LISTED
         self.topics_read: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that some member is subscribed to or assigned, by the last description of the group as
         Stable; the same object while nothing changes."""
@@ -98,8 +100,9 @@ class Members:
         now = self._monotonic()
         for group, reads in ((group, one.reads) for group, one in memory.items()):
             status = self._directory.statuses.get(group)
-            is_empty = status is not None and status.phase is Phase.EMPTY
-            if reads is not None and reads.topics and group not in self._known and not is_empty:
+            is_gone = self._directory is not NOT_LISTED and group not in self._directory.groups
+            is_gone |= status is not None and status.phase is Phase.EMPTY
+            if reads is not None and reads.topics and group not in self._known and not is_gone:
                 outdated = now if reads.outdated_since is None else min(reads.outdated_since - to_epoch, now)
                 described = _Group(topics=reads.topics, described_at=reads.seen_at - to_epoch, outdated_since=outdated)
                 self._known[group] = described

@@ -206,6 +206,17 @@ def test_a_topic_that_the_members_of_the_group_do_not_read_is_left_out() -> None
     assert isinstance(adapter.error(group="audit", topic="other"), NothingChosen)
 
 
+def test_a_topic_that_the_last_members_of_a_gone_group_did_not_read_counts() -> None:
+    adapter = Adapter(kafka(), None, Shelf(), BILLING_ORDERS)
+    adapter.kafka.members["billing"] = {"orders"}
+    adapter.remember(8)
+    del adapter.kafka.members["billing"], adapter.kafka.commits["billing"]
+    adapter.ask(hpa("billing", "orders", "other"))
+    adapter.remember(CYCLES_UNTIL_GONE)
+
+    assert adapter.value(group="billing", topic=["orders", "other"]) == 13 + 8
+
+
 def test_of_several_clusters_the_one_counts_where_the_group_once_committed() -> None:
     one, other = gone(), Adapter(kafka(), None, None, BILLING_ORDERS)
     other.kafka.commits["billing"] = {}
