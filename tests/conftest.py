@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from pyspark.sql import SparkSession
 
@@ -14,6 +15,10 @@ from spark.engine import session
 from spark.engine.session import SparkSettings, started
 from tests.support.history.fake_store import FakeStore, fake_store
 from tests.support.history.real_bucket import RealBucket
+
+# How long an example takes depends on what else the machine does.
+hypothesis.settings.register_profile("loaded", deadline=None)
+hypothesis.settings.load_profile("loaded")
 
 # Writing an archive of Spark's classes takes longer than the few runs of one checkout's tests would save.
 if session._archive(writes=False) is None:

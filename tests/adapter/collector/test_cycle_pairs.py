@@ -221,7 +221,7 @@ def moments(draw: st.DrawFn) -> dict[str, object]:
     }
 
 
-@settings(deadline=None, max_examples=75)
+@settings(max_examples=75)
 @given(st.lists(moments(), min_size=1, max_size=6))
 def test_lag_is_overstated_at_most_by_what_was_produced_until_its_end_was_read(cycles: list[dict[str, object]]) -> None:
     """That is: the way back of the coordinator's answer, half a second, and the leader's answer time."""

@@ -205,7 +205,7 @@ STEPS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(STEPS)
 def test_whatever_clocks_do_a_deleted_day_is_older_than_the_retention(steps: list[tuple[str, float]]) -> None:
     """By the time that really passed since the newest sample of the day was written."""

@@ -4,7 +4,7 @@ import contextlib
 from collections import Counter
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.history.buffer import Buffer
@@ -37,7 +37,6 @@ class Location:
             raise HistoryUnwritable("io", "/history: the folder's sync failed")
 
 
-@settings(deadline=None)  # the first file that is read back loads pandas
 @given(st.lists(STEPS, max_size=40))
 def test_every_row_is_written_once_or_counted_as_dropped(steps: list[str]) -> None:
     rig = Rig()

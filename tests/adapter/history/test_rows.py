@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
@@ -221,7 +221,6 @@ def plainly(seen: Sample, row: int) -> dict[str, Any]:
     }
 
 
-@settings(deadline=None)  # the first file that is read back loads pandas
 @given(some_samples())
 def test_whatever_was_seen_is_read_back_row_by_row(given: list[Sample]) -> None:
     expected = [plainly(seen, int(row)) for seen in given for row in range(len(seen.layout))]

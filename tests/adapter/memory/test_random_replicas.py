@@ -11,7 +11,7 @@ from tests.support.kafka.random_replicas import CYCLES_UNTIL_PLAIN, Replicas
 STEPS = 4
 
 
-@settings(max_examples=int(os.environ.get("REPLICA_EXAMPLES", "6")), deadline=None)
+@settings(max_examples=int(os.environ.get("REPLICA_EXAMPLES", "6")))
 @given(st.integers(min_value=0, max_value=2**32))
 def test_two_replicas_serve_the_right_lag_after_restarts_outages_moves_and_expiries(seed: int) -> None:
     replicas = Replicas(Random(seed))  # noqa: S311 - a random history, not a secret

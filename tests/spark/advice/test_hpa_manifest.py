@@ -109,7 +109,7 @@ def test_several_topics_of_one_group_are_one_sum() -> None:
     assert selector["matchExpressions"] == [{"key": "topic", "operator": "In", "values": ["orders", "returns"]}]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(NAMES.filter(lambda name: not is_label_value(name)))
 def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: str) -> None:
     text = written(group(name, topic("orders")))
@@ -120,7 +120,7 @@ def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: s
     assert external(text) == {"name": parsed.metrics[0].name}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(NAMES, NAMES)
 def test_no_name_breaks_the_file(name: str, of_topic: str) -> None:
     text = written(group(name, topic(of_topic), capacity=saturated()))
@@ -129,13 +129,11 @@ def test_no_name_breaks_the_file(name: str, of_topic: str) -> None:
     assert all(character.isprintable() or character == "\n" for character in text)
 
 
-@settings(deadline=None)
 @given(st.text(alphabet=st.characters(codec="utf-8")))
 def test_quoted_text_is_read_back_as_it_was(text: str) -> None:
     assert yaml.safe_load(quoted(text)) == text
 
 
-@settings(deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["main", "eu"]), NAMES | st.sampled_from(["a", "A", "a-", "a b"])), unique=True)
 )

@@ -73,7 +73,7 @@ def assert_as_the_oracle_says(root: Path, rows: list[Row]) -> None:
         assert not told, f"{table}: {told[:5]}"
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(st.integers(0, 2**32))
 def test_random_histories_become_the_tables_that_the_oracle_makes(
     tmp_path_factory: pytest.TempPathFactory, seed: int
@@ -81,7 +81,7 @@ def test_random_histories_become_the_tables_that_the_oracle_makes(
     assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), Random(seed))  # noqa: S311 -- a history
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=3)
 @given(st.integers(0, 2**32))
 def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 -- a history, no secret

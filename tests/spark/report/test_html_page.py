@@ -57,7 +57,7 @@ def test_the_page_needs_no_script_and_no_network() -> None:
     assert not [name for it in root.iter() for name in it.attrib if name.startswith("on")]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(ANYTHING, ANYTHING, ANYTHING, ANYTHING)
 def test_names_are_text_whatever_they_hold(name: str, of_topic: str, cluster: str, file: str) -> None:
     hostile = replace(group(name, topic(of_topic)), cluster=cluster)

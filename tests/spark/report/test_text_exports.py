@@ -95,7 +95,7 @@ def test_drain_time_is_the_largest_lag_over_what_members_can_do_beside_productio
     assert of_topic["drain_seconds"] == 6000 / (2 * 50 - 40)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_names_come_back_whole(name: str, of_topic: str) -> None:
     it = group(name, topic(of_topic))
