@@ -7,6 +7,7 @@ import contextlib
 import errno
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 from pyarrow import fs
@@ -108,7 +109,8 @@ class BucketFiles:
         with self._translated():
             type_ = self._store.get_file_info(self._at(path)).type
         if type_ is fs.FileType.Directory:
-            self._delete(path, self._store.delete_dir)
+            for folder in self._folders_from_the_deepest(path):
+                self._delete(folder, self._store.delete_dir)
         elif type_ is fs.FileType.File:
             self._delete(path, self._store.delete_file)
 
@@ -134,6 +136,11 @@ class BucketFiles:
         with self._translated():
             entries = self._store.get_file_info(fs.FileSelector(self._at(folder), allow_not_found=True, recursive=True))
         return [File(info.path.removeprefix(f"{self._bucket.root}/"), info.size) for info in entries if info.is_file]
+
+    def _folders_from_the_deepest(self, path: str) -> list[str]:
+        """A store that keeps prefixes as folders of a disk deletes none before its content."""
+        parents = (parent for file in self._below(path) for parent in PurePosixPath(file.path).parents)
+        return sorted({path, *(str(each) for each in parents if each.is_relative_to(path))}, reverse=True)
 
     def _names_in(self, folder: str) -> list[str]:
         return [file.path.removeprefix(f"{folder}/") for file in self._below(folder)]

@@ -146,7 +146,7 @@ def test_no_login_is_logged_at_any_level(
         with process(tmp_path, {"clusters": clusters}, kubeconfig, more_flags={"log-level": "debug"}) as running:
             for name in logins:
                 line = f'cycles_total{{cluster="{name.lower()}",outcome="complete"}}'.encode()
-                wait_until(lambda line=line: line in running.get_plain("/metrics")[1], "a cycle", 60)  # type: ignore[misc]
+                wait_until(lambda line=line: line in running.get_plain("/metrics")[1], "a cycle", 180)  # type: ignore[misc]
             assert running.get(EXTERNAL_METRICS, headers={"Authorization": "Bearer of-a-caller"})[0] == 401
         log = (tmp_path / "adapter.log").read_text()
 

@@ -75,12 +75,13 @@ def test_a_staged_folder_takes_the_place_of_another_as_a_whole(made: Made, tmp_p
 
 def test_a_folder_is_deleted_as_a_whole(made: Made, tmp_path: Path) -> None:
     files = made(tmp_path)
-    files.write("new/a/b", "text")
+    for path in ("new/a/b", "new/c/d/e", "new/c/f"):
+        files.write(path, "text")
 
     files.delete("new")
     files.delete("nothing")
 
-    assert files.listed("new", 1) == []
+    assert [files.listed("new", depth) for depth in (1, 2)] == [[], []]
 
 
 def test_a_file_takes_the_place_of_another(made: Made, tmp_path: Path) -> None:
