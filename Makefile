@@ -78,7 +78,7 @@ format: $(VENV)/installed
 	@$(BIN)/ruff check --fix .
 
 # An environment of another Python is made anew.
-ifneq ($(shell $(PYTHON) --version 2>&1),$(shell $(BIN)/python --version 2>&1))
+ifneq ($(shell $(PYTHON) --version 2>&1),$(shell $(BIN)/python --version 2>/dev/null))
 .PHONY: $(VENV)/installed
 endif
 $(VENV)/installed: pyproject.toml requirements/uv.txt requirements/dev.txt

@@ -78,7 +78,7 @@ def token_endpoint(port: int, ca: Path) -> str:
 def upstream(port: int, ca: Path) -> str:
     place = {"service": SERVICE, "namespace": NAMESPACE, "port": port, "caFile": str(ca)}
     try:
-        UpstreamClient(Upstream.model_validate(place), lambda: "Bearer token").get("/")
+        UpstreamClient(Upstream.model_validate(place), lambda: "Bearer of-the-adapter").get("/")
     except AdapterError as error:
         return str(error)
     return ""
