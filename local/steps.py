@@ -45,15 +45,15 @@ def _shown(what: str) -> Iterator[None]:
     began = time.monotonic()
     ended = threading.Event()
 
-    def tell() -> None:
+    def report() -> None:
         say(what)
         while not ended.wait(PLAIN_LINE_SECONDS):
             say(f"still {what.partition(' (')[0]}: {time.monotonic() - began:.0f} s")
 
-    teller = threading.Thread(target=tell, name="progress")
-    teller.start()
+    reporter = threading.Thread(target=report, name="progress")
+    reporter.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        reporter.join()

@@ -27,7 +27,7 @@ GRACE_SECONDS = 3.0  # from the signal, for connected callers to have an answer 
 FINISH_SECONDS = 3  # for requests in progress after that
 DATE_SECONDS = 1.0
 OPEN_FILES = 8192  # for both listeners' connections, brokers and files
-KERNEL_BUFFER = 32 * 1024  # bytes for each direction of a connection, of which Linux makes twice as many
+KERNEL_BUFFER = 32 * 1024  # bytes for each direction of a connection; Linux doubles it
 RETRY_SECONDS = 0.1  # after a connection could not be accepted
 
 

@@ -108,7 +108,7 @@ def empty_volume(folder: Path, user: User) -> Path:
 
 
 def own_volume(folder: Path, user: User) -> None:
-    """Gives the volume's group to all that is in it, as kubelets do when they mount a volume for an fsGroup."""
+    """Sets the volume's group on everything in it, as kubelets do when they mount a volume with an fsGroup."""
     for path in (folder, *folder.rglob("*")):
         shutil.chown(path, group=user.volumes)
         path.chmod(path.stat().st_mode | (0o2070 if path.is_dir() else 0o060))

@@ -65,7 +65,7 @@ class Attempts:
     damaged: dict[str, str] = field(default_factory=dict)
     """Path of a file of samples -> what is wrong with its rows."""
     unreadable: set[str] = field(default_factory=set)
-    """Names of the hours of which a table could not be read."""
+    """Names of the hours with a table that could not be read."""
     lost: set[str] = field(default_factory=set)
     """Those that could not be read again after they had been made again."""
 
