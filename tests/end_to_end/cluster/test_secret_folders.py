@@ -208,6 +208,8 @@ def test_mounted_secrets_of_every_layout_are_used_and_their_rotation_costs_no_re
     # An API key comes without an authority: Confluent's brokers have certificates of a public one.
     program = ["env", f"SSL_CERT_FILE={security.ca_file}", str(installed())]
     with process(tmp_path / "home", settings, own_kubeconfig(control_plane), program=program) as running:
+        # Before it is ready it knows no authority for clients, and a client's certificate ends the handshake.
+        wait_until(running.is_ready, "the adapter to be ready", WAIT_SECONDS, alive=[running.process])
         wait_until(lambda: running.get(READ, shown=administrator)[0] == 200, "every cluster to be read", WAIT_SECONDS)
         with repeated(lambda: read_all(running, administrator)) as replies:
             for user in ("strimzi-user", "keda-user"):
