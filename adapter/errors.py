@@ -2,9 +2,9 @@
 
 AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2
-├── NotKept             the last commits can be neither read nor written: they are remembered until the process ends
+├── StateNotPersistable the last commits can be neither read nor written: they are remembered until the process ends
 ├── MetricUnknown       no metric of that name is served
-├── NothingChosen       the metric exists, but no partition matches
+├── NoMatch             the metric exists, but no partition matches
 └── ValueUnavailable    the value exists, but is not known well enough"""
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,7 @@ class SettingsInvalid(AdapterError):
         self.problems = problems
 
 
-class NotKept(AdapterError):
+class StateNotPersistable(AdapterError):
     """A permission or an object is missing; the text says which."""
 
 
@@ -48,7 +48,7 @@ class MetricUnknown(AdapterError):
     """There is no metric of this name."""
 
 
-class NothingChosen(AdapterError):
+class NoMatch(AdapterError):
     """No partition, group or topic matches."""
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from adapter import clock
 from adapter.errors import AdapterError, SettingsInvalid
-from adapter.history.turns import process_name
+from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
@@ -49,7 +49,7 @@ from apiservice.tls.issuing import service_names
 from apiservice.upstream.live import Upstreams
 
 if TYPE_CHECKING:
-    from adapter.history.writer import History
+    from adapter.history.writer import HistoryWriter
 
 logger = logging.getLogger(__name__)
 
@@ -296,19 +296,19 @@ def _lease(prepared: Prepared) -> Lease | None:
     return Lease(ClusterObjects(prepared.client), prepared.service.namespace, prepared.service.lease, process_name())
 
 
-def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "History | None":
+def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "HistoryWriter | None":
     """pyarrow is loaded only here, because it is needed only with a history."""
     if settings.history.location is None:
         return None
     from adapter.history.files import files_at  # noqa: PLC0415 - see above
-    from adapter.history.writer import History  # noqa: PLC0415 - see above
+    from adapter.history.writer import HistoryWriter  # noqa: PLC0415 - see above
 
     files, writer = files_at(settings.history.location), process_name() if lease is None else lease.identity
-    return History(settings.history, files, HistoryTelemetry(telemetry.registry), clock, writer, lease)
+    return HistoryWriter(settings.history, files, HistoryTelemetry(telemetry.registry), clock, writer, lease)
 
 
 def _stop_collecting(
-    changes: SettingsWatch | None, metrics: LiveMetrics, history: "History | None", lease: Lease | None
+    changes: SettingsWatch | None, metrics: LiveMetrics, history: "HistoryWriter | None", lease: Lease | None
 ) -> None:
     """The history includes the final cycle, and another replica continues it afterwards."""
     if changes is not None:

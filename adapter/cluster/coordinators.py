@@ -52,7 +52,7 @@ def java_hash(text: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heard:
+class ListingTimes:
     """When each broker, and each partition's leader, last listed all its groups, in monotonic seconds."""
 
     brokers: Mapping[int, float] = field(default_factory=dict)
@@ -98,7 +98,7 @@ class Round:
     """Whether every broker was asked."""
     confirmations: int = 0
     """The number of Metadata responses since, each from a different broker than the previous one."""
-    is_over: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
+    is_complete: Flags = field(default_factory=lambda: np.zeros(0, dtype=bool))
     """By partition of the offsets topic, as far as known: whether its leader reported all its groups."""
 
     @property
@@ -110,7 +110,7 @@ class Round:
         return replace(self, confirmations=self.confirmations + 1)
 
 
-def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
+def updated_times(known: ListingTimes, listed: Round, topology: Topology) -> ListingTimes:
     """`topology` is the Metadata after the round. A partition is listed only if its leader and epoch did not change."""
     topic, earlier = topology.topics.get(OFFSETS_TOPIC), listed.before.topics.get(OFFSETS_TOPIC)
     whole = listed.whole
@@ -118,13 +118,13 @@ def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
     partitions = _partitions(known, topic)
     if topic is not None:
         is_listed = led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))
-        is_listed[: len(listed.is_over)] &= listed.is_over[: len(topic.leaders)]
+        is_listed[: len(listed.is_complete)] &= listed.is_complete[: len(topic.leaders)]
         partitions[is_listed] = listed.at
     # The first list that contradicts the placement comes with a move, or of another broker than the one that was asked:
     # neither this round nor those before show then that there are no other groups.
     is_surprise = misplaced and not known.disagreeing
     brokers = {} if is_surprise else {**known.brokers, **dict.fromkeys(whole, listed.at)}
-    return Heard(
+    return ListingTimes(
         {node: at for node, at in brokers.items() if node in topology.brokers},
         topic.generation if topic is not None else None,
         partitions,
@@ -132,7 +132,7 @@ def heard_in(known: Heard, listed: Round, topology: Topology) -> Heard:
     )
 
 
-def _partitions(known: Heard, topic: Topic | None) -> Seconds:
+def _partitions(known: ListingTimes, topic: Topic | None) -> Seconds:
     at = np.full(0 if topic is None else len(topic.leaders), NEVER)
     if topic is not None and topic.generation == known.generation:
         both = min(len(at), len(known.partitions))

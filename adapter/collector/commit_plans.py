@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, asked_at
-from adapter.collector.row_mapping import NOWHERE, Wiring, codes_in, wired_commits
+from adapter.collector.row_mapping import NOWHERE, RowMapping, codes_in, mapped_commits
 from adapter.columns import Codes, Flags
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching
@@ -18,7 +18,7 @@ GROUPS_PER_REQUEST = 2_000
 
 
 @dataclass(slots=True)
-class Learnt:
+class ResponseMapping:
     """What follows from the shape of a request's responses; valid while the shape is the same."""
 
     shape: Shape
@@ -31,13 +31,13 @@ class Learnt:
     largest: Mapping[str, int]
     remembered_at: int | None = None
     """The version of `Commits` whose `topics` include all of it."""
-    _wired: tuple[Layout, Wiring] | None = None
+    _mapped: tuple[Layout, RowMapping] | None = None
 
-    def wiring(self, layout: Layout) -> Wiring:
+    def row_mapping(self, layout: Layout) -> RowMapping:
         """Returns the row mapping; the same object while the layout is the same."""
-        if self._wired is None or self._wired[0] is not layout:
-            self._wired = (layout, wired_commits(self.shape, layout))
-        return self._wired[1]
+        if self._mapped is None or self._mapped[0] is not layout:
+            self._mapped = (layout, mapped_commits(self.shape, layout))
+        return self._mapped[1]
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class CommitPlan:
     codes: Mapping[str, int]
     coordinator: Codes
     """The known coordinator of each group; NOBODY otherwise."""
-    learnt: list[Learnt | None]
+    mappings: list[ResponseMapping | None]
 
     def is_for(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
         return groups is self.groups and directory.coordinators is self.coordinators and brokers == self.brokers
@@ -85,11 +85,11 @@ class CommitPlans:
             asked=[np.array([codes[group] for group in own], dtype=np.int32) for _, own in chunks],
             codes=codes,
             coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
-            learnt=[None] * len(chunks),
+            mappings=[None] * len(chunks),
         )
 
 
-def learnt_of(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> Learnt:
+def response_mapping(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> ResponseMapping:
     code = codes_in(shape, plan.codes)
     code[~np.isin(code, plan.asked[number])] = NOWHERE
     topics: list[list[str]] = [[] for _ in shape.groups]
@@ -105,4 +105,4 @@ def learnt_of(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -
             rows = shape.partition[begins[block] : begins[block] + shape.sizes[block]]
             largest[topic] = max(largest.get(topic, 0), int(rows.max()))
     has_commits = np.isin(np.arange(len(shape.groups)), shape.group)
-    return Learnt(shape, code, [tuple(dict.fromkeys(names)) for names in topics], has_commits, largest)
+    return ResponseMapping(shape, code, [tuple(dict.fromkeys(names)) for names in topics], has_commits, largest)

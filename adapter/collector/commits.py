@@ -6,7 +6,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
-from adapter.collector.commit_plans import GROUPS_PER_REQUEST, CommitPlan, CommitPlans, Learnt, learnt_of
+from adapter.collector.commit_plans import (
+    GROUPS_PER_REQUEST,
+    CommitPlan,
+    CommitPlans,
+    ResponseMapping,
+    response_mapping,
+)
 from adapter.collector.row_mapping import NOWHERE
 from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
@@ -19,7 +25,7 @@ from adapter.lag.snapshot import Cause, State
 from adapter.protocol import codes
 from adapter.protocol.offset_responses import Columns
 
-HEADLESS_CYCLES = 3
+CYCLES_WITHOUT_COORDINATOR = 3
 """After this many cycles in a cluster without an offsets topic, a group without a coordinator has no commits."""
 
 
@@ -29,7 +35,7 @@ class Part:
 
     node: int
     columns: Columns
-    learnt: Learnt
+    mapping: ResponseMapping
     is_accepted: Flags
     """Group of the response -> whether this response counts for it."""
     received: float
@@ -41,7 +47,7 @@ class Part:
     @property
     def codes(self) -> Codes:
         """The groups it counts for, as indexes into the round's groups."""
-        return self.learnt.code[self.is_accepted]
+        return self.mapping.code[self.is_accepted]
 
     def offsets_of_groups(self, places: Iterable[int]) -> list[bytes]:
         """Returns the offsets of these groups of the response, to be compared."""
@@ -57,7 +63,7 @@ class CommitRound:
 
     groups: tuple[str, ...]
     parts: Sequence[Part]
-    headless: Mapping[str, float]
+    without_coordinator: Mapping[str, float]
     """Groups without offsets or coordinator -> when this was received."""
     problems: Mapping[str, Cause]
     unreported: Collection[tuple[str, str]]
@@ -92,7 +98,7 @@ class CommitReading:
     def withdraw(self, withdrawn: Codes) -> None:
         """Withdraws these groups, because a better source has reported them."""
         for part in self.parts:
-            part.is_accepted[np.isin(part.learnt.code, withdrawn)] = False
+            part.is_accepted[np.isin(part.mapping.code, withdrawn)] = False
         for code in withdrawn.tolist():
             self.unreported.pop(self.plan.groups[code], None)
 
@@ -102,7 +108,7 @@ class Commits:
         self._brokers = brokers
         self._liveness = liveness
         self._watching = watching
-        self._headless: dict[str, int] = {}
+        self._unknown_cycles: dict[str, int] = {}
         self._plans = CommitPlans()
         self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
@@ -115,7 +121,7 @@ class Commits:
         """Group -> its watched topics with commits; without groups that were never read."""
         self.version = 0
         """Increases whenever `groups` or `topics` change."""
-        self.lost: list[str] = []
+        self.uncoordinated: list[str] = []
         """The groups that every broker refused in the last cycle."""
 
     def list_groups(
@@ -159,10 +165,10 @@ class Commits:
             self._watching.forget_others(groups)
 
     def find_coordinators(self, node: int) -> None:
-        answer = self._brokers.coordinators(node, self.lost[:GROUPS_PER_REQUEST])
+        answer = self._brokers.coordinators(node, self.uncoordinated[:GROUPS_PER_REQUEST])
         self._liveness.note({node: answer})
         if isinstance(answer, Answer):
-            found = {group: answer.content[group] for group in self.lost if group in answer.content}
+            found = {group: answer.content[group] for group in self.uncoordinated if group in answer.content}
             self.directory = with_coordinators(self.directory, found, ())
 
     def ask(self, brokers: Collection[int]) -> CommitReading:
@@ -197,24 +203,25 @@ class Commits:
             reading.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
         self._learn_coordinators(reading)
         self.takeovers.note_lost(_lost(reading))
-        headless: dict[str, float] = {}
+        without_coordinator: dict[str, float] = {}
         if not (has_offsets_topic or self.directory.coordinators):
-            headless = self._headless_answers(reading.refused, reading.problems.keys() | reading.answered())
+            explained = reading.problems.keys() | reading.answered()
+            without_coordinator = self._answers_of_none(reading.refused, explained)
         lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in reading.refused}
-        settled = headless.keys() | reading.answered() if lost or reading.problems else frozenset[str]()
+        settled = without_coordinator.keys() | reading.answered() if lost or reading.problems else frozenset[str]()
         problems = {group: cause for group, cause in (lost | reading.problems).items() if group not in settled}
-        for group in headless:
+        for group in without_coordinator:
             self._remember_group(group, ())
             reading.unreported[group] = set(self.topics[group])
         unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
-        return CommitRound(plan.groups, reading.parts, headless, problems, unreported)
+        return CommitRound(plan.groups, reading.parts, without_coordinator, problems, unreported)
 
     def note_reports(self, round_: CommitRound, behind: Collection[str]) -> None:
         """`behind` are the groups in doubt that report less than was known; the others report all of it."""
         for part in round_.parts:
             doubted = np.flatnonzero(part.is_accepted & part.is_doubtful).tolist()
             for place, offsets in zip(doubted, part.offsets_of_groups(doubted), strict=True):
-                group = part.learnt.shape.groups[place]
+                group = part.mapping.shape.groups[place]
                 if group in behind:
                     self.takeovers.note_behind(group, offsets, self.handovers.log_end(group), part.received)
                 else:
@@ -227,34 +234,36 @@ class Commits:
         """Returns the accepted part of a response and records in `reading` what it refuses."""
         plan = reading.plan
         question, columns = plan.questions[number], answer.content
-        learnt = plan.learnt[number]
-        if learnt is None or learnt.shape is not columns.shape:
-            learnt = plan.learnt[number] = learnt_of(columns.shape, plan, number, self._watching)
+        mapping = plan.mappings[number]
+        if mapping is None or mapping.shape is not columns.shape:
+            mapping = plan.mappings[number] = response_mapping(columns.shape, plan, number, self._watching)
         was_silent = self._was_silent(plan, number)
-        is_known = learnt.code != NOWHERE
+        is_known = mapping.code != NOWHERE
         is_accepted = is_known & (columns.group_error == codes.NO_ERROR)
-        self._refuse_handovers(reading, learnt, is_accepted, question.node)
-        is_first = reading.node[learnt.code] == NOBODY
+        self._refuse_handovers(reading, mapping, is_accepted, question.node)
+        is_first = reading.node[mapping.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
-        is_better = ~is_first & reading.was_silent[learnt.code] & (not was_silent)
+        is_better = ~is_first & reading.was_silent[mapping.code] & (not was_silent)
         is_accepted &= is_first | is_better
         if is_better.any():
-            reading.withdraw(learnt.code[is_accepted & is_better])
-        accepted = learnt.code[is_accepted]
+            reading.withdraw(mapping.code[is_accepted & is_better])
+        accepted = mapping.code[is_accepted]
         reading.node[accepted], reading.was_silent[accepted] = question.node, was_silent
         is_doubtful = np.full(len(is_accepted), was_silent)
         is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, question.node, answer.received)
         _note_errors(reading, columns, is_known, question.node, answer.received)
         if np.count_nonzero(is_known) != len(plan.asked[number]):
-            for code in np.setdiff1d(plan.asked[number], learnt.code[is_known]).tolist():
+            for code in np.setdiff1d(plan.asked[number], mapping.code[is_known]).tolist():
                 text = f"broker {question.node} omitted group {plan.groups[code]} from its response"
                 reading.problems[plan.groups[code]] = Cause(State.ERROR, text)
-        return Part(question.node, columns, learnt, is_accepted, answer.received, is_doubtful, batch)
+        return Part(question.node, columns, mapping, is_accepted, answer.received, is_doubtful, batch)
 
-    def _refuse_handovers(self, reading: CommitReading, learnt: Learnt, is_accepted: Flags, node: int) -> None:
+    def _refuse_handovers(
+        self, reading: CommitReading, mapping: ResponseMapping, is_accepted: Flags, node: int
+    ) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
-        for place in np.flatnonzero(is_accepted & ~self.takeovers.are_read_from(learnt.code, node)).tolist():
-            group = learnt.shape.groups[place]
+        for place in np.flatnonzero(is_accepted & ~self.takeovers.are_read_from(mapping.code, node)).tolist():
+            group = mapping.shape.groups[place]
             if not self.handovers.is_final(group, node):
                 is_accepted[place] = False
                 text = f"broker {node} has just taken over group {group} and may report old commits"
@@ -268,30 +277,30 @@ class Commits:
         answered = {plan.groups[code]: int(nodes[code]) for code in moved.tolist()}
         refusing = {group: node for group, node in reading.refusing.items() if nodes[plan.codes[group]] == NOBODY}
         unanswered = (group for group in reading.refused if nodes[plan.codes[group]] == NOBODY)
-        self.lost = [group for group in unanswered if group not in refusing]
+        self.uncoordinated = [group for group in unanswered if group not in refusing]
         known = self.directory.coordinators
         news = {group: node for group, node in (refusing | answered).items() if known.get(group) != node}
-        if news or any(group in known for group in self.lost):
-            self.directory = with_coordinators(self.directory, news, self.lost)
+        if news or any(group in known for group in self.uncoordinated):
+            self.directory = with_coordinators(self.directory, news, self.uncoordinated)
 
-    def _headless_answers(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
+    def _answers_of_none(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
         """Returns named groups that no broker knows. With an offsets topic, their partition may only be offline."""
-        headless = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
-        self._headless = {group: self._headless.get(group, 0) + 1 for group in headless}
-        proven = (group for group, cycles in self._headless.items() if cycles >= HEADLESS_CYCLES)
+        without_coordinator = (refused.keys() & self._watching.named_groups) - set(settled) - self.directory.groups
+        self._unknown_cycles = {group: self._unknown_cycles.get(group, 0) + 1 for group in without_coordinator}
+        proven = (group for group, cycles in self._unknown_cycles.items() if cycles >= CYCLES_WITHOUT_COORDINATOR)
         return {group: refused[group] for group in proven}
 
     def _remember(self, reading: CommitReading, parts: Sequence[Part]) -> None:
         """Records the topics with commits, and those that the latest responses lack."""
         unlisted: set[str] = set()
         for part in parts:
-            learnt = part.learnt
+            mapping = part.mapping
             is_plain = not part.is_doubtful.any() and bool(part.is_accepted.all())
-            if is_plain and learnt.remembered_at == self.version:
+            if is_plain and mapping.remembered_at == self.version:
                 continue
             for place in np.flatnonzero(part.is_accepted).tolist():
-                group, seen = learnt.shape.groups[place], frozenset(learnt.topics[place])
-                if learnt.has_commits[place] and group not in self.directory.groups:
+                group, seen = mapping.shape.groups[place], frozenset(mapping.topics[place])
+                if mapping.has_commits[place] and group not in self.directory.groups:
                     unlisted.add(group)
                 # A doubtful broker may have forgotten a topic, but a new topic is no step backward.
                 forgotten = self.topics.get(group, ()) if part.is_doubtful[place] else ()
@@ -300,8 +309,8 @@ class Commits:
                 if any(known.values()) or len(known) > len(seen):
                     reading.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
             # Groups that lack topics are processed in each cycle, because the cycles are counted.
-            is_complete = is_plain and self._incomplete.isdisjoint(learnt.shape.groups)
-            learnt.remembered_at = self.version if is_complete else None
+            is_complete = is_plain and self._incomplete.isdisjoint(mapping.shape.groups)
+            mapping.remembered_at = self.version if is_complete else None
         if unlisted:
             # A group with commits exists even if it was never listed, and must be removed once its commits expire.
             self.directory = replace(self.directory, groups=self.directory.groups | unlisted)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.clock import Clock
-from adapter.cluster.unlisted_groups import Silence
+from adapter.cluster.possible_groups import PossibleGroups
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
@@ -20,7 +20,7 @@ from adapter.collector.owners import OwnerColumn
 from adapter.collector.share_groups import ShareRound, Shares, with_shares
 from adapter.columns import NO_COMMIT, Codes
 from adapter.history.sample import NOT_ASKED, Keep, Sample
-from adapter.kafka.answers import ClusterUnreachable, Failure
+from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
@@ -123,7 +123,7 @@ class Cycle:
         self._liveness.begin_cycle()
         try:
             self._connect()
-        except ClusterUnreachable as error:
+        except BrokersUnreachable as error:
             self._liveness.failures.extend(error.failures)
             return self._unreachable(str(error))
         inventory = self._inventory
@@ -138,7 +138,7 @@ class Cycle:
         self._members.describe_if_due(self._commits.directory, inventory.topology.brokers.keys())
         self._lay_out()
         self._begin_anew_if_nobody_answers()
-        return self._apply(observed, inventory.silence(), commits.problems, self._gaps(commits, shares))
+        return self._apply(observed, inventory.possible_groups(), commits.problems, self._gaps(commits, shares))
 
     # -- gather ----------------------------------------------------------------------------------
 
@@ -211,7 +211,11 @@ class Cycle:
     # -- decide and apply ------------------------------------------------------------------------
 
     def _apply(
-        self, observed: Observed, silence: Silence, problems: Mapping[str, Cause], gaps: tuple[float, ...] = ()
+        self,
+        observed: Observed,
+        possible_groups: PossibleGroups,
+        problems: Mapping[str, Cause],
+        gaps: tuple[float, ...] = (),
     ) -> Outcome:
         rows, directory = self._rows, self._commits.directory
         is_recalled = self._is_recalled
@@ -226,7 +230,7 @@ class Cycle:
             snapshot=rows.snapshot,
             treatment=rows.treatment,
             values=values_of(rows.snapshot, rows.treatment, residue),
-            silence=silence,
+            possible_groups=possible_groups,
             unread=self._unread(rows.layout, problems),
             missing=self._inventory.missing_topics(),
             unseen=self._inventory.unseen_topics(),
@@ -296,4 +300,4 @@ class Cycle:
         observed.commit_cause[:] = causes.code(Cause(State.UNKNOWN, reason))
         observed = replace(observed, causes=causes.table())
         problems = dict.fromkeys(layout.groups, Cause(State.UNKNOWN, reason))
-        return self._apply(observed, self._inventory.silence(unreachable=reason), problems)
+        return self._apply(observed, self._inventory.possible_groups(unreachable=reason), problems)

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Mapping
 
-from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, Round, heard_in
+from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, Round, updated_times
 from adapter.cluster.groups import NOBODY
+from adapter.cluster.possible_groups import Limits, PossibleGroups, any_group_possible, possible_groups_of
 from adapter.cluster.topics import (
     ANSWERS_BEFORE_DELETED,
     Topic,
@@ -12,7 +13,6 @@ from adapter.cluster.topics import (
     updated,
     without_epochs,
 )
-from adapter.cluster.unlisted_groups import Limits, Silence, nothing_heard, silence_of
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.log_offsets import may_not_describe_topic
 from adapter.columns import NEVER
@@ -59,7 +59,7 @@ class Inventory:
         self._topology_read = self._groups_listed = self._living_read = float("-inf")
         self._dead: frozenset[int] = frozenset()
         """Brokers in Metadata that another broker no longer counts as alive."""
-        self._heard = Heard()
+        self._listing_times = ListingTimes()
         self._rounds: list[Round] = []
         self._newest_round = self._coordinators_asked = self._ends_asked = NEVER
         self._lost: frozenset[str] = frozenset()
@@ -106,7 +106,7 @@ class Inventory:
     @property
     def _coordinating_topic(self) -> Topic | None:
         """Returns the offsets topic, unless listings contradict it."""
-        return None if self._heard.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
+        return None if self._listing_times.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
 
     def _has_lost_a_broker(self, now: float) -> bool:
         """Whether another broker no longer counts one of ours as alive: it may be cut off and already replaced."""
@@ -124,7 +124,7 @@ class Inventory:
         """Looks up groups whose coordinator is unknown. Without an offsets topic the request would create one."""
         exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
         nodes = self._in_turn(self.topology.brokers)
-        if self._commits.lost and exists and nodes and now - self._coordinators_asked >= FIND_SECONDS:
+        if self._commits.uncoordinated and exists and nodes and now - self._coordinators_asked >= FIND_SECONDS:
             self._coordinators_asked = now
             self._commits.find_coordinators(nodes[0])
 
@@ -135,24 +135,24 @@ class Inventory:
             self._groups_listed = now
         nodes = self._liveness.present(self.topology.brokers if is_full else self._not_listed)
         if nodes:
-            leader_of = self._heard.leader_of(self.topology)
+            leader_of = self._listing_times.leader_of(self.topology)
             listings = self._commits.list_groups(nodes, self.topology.brokers.keys(), leader_of)
             # A broker that has only just come back may list groups that it no longer coordinates.
             believed = {node: one for node, one in listings.items() if not self._liveness.is_doubtful(node)}
-            is_over = self._commits.handovers.is_over
-            self._rounds.append(Round(now, believed, self.topology, is_full, is_over=is_over))
+            is_complete = self._commits.handovers.is_complete
+            self._rounds.append(Round(now, believed, self.topology, is_full, is_complete=is_complete))
 
     @property
     def _not_listed(self) -> frozenset[int]:
         """Returns brokers whose groups are neither in the latest round nor in an unconfirmed one."""
-        return self._heard.not_listed_since(self._newest_round, self.topology).difference(
+        return self._listing_times.not_listed_since(self._newest_round, self.topology).difference(
             *(listed.whole for listed in self._rounds)
         )
 
     @property
     def _has_first_lists(self) -> bool:
         """Whether an unconfirmed round has the first listing of some partition."""
-        unheard = self._heard.not_listed_since(NEVER, self.topology)
+        unheard = self._listing_times.not_listed_since(NEVER, self.topology)
         return any(not listed.whole.isdisjoint(unheard) for listed in self._rounds)
 
     def _confirm_rounds(self) -> None:
@@ -161,7 +161,7 @@ class Inventory:
         rounds = [listed.seen_again() for listed in self._rounds]
         for listed in rounds:
             if listed.confirmations >= enough:
-                self._heard = heard_in(self._heard, listed, self.topology)
+                self._listing_times = updated_times(self._listing_times, listed, self.topology)
                 self._newest_round = max(self._newest_round, listed.at if listed.is_full else NEVER)
         self._rounds = [listed for listed in rounds if listed.confirmations < enough]
 
@@ -173,7 +173,7 @@ class Inventory:
         self._unknown = {
             (topic, partition): self._unknown.get((topic, partition), 0) + 1
             for part in commits.parts
-            for topic, partition in part.learnt.largest.items()
+            for topic, partition in part.mapping.largest.items()
             if self._is_unknown(topic, partition)
         }
         if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._unknown.values()):
@@ -183,7 +183,7 @@ class Inventory:
 
     def refresh_for_lost_groups(self) -> None:
         """Asks the new leaders for their log ends at once, because what is committed afterwards moves them."""
-        lost = frozenset(self._commits.lost)
+        lost = frozenset(self._commits.uncoordinated)
         if lost - self._lost:
             self._read_topology(self._monotonic(), is_repeat=True)
             self._commits.handovers.follow(self._coordinating_topic)
@@ -265,19 +265,22 @@ class Inventory:
     def _required_topics(self, group: str) -> frozenset[str]:
         return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
 
-    def silence(self, unreachable: str | None = None) -> Silence:
+    def possible_groups(self, unreachable: str | None = None) -> PossibleGroups:
         """Returns which unlisted groups may exist; `unreachable` is why no broker can be asked."""
         topology, now = self.topology, self._monotonic()
         if not topology.brokers:
             why = unreachable or some_of([failure.text for failure in self._liveness.failures])
-            return nothing_heard(why or "no broker has described the cluster yet")
+            return any_group_possible(why or "no broker has described the cluster yet")
         patience = max(self._watching.max_age, ROUNDS_BEFORE_STALE * max(REFRESH_SECONDS, self._interval))
         limits = Limits(now, newest=self._newest_round, oldest=now - patience)
-        return silence_of(
-            self._heard, topology, limits, self._why_silent if unreachable is None else lambda _: unreachable
+        return possible_groups_of(
+            self._listing_times,
+            topology,
+            limits,
+            self._why_not_listed if unreachable is None else lambda _: unreachable,
         )
 
-    def _why_silent(self, node: int) -> str | None:
+    def _why_not_listed(self, node: int) -> str | None:
         failure = self._liveness.failure(node)
         texts = (one.text for one in self._liveness.failures if one.text.startswith(f"broker {node} "))
         return failure.text if failure else next(texts, None)

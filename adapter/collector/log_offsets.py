@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import NO_LEADER, Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
-from adapter.collector.row_mapping import Wiring
+from adapter.collector.row_mapping import RowMapping
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
@@ -160,11 +160,15 @@ class Ends:
             table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} omitted the partition from its response"))
             table.received[own] = answer.received
             table.is_doubtful[own] = node in one.doubtful
-            self._fill(table, plan.wiring(node, answer.content.shape), answer.content, causes)
+            self._fill(table, plan.row_mapping(node, answer.content.shape), answer.content, causes)
         return table
 
-    def _fill(self, table: EndTable, wiring: Wiring, columns: Columns, causes: Causes) -> None:
-        places, offset, error = wiring.target, columns.offset[wiring.wire], columns.error[wiring.wire]
+    def _fill(self, table: EndTable, mapping: RowMapping, columns: Columns, causes: Causes) -> None:
+        places, offset, error = (
+            mapping.target,
+            columns.offset[mapping.source],
+            columns.error[mapping.source],
+        )
         table.log_end[places] = offset
         table.cause[places] = 0
         absurd = places[(error == NO_ERROR) & ~is_offset(offset)]
@@ -174,7 +178,7 @@ class Ends:
         if len(failed):
             self.have_moved |= bool(np.isin(error[failed], MOVED_ERRORS).any())
             topics = columns.shape.topics
-            block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[wiring.wire[failed]]
+            block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[mapping.source[failed]]
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
     def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
@@ -201,10 +205,10 @@ class Ends:
         self._liveness.note(answers)
         for node, answer in answers.items():
             if isinstance(answer, Answer):
-                wiring, columns = plan.wiring(node, answer.content.shape), answer.content
-                offset, error = columns.offset[wiring.wire], columns.error[wiring.wire]
+                mapping, columns = plan.row_mapping(node, answer.content.shape), answer.content
+                offset, error = columns.offset[mapping.source], columns.error[mapping.source]
                 is_good = (error == NO_ERROR) & is_offset(offset)
-                starts.known[wiring.target[is_good]] = offset[is_good]
+                starts.known[mapping.target[is_good]] = offset[is_good]
                 own = plan.places[node]
                 failed = own[starts.known[own] == NOT_KNOWN]
                 starts.not_before[failed] = now + starts.patience[failed] - self._slack

@@ -25,7 +25,7 @@ def with_commits(observed: Observed, layout: Layout, commits: CommitRound, cause
     for part in commits.parts:
         received[part.codes] = part.received
         is_doubtful[part.codes] = part.is_doubtful[part.is_accepted]
-    for group, at in commits.headless.items():
+    for group, at in commits.without_coordinator.items():
         received[layout.codes[group]] = at
     is_unanswered = np.isneginf(received)
     if is_unanswered.any():
@@ -44,15 +44,15 @@ def with_commits(observed: Observed, layout: Layout, commits: CommitRound, cause
 
 
 def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> None:
-    wiring, columns = part.learnt.wiring(layout), part.columns
+    mapping, columns = part.mapping.row_mapping(layout), part.columns
     if not part.is_accepted.all():
         accepted_rows = np.repeat(part.is_accepted[columns.shape.group], columns.shape.sizes)
-        wiring = wiring.only(accepted_rows[wiring.wire])
-    offset = columns.offset[wiring.wire]
-    observed.committed[wiring.target] = offset
-    is_bad = (columns.error[wiring.wire] != NO_ERROR) | (offset < NO_COMMIT) | (offset > LARGEST_OFFSET)
+        mapping = mapping.only(accepted_rows[mapping.source])
+    offset = columns.offset[mapping.source]
+    observed.committed[mapping.target] = offset
+    is_bad = (columns.error[mapping.source] != NO_ERROR) | (offset < NO_COMMIT) | (offset > LARGEST_OFFSET)
     if is_bad.any():
-        observed.commit_cause[wiring.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
+        observed.commit_cause[mapping.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
 
 
 def batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adapter.cluster.topics import NO_LEADER, Topology
-from adapter.collector.row_mapping import Wiring, wired_offsets
+from adapter.collector.row_mapping import RowMapping, mapped_offsets
 from adapter.columns import Codes, Flags, Indexes
 from adapter.lag.layout import Layout
 from adapter.protocol.offset_responses import Shape
@@ -26,18 +26,18 @@ class OffsetPlan:
     """By node, like `places`."""
     places: Mapping[int, Indexes]
     """The table indexes of each request, ascending."""
-    _wired: dict[int, tuple[Shape, Wiring]] = field(default_factory=dict)
+    _mapped: dict[int, tuple[Shape, RowMapping]] = field(default_factory=dict)
 
     def is_for(self, layout: Layout, leaders: Codes, wanted: Flags) -> bool:
         return self.layout is layout and self.leaders is leaders and np.array_equal(self.wanted, wanted)
 
-    def wiring(self, node: int, shape: Shape) -> Wiring:
+    def row_mapping(self, node: int, shape: Shape) -> RowMapping:
         """Returns the row mapping; the same object while the shape is the same."""
-        known = self._wired.get(node)
+        known = self._mapped.get(node)
         if known is None or known[0] is not shape:
             is_asked = np.zeros(len(self.leaders), dtype=bool)
             is_asked[self.places[node]] = True
-            known = self._wired[node] = (shape, wired_offsets(shape, self.layout, is_asked))
+            known = self._mapped[node] = (shape, mapped_offsets(shape, self.layout, is_asked))
         return known[1]
 
 

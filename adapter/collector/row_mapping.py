@@ -13,17 +13,17 @@ NOWHERE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wiring:
+class RowMapping:
     """Two columns of equal length: a response's row, and its target."""
 
-    wire: Indexes
+    source: Indexes
     target: Indexes
 
-    def only(self, is_kept: Flags) -> "Wiring":
-        return Wiring(self.wire[is_kept], self.target[is_kept])
+    def only(self, is_kept: Flags) -> "RowMapping":
+        return RowMapping(self.source[is_kept], self.target[is_kept])
 
 
-def wired_commits(shape: Shape, layout: Layout) -> Wiring:
+def mapped_commits(shape: Shape, layout: Layout) -> RowMapping:
     """Maps response rows to layout rows; unwatched rows are dropped, and the last of duplicates counts."""
     names = [(shape.groups[group], topic) for group, topic in zip(shape.group.tolist(), shape.topics, strict=True)]
     last_group = {group: number for number, group in enumerate(shape.groups)}
@@ -32,22 +32,22 @@ def wired_commits(shape: Shape, layout: Layout) -> Wiring:
         layout.pairs.get(name) if last[name] == block and last_group[name[0]] == shape.group[block] else None
         for block, name in enumerate(names)
     ]
-    return _wired(shape, spans)
+    return _mapped(shape, spans)
 
 
-def wired_offsets(shape: Shape, layout: Layout, is_asked: Flags) -> Wiring:
+def mapped_offsets(shape: Shape, layout: Layout, is_asked: Flags) -> RowMapping:
     """Maps response rows to the layout's table; `is_asked` marks the requested partitions."""
     last = {topic: block for block, topic in enumerate(shape.topics)}
     spans = [layout.bases.get(topic) if last[topic] == block else None for block, topic in enumerate(shape.topics)]
-    wiring = _wired(shape, spans)
-    return wiring.only(is_asked[wiring.target])
+    mapping = _mapped(shape, spans)
+    return mapping.only(is_asked[mapping.target])
 
 
-def _wired(shape: Shape, spans: list[slice | None]) -> Wiring:
+def _mapped(shape: Shape, spans: list[slice | None]) -> RowMapping:
     begins = np.array([span.start if span is not None else 0 for span in spans], dtype=np.intp)
     counts = np.array([span.stop - span.start if span is not None else 0 for span in spans], dtype=np.intp)
     inside = np.flatnonzero(shape.partition < np.repeat(counts, shape.sizes))
-    return Wiring(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.intp))
+    return RowMapping(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.intp))
 
 
 def codes_in(shape: Shape, codes: Mapping[str, int]) -> Codes:

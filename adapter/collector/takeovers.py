@@ -109,7 +109,7 @@ class Handovers:
         self._liveness = liveness
         self._topic: Topic | None = None
         """The offsets topic as last seen; None: it does not show who coordinates which group."""
-        self.is_over: Flags = np.zeros(0, dtype=bool)
+        self.is_complete: Flags = np.zeros(0, dtype=bool)
         """By partition; replaced for a change of leaders."""
         self._log_ends: Offsets = np.zeros(0, dtype=np.int64)
         """By partition: as last reported by its leader."""
@@ -120,20 +120,20 @@ class Handovers:
     def follow(self, topic: Topic | None) -> None:
         """Ask for the log ends of the partitions whose leader is new, or did not report them last time."""
         before, self._topic, self.is_outdated = self._topic, topic, False
-        if topic is None or (topic is before and self.is_over.all()):
+        if topic is None or (topic is before and self.is_complete.all()):
             return
-        is_over = led_throughout(before, topic)
-        is_over[: len(self.is_over)] &= self.is_over[: len(is_over)]
-        log_ends = np.full(len(is_over), NOT_KNOWN)
-        log_ends[is_over] = self._log_ends[: len(is_over)][is_over[: len(self._log_ends)]]
-        self.is_over, self._log_ends = is_over, log_ends
-        self._ask(topic, np.flatnonzero(~is_over & (topic.leaders != NO_LEADER)))
+        is_complete = led_throughout(before, topic)
+        is_complete[: len(self.is_complete)] &= self.is_complete[: len(is_complete)]
+        log_ends = np.full(len(is_complete), NOT_KNOWN)
+        log_ends[is_complete] = self._log_ends[: len(is_complete)][is_complete[: len(self._log_ends)]]
+        self.is_complete, self._log_ends = is_complete, log_ends
+        self._ask(topic, np.flatnonzero(~is_complete & (topic.leaders != NO_LEADER)))
 
     def ask_again(self, groups: Iterable[str]) -> None:
         """Asks one leader for the log ends of these groups' partitions; another one each time."""
         if self._topic is None:
             return
-        partitions = np.unique([partition_of(group, len(self.is_over)) for group in groups])
+        partitions = np.unique([partition_of(group, len(self.is_complete)) for group in groups])
         partitions = partitions[self._log_ends[partitions] != NOT_KNOWN]
         leaders = self._topic.leaders[partitions]
         for node in sorted(set(leaders.tolist()), key=lambda node: (node <= self._asked_again, node))[:1]:
@@ -157,7 +157,7 @@ class Handovers:
             if isinstance(answer, Answer):
                 columns, partition = answer.content, answer.content.shape.partition
                 is_asked = np.isin(partition, places[node])
-                self.is_over[partition[is_asked & ~np.isin(columns.error, HANDING_OVER)]] = True
+                self.is_complete[partition[is_asked & ~np.isin(columns.error, HANDING_OVER)]] = True
                 is_end = is_asked & (columns.error == NO_ERROR)
                 self._log_ends[partition[is_end]] = columns.offset[is_end]
 
@@ -165,7 +165,7 @@ class Handovers:
         """Whether what the node reports of the group is all that has been committed."""
         if self._topic is None:
             return True
-        partition = partition_of(group, len(self.is_over))
+        partition = partition_of(group, len(self.is_complete))
         is_leader = int(self._topic.leaders[partition]) == node
         self.is_outdated |= not is_leader
-        return is_leader and bool(self.is_over[partition])
+        return is_leader and bool(self.is_complete[partition])

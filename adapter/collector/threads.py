@@ -102,7 +102,7 @@ class Collector:
     @property
     def has_read_everything(self) -> bool:
         view = self.feed.view
-        return self.outcome == "complete" and not view.unread and not view.silence.leaves_doubt
+        return self.outcome == "complete" and not view.unread and not view.possible_groups.leaves_doubt
 
     def stop(self) -> None:
         self._is_serving = False

@@ -21,8 +21,8 @@ from adapter.history.parquet import encoded
 from adapter.history.retention import Retention
 from adapter.history.rows import Rows, by_hour, rows_of
 from adapter.history.sample import Sample
-from adapter.history.turns import Alone, Marks, Turns, is_covered
-from adapter.settings.models import History as HistorySettings
+from adapter.history.writer_election import Marks, SoleWriter, WriterElection, is_covered
+from adapter.settings.models import History
 from adapter.telemetry import HistoryTelemetry
 
 logger = logging.getLogger(__name__)
@@ -55,24 +55,24 @@ class NewFile:
         return int(self.content.size)
 
 
-class History:
+class HistoryWriter:
     """Any thread may call `append`. Everything else runs in the history's own thread, which `close` ends."""
 
     def __init__(
         self,
-        settings: HistorySettings,
+        settings: History,
         files: Files,
         telemetry: HistoryTelemetry,
         clock: Clock,
         writer: str,
-        turns: Turns | None = None,
+        election: WriterElection | None = None,
     ) -> None:
         self._settings = settings
         self._files = files
         self._telemetry = telemetry
         self._clock = clock
         self._names = FileNames(writer)
-        self._turns = turns or Alone()
+        self._election = election or SoleWriter()
         self._is_standing_by = False
         self._shed: deque[int] = deque()
         """Rows that were dropped while standing by, until another has written them."""
@@ -92,7 +92,7 @@ class History:
         self._thread = Thread(target=self._run, name="history", daemon=True)
         telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
         telemetry.buffered.set_function(lambda: self.buffered_rows)
-        telemetry.is_writer.set_function(self._turns.is_ours)
+        telemetry.is_writer.set_function(self._election.is_ours)
 
     def start(self) -> None:
         self._thread.start()
@@ -100,7 +100,7 @@ class History:
     def append(self, sample: Sample) -> None:
         """Keeps the sample until it is written, here or by another; drops the oldest rows if the buffer is full."""
         dropped = self._samples.add(sample)
-        if self._turns.is_ours() and not self._is_standing_by:
+        if self._election.is_ours() and not self._is_standing_by:
             self._count_dropped(dropped)
         elif dropped:
             self._shed.append(dropped)
@@ -170,7 +170,7 @@ class History:
 
     def _may_write(self) -> bool:
         """What nobody else writes is not lost with this process; if both write it, readers choose one."""
-        return self._turns.is_ours() or (self._ending.is_set() and self._turns.is_nobodys())
+        return self._election.is_ours() or (self._ending.is_set() and self._election.is_vacant())
 
     def _try_location(self) -> None:
         """Writes the retention ledger, so that an unwritable location is reported before the first file is due."""
@@ -199,7 +199,7 @@ class History:
         self._retention = self._retention_from_now()
 
     def _drop_covered(self) -> None:
-        written = self._turns.written
+        written = self._election.written
         samples, files = self._samples.take(), self._unwritten.take()
         if samples and is_covered(_until(samples[:1]), written):
             self._shed.clear()  # older than this one, so written as well
@@ -238,7 +238,7 @@ class History:
             while unwritten and self._may_write():
                 file = unwritten[0]
                 self._files.write(file.path, file.content)
-                self._turns.note_written(file.until)
+                self._election.note_written(file.until)
                 self._days_written.add(file.day)
                 self._telemetry.count_file(file.rows, file.size)
                 self._under_way -= unwritten.popleft().rows

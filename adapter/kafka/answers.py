@@ -29,7 +29,7 @@ class Answer(Generic[Answered]):
     received: float
 
 
-class ClusterUnreachable(Exception):
+class BrokersUnreachable(Exception):
     """No bootstrap server accepted the connection; `failures` has one entry for each attempt."""
 
     def __init__(self, failures: Sequence[Failure]) -> None:

@@ -19,14 +19,14 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
-from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
+from adapter.kafka.answers import Answer, BrokersUnreachable, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
 from adapter.kafka.failures import REFUSED_CERTIFICATE, REQUIRED_CERTIFICATE, failure_of
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.kafka.liveness import Sign
-from adapter.kafka.rotation import Access, Rotation
+from adapter.kafka.rotation import BrokerAccess, Rotation
 from adapter.protocol import group_responses, offset_requests
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
@@ -72,7 +72,7 @@ class Brokers:
         return self._rotation.problem
 
     def connect(self) -> None:
-        """Bootstraps from the first server that answers; raises ClusterUnreachable with the failure of each."""
+        """Bootstraps from the first server that answers; raises BrokersUnreachable with the failure of each."""
         self._rotation.refresh()
         failures: list[Failure] = []
         for access in self._rotation.candidates:
@@ -81,9 +81,9 @@ class Brokers:
                 return
             if not any(failure.cause in {"authentication", "tls"} for failure in failures):
                 break
-        raise ClusterUnreachable(failures or [Failure("credentials", f"no broker was asked: {self._rotation.problem}")])
+        raise BrokersUnreachable(failures or [Failure("credentials", f"no broker was asked: {self._rotation.problem}")])
 
-    def _connect_with(self, access: Access) -> list[Failure]:
+    def _connect_with(self, access: BrokerAccess) -> list[Failure]:
         """Returns why no server was reached; nothing: one was."""
         failures = []
         servers = self._cluster.bootstrap_servers
@@ -99,7 +99,7 @@ class Brokers:
         self._first_server += 1
         return failures
 
-    def _attempt(self, access: Access) -> "_Attempt":
+    def _attempt(self, access: BrokerAccess) -> "_Attempt":
         """Begins to bootstrap from the next server, without waiting."""
         servers = self._cluster.bootstrap_servers
         server = servers[self._first_server % len(servers)]
@@ -352,12 +352,12 @@ class Brokers:
 class _Attempt:
     """A client that is being bootstrapped."""
 
-    access: Access
+    access: BrokerAccess
     client: KafkaNetClient
     calls: Calls[None]
 
 
-def _explained(error: BaseException, who: str, access: Access | None) -> Failure:
+def _explained(error: BaseException, who: str, access: BrokerAccess | None) -> Failure:
     """Brokers report a missing client certificate as a bad one, and seldom what is wrong with one."""
     failure = failure_of(error, who)
     if access is None or failure.cause not in {"tls", "connection"}:

@@ -16,7 +16,7 @@ from kafka.protocol.sasl import SaslHandshakeRequest
 from adapter import clock
 from adapter.errors import quoted_words
 from adapter.kafka.logins import PREPARED, Logins
-from adapter.kafka.rotation import Access
+from adapter.kafka.rotation import BrokerAccess
 from adapter.protocol.offset_requests import RawRequest
 
 ASK_AGAIN_FOR_BROKERS_MS = 60_000
@@ -24,7 +24,7 @@ ASK_AGAIN_FOR_BROKERS_MS = 60_000
 LARGEST_FRAME_BYTES = 100_000_000
 
 
-def started(access: Access, server: str, call_seconds: float) -> KafkaNetClient:
+def started(access: BrokerAccess, server: str, call_seconds: float) -> KafkaNetClient:
     """Returns a client with a running thread that knows its bootstrap server only."""
     options = options_of(access, server, call_seconds)
     net = NetworkSelector(**options)
@@ -43,7 +43,7 @@ def end(client: KafkaNetClient) -> None:
         client._net.close()
 
 
-def options_of(access: Access, server: str, call_seconds: float) -> dict[str, Any]:
+def options_of(access: BrokerAccess, server: str, call_seconds: float) -> dict[str, Any]:
     credentials, login = access.credentials, access.credentials.login
     return {
         "bootstrap_servers": server,

@@ -10,7 +10,7 @@ from adapter.settings.security import Security
 
 
 @dataclass(frozen=True, eq=False)
-class Access:
+class BrokerAccess:
     """Credentials, and the tokens that are fetched with them."""
 
     credentials: Credentials
@@ -28,9 +28,9 @@ class Access:
             self.tokens.close()
 
 
-def access_with(credentials: Credentials) -> Access:
+def access_with(credentials: Credentials) -> BrokerAccess:
     login = credentials.login
-    return Access(credentials, Tokens(login, login.token_request) if login.token_request else None)
+    return BrokerAccess(credentials, Tokens(login, login.token_request) if login.token_request else None)
 
 
 class Rotation:
@@ -39,8 +39,8 @@ class Rotation:
     def __init__(self, security: Security) -> None:
         self._security = security
         self._files: SecretFiles | None = None
-        self._newest: Access | None = None
-        self.in_use: Access | None = None
+        self._newest: BrokerAccess | None = None
+        self.in_use: BrokerAccess | None = None
         """Those that worked last."""
         self.problem = ""
         """Why the files' content is not in use; empty: it is, or has not been tried yet."""
@@ -57,23 +57,23 @@ class Rotation:
             self._files, self.problem = None, str(error)
 
     @property
-    def candidates(self) -> Sequence[Access]:
+    def candidates(self) -> Sequence[BrokerAccess]:
         """Returns what to connect with, the newest first."""
         known = (self._newest, None if self.in_use is self._newest else self.in_use)
         return [one for one in known if one is not None]
 
     @property
-    def untried(self) -> Access | None:
+    def untried(self) -> BrokerAccess | None:
         return None if self._newest is self.in_use else self._newest
 
-    def accept(self, access: Access) -> None:
+    def accept(self, access: BrokerAccess) -> None:
         if self.in_use is not None and self.in_use is not access:
             self.in_use.close()
         self.in_use = access
         if access is self._newest:
             self.problem = ""
 
-    def reject(self, access: Access, why: str) -> None:
+    def reject(self, access: BrokerAccess, why: str) -> None:
         if access is self._newest:
             self.problem = why
 
@@ -82,7 +82,7 @@ class Rotation:
         for access in self.candidates:
             access.close()
 
-    def _replace(self, newest: Access | None) -> None:
+    def _replace(self, newest: BrokerAccess | None) -> None:
         if (dropped := self.untried) is not None:
             dropped.close()
         self._newest = newest

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from threading import Thread
 
 from adapter.clock import Clock
-from adapter.errors import AdapterError, NotKept, some_of
+from adapter.errors import AdapterError, StateNotPersistable, some_of
 from adapter.memory.text import Key, dumps, loads
 from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
 from adapter.repeating import Repeating
@@ -24,7 +24,8 @@ UNNAMED_SECONDS = 86_400.0
 """A group that neither the settings nor an HPA name any more is forgotten after that."""
 
 Exchange = Callable[[Callable[[str], str]], None]
-"""Replaces the text by the function's result; raises AdapterError if that fails, `NotKept` if it always will."""
+"""Replaces the text by the function's result; raises AdapterError if that fails,
+and StateNotPersistable if it always will."""
 
 
 class MemoryKeeper(Repeating):
@@ -97,7 +98,7 @@ class MemoryKeeper(Repeating):
 
         try:
             self._exchange(changed)
-        except NotKept as error:
+        except StateNotPersistable as error:
             self.is_loaded = True
             self._warn("kept", f"nothing is kept over restarts: {error}")
         except AdapterError as error:

@@ -9,7 +9,7 @@ from adapter.columns import NEVER, Flags
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot
 from adapter.lag.transaction_markers import Residue
-from adapter.memory.value import ClusterMemory, Reading, TopicMemory
+from adapter.memory.value import ClusterMemory, LastCommit, TopicMemory
 
 
 def remembered(
@@ -22,8 +22,8 @@ def remembered(
     for (group, topic), rows in layout.pairs.items():
         if is_wanted(group) and seen_at[rows].any():
             columns = seen_at[rows], snapshot.last_commit[rows], is_found[rows]
-            readings = tuple(map(Reading, *(column.tolist() for column in columns)))
-            found.setdefault(group, {})[topic] = TopicMemory(layout.generations[topic], readings)
+            commits = tuple(map(LastCommit, *(column.tolist() for column in columns)))
+            found.setdefault(group, {})[topic] = TopicMemory(layout.generations[topic], commits)
     return found
 
 
@@ -41,9 +41,9 @@ def recalled(snapshot: Snapshot, markers: Residue, memory: ClusterMemory, to_epo
     last, at = snapshot.last_commit.copy(), snapshot.last_commit_at.copy()
     is_added, is_marker = np.zeros((2, len(layout)), dtype=bool)
     for topic, rows in _known_pairs(layout, memory):
-        size = min(len(topic.readings), rows.stop - rows.start)
+        size = min(len(topic.commits), rows.stop - rows.start)
         own = slice(rows.start, rows.start + size)
-        seen_at, offset, has_marker = (np.array(column) for column in zip(*topic.readings[:size], strict=True))
+        seen_at, offset, has_marker = (np.array(column) for column in zip(*topic.commits[:size], strict=True))
         is_later = (seen_at > 0) & (seen_at - to_epoch > at[own])
         last[own] = np.where(is_later, offset, last[own])
         at[own] = np.where(is_later, seen_at - to_epoch, at[own])
@@ -60,6 +60,6 @@ def _known_pairs(layout: Layout, memory: ClusterMemory) -> list[tuple[TopicMemor
         for name, topic in memory[group].topics.items()
         if (rows := layout.pairs.get((group, name))) is not None
         and topic.topic_id == layout.generations[name]
-        and topic.readings
+        and topic.commits
         and rows.start < rows.stop
     ]

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adapter.columns import LARGEST_OFFSET, NO_COMMIT
-from adapter.memory.value import GroupMemory, Reading, Reads, TopicMemory
+from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory
 
 MOST_BYTES = 800_000
 """An object in Kubernetes has at most 1 MiB. This is enough for about 30,000 partitions."""
@@ -60,7 +60,7 @@ def dumps(memory: Mapping[Key, GroupMemory]) -> tuple[str, list[Key]]:
 def _line(key: Key, group: GroupMemory) -> str:
     # Without an id, a topic that was created again meanwhile would be taken for the same one.
     topics = {
-        name: (topic.topic_id, [(*reading[:2], int(reading.has_marker)) for reading in topic.readings])
+        name: (topic.topic_id, [(*reading[:2], int(reading.has_marker)) for reading in topic.commits])
         for name, topic in group.topics.items()
         if topic.topic_id
     }
@@ -72,8 +72,8 @@ def _seen_at(group: GroupMemory) -> int:
     return max((topic.seen_at for topic in group.topics.values()), default=0)
 
 
-def _reading(seen_at: int, offset: int, has_marker: bool, now: float) -> Reading:  # noqa: FBT001 - as in the text
-    return Reading(_past(seen_at, now), offset, has_marker)
+def _reading(seen_at: int, offset: int, has_marker: bool, now: float) -> LastCommit:  # noqa: FBT001 - as in the text
+    return LastCommit(_past(seen_at, now), offset, has_marker)
 
 
 def _past(seen_at: int, now: float) -> int:

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol, TypeVar
 from adapter.columns import NO_COMMIT
 
 
-class Reading(NamedTuple):
+class LastCommit(NamedTuple):
     """The commit of one partition."""
 
     seen_at: int
@@ -29,23 +29,23 @@ class Reading(NamedTuple):
     """Whether a transaction marker follows, which the group never passes."""
 
 
-NEVER_SEEN = Reading(0, NO_COMMIT)
+NEVER_SEEN = LastCommit(0, NO_COMMIT)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMemory:
     topic_id: str | None
-    readings: tuple[Reading, ...]
+    commits: tuple[LastCommit, ...]
     """One for each partition that the topic had."""
 
     @property
     def seen_at(self) -> int:
-        return max((reading.seen_at for reading in self.readings), default=0)
+        return max((reading.seen_at for reading in self.commits), default=0)
 
     def has_news(self, written: "TopicMemory | None", live_since: float) -> bool:
         if written is None or written.topic_id != self.topic_id:
             return True
-        pairs = zip_longest(self.readings, written.readings, fillvalue=NEVER_SEEN)
+        pairs = zip_longest(self.commits, written.commits, fillvalue=NEVER_SEEN)
         return any(own[1:] != theirs[1:] and (own.seen_at < live_since or own.has_marker) for own, theirs in pairs)
 
 
@@ -98,11 +98,11 @@ def _merged(one: GroupMemory, other: GroupMemory) -> GroupMemory:
 def _topic(one: TopicMemory, other: TopicMemory) -> TopicMemory:
     if one.topic_id != other.topic_id:
         return later(one, other)
-    pairs = zip_longest(one.readings, other.readings, fillvalue=NEVER_SEEN)
+    pairs = zip_longest(one.commits, other.commits, fillvalue=NEVER_SEEN)
     return TopicMemory(one.topic_id, tuple(_reading(ours, theirs) for ours, theirs in pairs))
 
 
-def _reading(one: Reading, other: Reading) -> Reading:
+def _reading(one: LastCommit, other: LastCommit) -> LastCommit:
     latest = later(one, other)
     return latest._replace(has_marker=any(each.has_marker for each in (one, other) if each.offset == latest.offset))
 

@@ -5,7 +5,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from adapter.lag.totals import NO_LEAD, Totals
-from adapter.metrics.selection import Chosen
+from adapter.metrics.selection import Selection
 from adapter.settings.models import MetricKind
 
 
@@ -36,7 +36,7 @@ def is_changed_by(kind: MetricKind, totals: Totals, entry: int) -> bool:
             return totals.uncommitted[entry] > 0
 
 
-def folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Iterator[MetricValue]:
+def folded(kind: MetricKind, chosen: Sequence[Selection], to_epoch: float) -> Iterator[MetricValue]:
     filled = [one for one in chosen if one.entries]
     match kind:
         case MetricKind.LAG:
@@ -51,7 +51,7 @@ def folded(kind: MetricKind, chosen: Sequence[Chosen], to_epoch: float) -> Itera
                 yield _one_item(filled, min(lead for lead in leads if lead != NO_LEAD), to_epoch)
 
 
-def _lags(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
+def _lags(chosen: Selection, to_epoch: float) -> Iterator[MetricValue]:
     cluster, layout, totals = chosen.view.cluster, chosen.view.layout, chosen.totals
     groups, topics, group, topic = layout.groups, layout.topics, totals.group, totals.topic
     for entry in chosen.entries:
@@ -59,7 +59,7 @@ def _lags(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
         yield MetricValue(labels, totals.lag[entry], totals.oldest[entry] + to_epoch)
 
 
-def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
+def _uncommitted(chosen: Selection, to_epoch: float) -> Iterator[MetricValue]:
     view, totals = chosen.view, chosen.totals
     for code, run in groupby(chosen.entries, key=totals.group.__getitem__):
         entries = list(run)
@@ -68,13 +68,13 @@ def _uncommitted(chosen: Chosen, to_epoch: float) -> Iterator[MetricValue]:
         yield MetricValue(labels, sum(totals.uncommitted[entry] for entry in entries), oldest + to_epoch)
 
 
-def _one_item(filled: Sequence[Chosen], value: int, to_epoch: float) -> MetricValue:
+def _one_item(filled: Sequence[Selection], value: int, to_epoch: float) -> MetricValue:
     """Returns one item for the whole selection, with the labels that all entries share."""
     oldest = min(one.totals.oldest[entry] for one in filled for entry in one.entries)
     return MetricValue(_shared_labels(filled), value, oldest + to_epoch)
 
 
-def _shared_labels(filled: Sequence[Chosen]) -> dict[str, str]:
+def _shared_labels(filled: Sequence[Selection]) -> dict[str, str]:
     if len(filled) > 1:
         return {}
     view, totals = filled[0].view, filled[0].totals

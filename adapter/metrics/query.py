@@ -7,20 +7,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from adapter.clock import Clock
-from adapter.cluster.unlisted_groups import NO_SILENCE
-from adapter.errors import AdapterError, MetricUnknown, NothingChosen, ValueUnavailable, some_of
+from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
+from adapter.errors import AdapterError, MetricUnknown, NoMatch, ValueUnavailable, some_of
 from adapter.lag.snapshot import State
 from adapter.lag.totals import Totals
 from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import MetricValue, folded, is_changed_by, oldest_of, worst_of
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.selection import (
-    Chosen,
-    chosen_of,
+    Selection,
     effort_of,
     fits,
     hint,
     named,
+    selection_of,
     where_known,
     without_groups,
 )
@@ -92,7 +92,7 @@ class Metrics:
         return self._store.version
 
     def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
-        """Returns the values; raises MetricUnknown, NothingChosen or ValueUnavailable.
+        """Returns the values; raises MetricUnknown, NoMatch or ValueUnavailable.
 
         `namespace` is the reader's; None reads everything."""
         served, audience = self._by_name.get(metric.lower()), self.audience_of(namespace)
@@ -126,34 +126,34 @@ class Metrics:
     def _may_read(self, served: Served, audience: Audience | None) -> bool:
         return served.own is None or self._access.may_read(served.own, audience)
 
-    def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Chosen]:
+    def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Selection]:
         """Returns what the query covers, or raises the first of its problems: partial sums are never returned."""
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([chosen_of(view, asked, stale_too=served.lists_topics) for view in fitting])
+        chosen = where_known([selection_of(view, asked, stale_too=served.lists_topics) for view in fitting])
         for one in chosen:
             self._refuse_unheard_groups(one, asked)
         for _, _, error in self._problems(served, chosen, asked):
             raise error
         if not any(one.entries for one in chosen):
-            raise NothingChosen(self._nothing(served, views, asked))
+            raise NoMatch(self._nothing(served, views, asked))
         return chosen
 
-    def _refuse_unheard_groups(self, chosen: Chosen, asked: Sequence[Requirement]) -> None:
+    def _refuse_unheard_groups(self, chosen: Selection, asked: Sequence[Requirement]) -> None:
         """A group that only an unavailable broker can know is neither absent nor 0."""
         view, groups = chosen.view, named(asked, "group")
-        if groups is None and view.silence.in_sums is not None:
-            raise ValueUnavailable(_not_all_groups(view, view.silence.in_sums))
-        if not groups or view.silence == NO_SILENCE:
+        if groups is None and view.possible_groups.in_sums is not None:
+            raise ValueUnavailable(_not_all_groups(view, view.possible_groups.in_sums))
+        if not groups or view.possible_groups == NO_POSSIBLE_GROUPS:
             return
         # The coordinator of a known group has confirmed that nothing here belongs to it.
         answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
         for group in sorted(groups - answered):
-            why = view.silence.about(group)
+            why = view.possible_groups.about(group)
             if why is not None and fits("group", group, asked):
                 raise ValueUnavailable(_not_all_groups(view, why))
 
     def _problems(
-        self, served: Served, chosen: Sequence[Chosen], asked: Sequence[Requirement]
+        self, served: Served, chosen: Sequence[Selection], asked: Sequence[Requirement]
     ) -> Iterator[tuple[ClusterView, str, AdapterError]]:
         """Yields the groups without a value, and why."""
         for one in chosen:
@@ -174,12 +174,12 @@ class Metrics:
     ) -> Iterator[AdapterError]:
         for topic in _asked_for(view.missing.get(group, ()), served, asked):
             place = f"in cluster {view.cluster}{hint(topic, view.topics, 'its topics are')}"
-            yield NothingChosen(f"topic {topic} of group {group} does not exist {place}")
+            yield NoMatch(f"topic {topic} of group {group} does not exist {place}")
         unseen = view.unseen.get(group, {})
         for topic in _asked_for(unseen, served, asked):
             yield ValueUnavailable(self._not_known(served, view, group, unseen[topic]))
 
-    def _entry_problems(self, served: Served, chosen: Chosen) -> Iterator[tuple[int, str]]:
+    def _entry_problems(self, served: Served, chosen: Selection) -> Iterator[tuple[int, str]]:
         """Yields the entries that are in doubt, and those that are too old, the oldest first."""
         view, totals, now = chosen.view, chosen.totals, self._clock.monotonic()
         for entry in chosen.entries if view.in_doubt else ():
@@ -208,10 +208,10 @@ class Metrics:
         why = NEEDED if served.kind in LISTED else ""
         return f"the selector matches nothing{whose} for {served.name}{why}"
 
-    def _answer(self, served: Served, chosen: Sequence[Chosen], version: int, warnings: tuple[str, ...]) -> Reading:
+    def _answer(self, served: Served, chosen: Sequence[Selection], version: int, warnings: tuple[str, ...]) -> Reading:
         values = tuple(folded(served.kind, chosen, self._clock.time() - self._clock.monotonic()))
         if not values:
-            raise NothingChosen(f"no selected partition has a commit, so there is no {IN_WORDS[served.kind]}")
+            raise NoMatch(f"no selected partition has a commit, so there is no {IN_WORDS[served.kind]}")
         # That a partition has no commit must be known like any offset, so such rows count for the age.
         oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
         return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
@@ -245,19 +245,21 @@ class Metrics:
 
     def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
         """Lists all groups of all clusters; groups without a value are left out and named in a warning."""
-        chosen = where_known([chosen_of(view, (), stale_too=False) for view in views])
+        chosen = where_known([selection_of(view, (), stale_too=False) for view in views])
         left_out: dict[str, dict[str, str]] = {view.cluster: {} for view in views}
         for view, group, error in self._problems(served, chosen, ()):
             left_out[view.cluster].setdefault(group, str(error))
         warnings = [text for problems in left_out.values() for text in problems.values()]
-        silent = [view for view in views if view.silence.in_sums is not None]
-        warnings += [f"groups of cluster {view.cluster} may be missing: {view.silence.in_sums}" for view in silent]
+        silent = [view for view in views if view.possible_groups.in_sums is not None]
+        warnings += [
+            f"groups of cluster {view.cluster} may be missing: {view.possible_groups.in_sums}" for view in silent
+        ]
         listed = [without_groups(one, left_out[one.view.cluster].keys()) for one in chosen]
         if any(one.entries for one in listed):
             return self._answer(served, listed, version, tuple(warnings))
         if warnings:
             raise ValueUnavailable(some_of(warnings))
-        raise NothingChosen(self._nothing(served, views, ()))
+        raise NoMatch(self._nothing(served, views, ()))
 
 
 def _not_all_groups(view: ClusterView, why: str) -> str:

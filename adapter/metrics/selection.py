@@ -17,7 +17,7 @@ from adapter.metrics.store import ClusterView
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class Selection:
     view: ClusterView
     totals: Totals
     entries: Sequence[int]
@@ -29,13 +29,13 @@ def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
     return all(requirement.matches(value) for requirement in asked if requirement.key == key)
 
 
-def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Chosen:
+def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: bool) -> Selection:
     """Selects per group and topic; per partition only if the query is about partitions.
 
     What is read only because an HPA names it is selected only by a query that names the group, alone, and topics."""
     labels = {"cluster", "group", "topic", "partition"}
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
-        return Chosen(view, view.totals, (), ())
+        return Selection(view, view.totals, (), ())
     is_exact = len(named(asked, "group") or ()) == 1 and named(asked, "topic") is not None
     groups = [group for group in _groups(view, asked) if is_exact or not view.is_only_asked(group)]
     totals = view.totals
@@ -55,11 +55,11 @@ def chosen_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: boo
         # Many groups may read the same topics, so each name is matched once.
         topic_fits = cache(lambda code: fits("topic", topics[code], asked))
         entries = [entry for entry in entries if topic_fits(of_entry[entry])]
-    return Chosen(view, totals, entries, groups)
+    return Selection(view, totals, entries, groups)
 
 
 def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
-    """Returns an upper bound of the cost of `chosen_of`: one step per group and topic to compare, and one per ten
+    """Returns an upper bound of the cost of `selection_of`: one step per group and topic to compare, and one per ten
     partitions.
 
     A name that does not exist costs as much as everything, because the error lists similar names."""
@@ -86,7 +86,7 @@ def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
     return any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
 
 
-def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
+def where_known(chosen: Sequence[Selection]) -> list[Selection]:
     """A rule names no cluster: if one of the selected clusters knows the group, it is not assumed in the others.
 
     Nor does the selector of an HPA: a topic counts where the group has commits for it, otherwise where it once had."""
@@ -105,14 +105,14 @@ def where_known(chosen: Sequence[Chosen]) -> list[Chosen]:
     return [replace(one, entries=[e for e in one.entries if _claim(one, e) in best.items()]) for one in chosen]
 
 
-def _claim(chosen: Chosen, entry: int) -> tuple[str, tuple[bool, bool]]:
+def _claim(chosen: Selection, entry: int) -> tuple[str, tuple[bool, bool]]:
     """Returns the entry's topic, and what makes it count there, the stronger the smaller."""
     totals = chosen.totals
     is_asked = totals.is_asked[entry]
     return chosen.view.layout.topics[totals.topic[entry]], (is_asked, is_asked and not totals.was_committed[entry])
 
 
-def without_groups(chosen: Chosen, groups: Set[str]) -> Chosen:
+def without_groups(chosen: Selection, groups: Set[str]) -> Selection:
     if not groups:
         return chosen
     names, of_entry = chosen.view.layout.groups, chosen.totals.group

@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from adapter.cluster.unlisted_groups import NO_SILENCE, Silence, nothing_heard
+from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot, empty_snapshot
 from adapter.lag.totals import NO_TOTALS, Totals, totals_of
@@ -19,7 +19,7 @@ class ClusterView:
     snapshot: Snapshot
     treatment: Treatment
     values: Values
-    silence: Silence = NO_SILENCE
+    possible_groups: PossibleGroups = NO_POSSIBLE_GROUPS
     """Which unknown groups may exist."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Group -> why its commits were never read."""
@@ -61,11 +61,11 @@ class ClusterView:
         return self.snapshot.layout
 
 
-def silent_view(cluster: str, silence: str) -> ClusterView:
+def silent_view(cluster: str, reason: str) -> ClusterView:
     snapshot = empty_snapshot()
     flags = snapshot.received > 0
     treatment = Treatment(flags, flags, flags, flags, flags)
-    return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), nothing_heard(silence))
+    return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), any_group_possible(reason))
 
 
 class Feed:

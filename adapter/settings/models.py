@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from adapter.settings import types
 from adapter.settings.security import Security
-from adapter.settings.upstream import Upstream
+from adapter.settings.upstream import UpstreamSettings
 
 
 class MetricKind(StrEnum):
@@ -144,7 +144,7 @@ class Settings(types.SettingsPart):
     history: History = History()
     tenancy: Literal["open", "closed"] = "open"
     """Whether everybody or nobody may read a group whose rule, if it has one, lists no namespaces."""
-    upstream: Upstream | None = None
+    upstream: UpstreamSettings | None = None
     """Who is asked for metrics that this adapter does not serve; None: nobody."""
 
     def rule_for(self, group: str) -> Rule | None:

@@ -8,7 +8,7 @@ from adapter.settings import types
 from adapter.settings.security import File
 
 
-class Upstream(types.SettingsPart):
+class UpstreamSettings(types.SettingsPart):
     """It gets this adapter's token, so its certificate is always verified."""
 
     service: types.DnsLabel

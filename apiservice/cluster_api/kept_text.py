@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from adapter.errors import NotKept
+from adapter.errors import StateNotPersistable
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Client, content, json_object, send
 from apiservice.cluster_api.objects import ClusterObjects
@@ -15,13 +15,13 @@ _LASTING = {403, 404}
 
 
 def exchange(client: Client, namespace: str, name: str, change: Callable[[str], str]) -> None:
-    """Replaces the text by what `change` makes of it; raises NotKept or ClusterUnreachable."""
+    """Replaces the text by what `change` makes of it; raises StateNotPersistable or ClusterUnreachable."""
     path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
     try:
         is_exchanged = any(_is_exchanged(client, path, change) for _ in range(ATTEMPTS))
     except ClusterUnreachable as error:
         if error.status in _LASTING:
-            raise NotKept(str(error)) from error
+            raise StateNotPersistable(str(error)) from error
         raise
     if not is_exchanged:
         raise ClusterUnreachable(f"others keep changing {path}")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter, ValidationError
 
 from adapter import clock
-from adapter.history.turns import Marks
+from adapter.history.writer_election import Marks
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
@@ -35,7 +35,7 @@ _MARKS = TypeAdapter(dict[str, float])
 
 
 class Lease:
-    """As `Turns`: whether the history is ours to write, and how far it is written."""
+    """As `WriterElection`: whether the history is ours to write, and how far it is written."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Lease:
     def is_ours(self) -> bool:
         return self._is_unusable or self._monotonic() < self._held_until
 
-    def is_nobodys(self) -> bool:
+    def is_vacant(self) -> bool:
         """Returns whether another's Lease has expired, or there is none; also while the API server is unavailable."""
         holder = self._seen.get("holderIdentity") or ""
         duration = float(self._seen.get("leaseDurationSeconds") or DURATION_SECONDS)
@@ -121,7 +121,7 @@ class Lease:
         if spec.get("holderIdentity") != self.identity:
             self._held_until = float("-inf")
             self.written = _marks_in(found)
-            if not self.is_nobodys():
+            if not self.is_vacant():
                 return
         if self._replace(found, _held_by(self.identity, spec)):
             self._held_until = now + DEADLINE_SECONDS

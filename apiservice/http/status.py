@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.errors import AdapterError, MetricUnknown, NothingChosen, ValueUnavailable
+from adapter.errors import AdapterError, MetricUnknown, NoMatch, ValueUnavailable
 from apiservice.auth.caller import Forbidden, ReviewUnavailable, Unauthorized
 from apiservice.http.replies import encoded
 
@@ -66,7 +66,7 @@ _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (Forbidden, 403, "Forbidden"),
     (PathUnknown, 404, "NotFound"),
     (MetricUnknown, 404, "NotFound"),
-    (NothingChosen, 404, "NotFound"),
+    (NoMatch, 404, "NotFound"),
     (MethodNotAllowed, 405, "MethodNotAllowed"),
     (NotAcceptable, 406, "NotAcceptable"),
     (ReviewUnavailable, 503, "ServiceUnavailable"),

@@ -12,7 +12,7 @@ from adapter import clock
 from adapter.errors import AdapterError
 from adapter.settings.client_certificate import trusting
 from adapter.settings.secret_files import SecretFile, read_file
-from adapter.settings.upstream import Upstream
+from adapter.settings.upstream import UpstreamSettings
 from adapter.tls import certificate_fault
 from apiservice.http.status import UpstreamUnavailable
 
@@ -36,7 +36,7 @@ class Reply:
 class UpstreamClient:
     """`authorization` returns the header's value. All methods are for any thread and raise UpstreamUnavailable."""
 
-    def __init__(self, settings: Upstream, authorization: Callable[[], str]) -> None:
+    def __init__(self, settings: UpstreamSettings, authorization: Callable[[], str]) -> None:
         self.name = f"the upstream {settings.namespace}/{settings.service}"
         self._settings = settings
         self._authorization = authorization

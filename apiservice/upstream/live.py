@@ -31,7 +31,7 @@ LIST_SECONDS = 30.0
 class Upstream:
     def __init__(
         self,
-        wanted: settings.Upstream,
+        wanted: settings.UpstreamSettings,
         authorization: Callable[[], str],
         threads: ThreadPoolExecutor,
         monotonic: Callable[[], float],
@@ -89,7 +89,7 @@ class Upstreams(Repeating):
 
     def __init__(
         self,
-        wanted: Callable[[], settings.Upstream | None],
+        wanted: Callable[[], settings.UpstreamSettings | None],
         authorization: Callable[[], str],
         monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
@@ -99,7 +99,7 @@ class Upstreams(Repeating):
         self._monotonic = monotonic
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, THREADS)
         self._lock = threading.Lock()
-        self._settings: settings.Upstream | None = None
+        self._settings: settings.UpstreamSettings | None = None
         self._current: Upstream | None = None
         self._listed: Upstream | None = None
         self._due, self._noted = 0.0, ""

@@ -20,10 +20,9 @@ from kafka.admin import OffsetSpec
 from adapter import clock as adapter_clock
 from adapter.collector.threads import Collector
 from adapter.history.files import files_at
-from adapter.history.writer import History
+from adapter.history.writer import HistoryWriter
 from adapter.metrics.store import Store
-from adapter.settings.models import History as HistorySettings
-from adapter.settings.models import Settings
+from adapter.settings.models import History, Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.kafka.admin import admin
 from local.processes import RigError, start
@@ -151,12 +150,14 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
     return stopwatch, store
 
 
-def _history(plan: CyclePlan, telemetry: Telemetry) -> History | None:
+def _history(plan: CyclePlan, telemetry: Telemetry) -> HistoryWriter | None:
     """The history writes after the cycles, because its thread waits on the machine's own clock."""
     if not plan.history:
         return None
-    settings = HistorySettings.model_validate({"location": plan.history})
-    return History(settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), adapter_clock, "benchmark")
+    settings = History.model_validate({"location": plan.history})
+    return HistoryWriter(
+        settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), adapter_clock, "benchmark"
+    )
 
 
 def _admin_rounds(plan: CyclePlan, groups: Sequence[str], partitions: Sequence[TopicPartition]) -> list[Cost]:

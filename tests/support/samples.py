@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pytest
 
+from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, any_group_possible
 from adapter.cluster.topics import Topic, Topology
-from adapter.cluster.unlisted_groups import NO_SILENCE, nothing_heard
 from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN
 from adapter.errors import SettingsInvalid
 from adapter.lag.layout import Layout, layout_of
@@ -164,7 +164,7 @@ def view(
         made,
         treatment,
         values_of(made, treatment),
-        NO_SILENCE if silence is None else nothing_heard(silence),
+        NO_POSSIBLE_GROUPS if silence is None else any_group_possible(silence),
         unread,
         missing,
         assumed=assumed,

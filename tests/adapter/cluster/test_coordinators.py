@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 from adapter.cluster.coordinators import (
     OFFSETS_TOPIC,
     SHARE_STATE_TOPIC,
-    Heard,
+    ListingTimes,
     Round,
-    heard_in,
     java_hash,
     partition_of,
     share_state_keepers,
+    updated_times,
 )
 from adapter.cluster.groups import Listing
 from adapter.cluster.topics import Topic, Topology
@@ -79,9 +79,11 @@ def listing(*groups: str, loading: bool = False) -> Listing:
     return Listing(frozenset(groups), loading)
 
 
-def heard(before: Topology, after: Topology, *nodes: int, known: Heard | None = None, at: float = 7.0) -> list[float]:
+def heard(
+    before: Topology, after: Topology, *nodes: int, known: ListingTimes | None = None, at: float = 7.0
+) -> list[float]:
     listed = Round(at, {node: listing() for node in nodes}, before, is_full=True)
-    return [float(one) for one in heard_in(known or Heard(), listed, after).partitions]
+    return [float(one) for one in updated_times(known or ListingTimes(), listed, after).partitions]
 
 
 def test_a_broker_s_list_is_about_the_partitions_that_it_leads() -> None:
@@ -99,18 +101,18 @@ def test_a_broker_that_lost_and_regained_a_partition_meanwhile_proves_nothing() 
 def test_a_broker_that_is_still_loading_proves_nothing() -> None:
     listed = Round(7.0, {1: listing(loading=True)}, led(1), is_full=True)
 
-    assert heard_in(Heard(), listed, led(1)).partitions.tolist() == [NEVER]
+    assert updated_times(ListingTimes(), listed, led(1)).partitions.tolist() == [NEVER]
 
 
 def test_what_was_listed_before_stays_known_when_the_leader_moves() -> None:
-    known = heard_in(Heard(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
+    known = updated_times(ListingTimes(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
 
     assert heard(led(1), led(2, epochs=(1,)), 1, known=known) == [3]
     assert heard(led(2, epochs=(1,)), led(2, epochs=(1,)), 2, known=known) == [7]
 
 
 def test_an_offsets_topic_made_again_begins_with_nothing() -> None:
-    known = heard_in(Heard(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
+    known = updated_times(ListingTimes(), Round(3.0, {1: listing()}, led(1), is_full=True), led(1))
 
     assert heard(led(1), led(1, generation="b"), 1, known=known) == [NEVER]
 
@@ -120,7 +122,7 @@ def test_a_new_partition_was_never_listed() -> None:
 
 
 def test_a_broker_that_leads_nothing_need_not_be_listed() -> None:
-    known = heard_in(Heard(), Round(7.0, {1: listing()}, led(1, 2, -1), is_full=True), led(1, 2, -1))
+    known = updated_times(ListingTimes(), Round(7.0, {1: listing()}, led(1, 2, -1), is_full=True), led(1, 2, -1))
 
     assert known.not_listed_since(7.0, led(1, 2, -1)) == {2}
     assert known.not_listed_since(8.0, led(1, 2, -1)) == {1, 2}
@@ -128,7 +130,9 @@ def test_a_broker_that_leads_nothing_need_not_be_listed() -> None:
 
 def test_without_a_visible_offsets_topic_every_broker_counts() -> None:
     hidden = Topology(brokers=led(1).brokers)
-    known = heard_in(Heard(), Round(7.0, {1: listing("billing"), 2: listing()}, hidden, is_full=True), hidden)
+    known = updated_times(
+        ListingTimes(), Round(7.0, {1: listing("billing"), 2: listing()}, hidden, is_full=True), hidden
+    )
 
     assert known.not_listed_since(7.0, hidden) == {3, 4}
     assert known.leader_of(hidden)("billing") == -1
@@ -138,15 +142,15 @@ def test_a_group_at_a_broker_that_should_not_have_it_makes_every_broker_count_un
     """As for good after the number of partitions was changed under running brokers, and for a moment in a move."""
     topology = led(1, 2)
     (misplaced,) = [name for name in ("billing", "audit") if partition_of(name, 2) == 1][:1]
-    known = heard_in(Heard(), Round(6.0, {4: listing()}, topology, is_full=True), topology)
+    known = updated_times(ListingTimes(), Round(6.0, {4: listing()}, topology, is_full=True), topology)
     listed = Round(7.0, {1: listing(misplaced), 2: listing()}, topology, is_full=True)
-    doubtful = heard_in(known, listed, topology)
+    doubtful = updated_times(known, listed, topology)
     assert doubtful.offsets_topic(topology) is None
     assert doubtful.not_listed_since(6.0, topology) == {1, 2, 3, 4}, "the lists may be of other brokers"
-    doubtful = heard_in(doubtful, listed, topology)
+    doubtful = updated_times(doubtful, listed, topology)
     assert doubtful.not_listed_since(7.0, topology) == {3, 4}
 
-    clear = heard_in(doubtful, Round(8.0, {1: listing()}, topology, is_full=True), topology)
+    clear = updated_times(doubtful, Round(8.0, {1: listing()}, topology, is_full=True), topology)
     assert clear.offsets_topic(topology) is topology.topics[OFFSETS_TOPIC]
 
 
@@ -166,7 +170,7 @@ def test_a_partition_counts_as_listed_only_if_its_leader_listed_it_all_the_while
     last = [epoch + (one != other) for epoch, one, other in zip(later, second, third, strict=True)]
     listed = Round(7.0, {node: listing() for node in (1, 2, 3)}, before, is_full=True)
 
-    at = heard_in(Heard(), listed, led(*third, epochs=tuple(last))).partitions.tolist()
+    at = updated_times(ListingTimes(), listed, led(*third, epochs=tuple(last))).partitions.tolist()
 
     for leaders, then in zip(zip(first, second, third, strict=True), at, strict=True):
         assert then == NEVER or (len(set(leaders)) == 1 and leaders[0] in listed.whole)

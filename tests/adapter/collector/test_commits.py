@@ -73,7 +73,7 @@ class Reported:
 
 def reported(outcome: CommitRound) -> dict[str, Reported]:
     """Group -> what it has committed; groups without an answer are not in it."""
-    found = {group: Reported(at) for group, at in outcome.headless.items()}
+    found = {group: Reported(at) for group, at in outcome.without_coordinator.items()}
     for part in outcome.parts:
         shape = part.columns.shape
         for place in np.flatnonzero(part.is_accepted):

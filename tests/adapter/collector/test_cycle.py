@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from adapter.cluster.groups import Kind
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.rig import Rig
@@ -54,7 +54,7 @@ def test_until_every_broker_has_listed_its_groups_once_sums_over_groups_are_refu
     cluster.loading.clear()
     rig.run()
     assert rig.read("records_lag_max", wants(topic="orders")).values[0].value == 10
-    with pytest.raises(NothingChosen):
+    with pytest.raises(NoMatch):
         rig.read("lag", wants(group="audit"))
 
 
@@ -212,7 +212,7 @@ def test_a_given_topic_that_is_missing_is_unknown_at_first_and_then_not_found() 
     rig = running(settings=given(topics=["orders", "order"]))
     assert refusal(rig) == "lag of group billing is not known: topic order has not been seen yet"
     rig.run(2)
-    with pytest.raises(NothingChosen) as caught:
+    with pytest.raises(NoMatch) as caught:
         rig.read("lag", BILLING)
 
     assert str(caught.value) == "topic order of group billing does not exist in cluster main; its topics are orders"
@@ -292,7 +292,7 @@ def test_topics_that_no_member_of_a_stable_group_reads_are_stale() -> None:
     rig = running(cluster)
 
     assert rig.lag() == 13
-    with pytest.raises(NothingChosen):
+    with pytest.raises(NoMatch):
         rig.read("lag", wants(group="billing", topic="refunds"))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
@@ -85,7 +85,7 @@ def test_a_given_topic_that_does_not_exist_is_still_not_found() -> None:
     rig = running(kafka(), with_refunds())
     rig.run(4)
 
-    with pytest.raises(NothingChosen, match="refunds"):
+    with pytest.raises(NoMatch, match="refunds"):
         rig.lag()
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from adapter.cluster.groups import Kind
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.settings.models import Settings
 from tests.support import samples
@@ -294,7 +294,7 @@ def test_a_topic_outside_of_the_groups_rule_is_never_in_doubt() -> None:
     rig = in_doubt(kafka(), samples.settings(rules=[{"groups": "bill.*", "topics": ["orders"]}]))
 
     assert rig.lag() == 0
-    with pytest.raises(NothingChosen):
+    with pytest.raises(NoMatch):
         rig.read("lag", wants(group="billing", topic="refunds"))
 
 

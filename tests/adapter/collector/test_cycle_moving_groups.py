@@ -4,7 +4,7 @@ import random
 from functools import partial
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from tests.support.kafka.coordinators import NODES, PARTITIONS, cluster, is_absent, move, named
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
@@ -81,7 +81,7 @@ def test_whatever_moves_or_falls_silent_no_group_is_absent_or_missing_in_a_sum()
                 values = world.rig.read("lag", wants(topic="orders")).values
             except ValueUnavailable:
                 refused += 1
-            except NothingChosen:
+            except NoMatch:
                 assert not world.old_groups(seconds=120), (seed, cycle)
             else:
                 answered += 1

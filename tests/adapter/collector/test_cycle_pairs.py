@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adapter.cluster.groups import Kind
 from adapter.collector.cycle import TOGETHER_SECONDS
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.lag.states import MOST_SECONDS_APART, TOO_FAR_APART
 from tests.support import samples
@@ -248,7 +248,7 @@ def check(rig: Rig, world: World, group: str) -> None:
             continue
         try:
             lag = rig.lag_of(group, topic)
-        except (NothingChosen, ValueUnavailable):
+        except (NoMatch, ValueUnavailable):
             continue
         most = max(overstatement(one, late, leaders[0]) for one in late if one.kind == "OffsetFetch")
         assert BACKLOG <= lag <= BACKLOG + RATE * most + 1, (group, topic)

@@ -3,7 +3,7 @@
 import pytest
 
 from adapter.cluster.groups import Kind
-from adapter.errors import NothingChosen
+from adapter.errors import NoMatch
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
@@ -84,7 +84,7 @@ def test_a_share_group_that_is_gone_is_not_found() -> None:
     del shared.commits["workers"], shared.shares["workers"]
 
     rig.run(12)
-    with pytest.raises(NothingChosen):
+    with pytest.raises(NoMatch):
         rig.lag("workers")
 
 

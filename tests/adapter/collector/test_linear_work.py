@@ -7,7 +7,7 @@ import pytest
 
 from adapter.cluster.groups import Directory, Kind, with_coordinators
 from adapter.errors import AdapterError
-from adapter.kafka.answers import ClusterUnreachable, Failure
+from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.lag.rules import still_committed, treatment_of
 from adapter.protocol.reader import Reader
 from adapter.settings.models import Settings
@@ -277,7 +277,7 @@ def test_health_checks_that_do_not_exist_are_not_all_repeated() -> None:
 def test_a_cluster_with_many_brokers_that_refuse_is_described_by_a_few_of_them() -> None:
     failures = [Failure("refused", f"bootstrap server kafka-{number}:9092 refuses") for number in range(MANY)]
 
-    assert str(ClusterUnreachable(failures)) == (
+    assert str(BrokersUnreachable(failures)) == (
         "bootstrap server kafka-0:9092 refuses; bootstrap server kafka-1:9092 refuses; "
         "bootstrap server kafka-2:9092 refuses; and 9,997 more"
     )

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.rig import Rig
@@ -92,7 +92,7 @@ def test_whatever_goes_wrong_a_served_lag_was_true_within_max_age(rules: list[di
             world.note_what_is_true()
             try:
                 lag = world.lag()
-            except (NothingChosen, ValueUnavailable):
+            except (NoMatch, ValueUnavailable):
                 continue
             served += 1
             assert world.is_true_of_late(lag), (seed, cycle, lag, world.truths[-8:])

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
 from adapter.cluster.topics import Topology
-from adapter.cluster.unlisted_groups import NO_SILENCE
 from adapter.collector import threads as collector_module
 from adapter.collector.cycle import Outcome
 from adapter.collector.threads import Collector, Collectors
@@ -208,8 +208,8 @@ def test_a_cluster_that_hangs_holds_up_neither_another_nor_the_end(monkeypatch: 
     collectors = Collectors(watched.settings, watched.store, watched.telemetry, WallClock())
     collectors.start()
     try:
-        wait_until(lambda: watched.store.views[1].silence == NO_SILENCE)
-        assert watched.store.views[0].silence.in_sums == "its brokers have not been asked yet"
+        wait_until(lambda: watched.store.views[1].possible_groups == NO_POSSIBLE_GROUPS)
+        assert watched.store.views[0].possible_groups.in_sums == "its brokers have not been asked yet"
         began = time.monotonic()
         collectors.stop(0.2)
         assert time.monotonic() - began < DEADLINE

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.retention import LEDGER
-from adapter.history.writer import History
+from adapter.history.writer import HistoryWriter
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from tests.support import samples
 from tests.support.history.histories import FakeFiles, read_back, sample
@@ -60,7 +60,7 @@ class Machine:
         self.monotonic_seconds = 50.0
         given = samples.settings(history={"location": "/history", "retention": f"{RETENTION_DAYS}d"}).history
         telemetry = HistoryTelemetry(Telemetry().registry)
-        self.history = History(given, self.location, telemetry, self, next(iter(self.names)))
+        self.history = HistoryWriter(given, self.location, telemetry, self, next(iter(self.names)))
         self.history._round()
 
     def run(self, hours: float) -> None:

@@ -10,8 +10,8 @@ import pytest
 from adapter.history import writer as module
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.rows import Rows
-from adapter.history.turns import Turns, process_name
-from adapter.history.writer import FileNames, History, stamp_text
+from adapter.history.writer import FileNames, HistoryWriter, stamp_text
+from adapter.history.writer_election import WriterElection, process_name
 from adapter.lag.layout import NO_LAYOUT
 from adapter.telemetry import HistoryTelemetry, Telemetry
 from local.processes import wait_until
@@ -28,13 +28,18 @@ class Rig:
     """A history whose rounds a test runs itself, or whose thread it starts."""
 
     def __init__(
-        self, files: FakeFiles | None = None, turns: Turns | None = None, writer: str = "pod-1", **settings: str
+        self,
+        files: FakeFiles | None = None,
+        election: WriterElection | None = None,
+        writer: str = "pod-1",
+        **settings: str,
     ) -> None:
         self.files = files or FakeFiles()
         self.clock = SteppedClock()
         self.telemetry = Telemetry()
         given = samples.settings(history={"location": "/history", **settings}).history
-        self.history = History(given, self.files, HistoryTelemetry(self.telemetry.registry), self.clock, writer, turns)
+        own = HistoryTelemetry(self.telemetry.registry)
+        self.history = HistoryWriter(given, self.files, own, self.clock, writer, election)
 
     def round_after(self, seconds: float) -> None:
         self.clock.seconds += seconds

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.errors import AdapterError, NothingChosen, ValueUnavailable
+from adapter.errors import AdapterError, NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
@@ -48,8 +48,8 @@ def test_the_first_cycle_reads_what_was_never_committed() -> None:
 def test_no_other_query_sees_it() -> None:
     adapter = gone(None, None, BILLING_ORDERS, AUDIT)
 
-    assert isinstance(adapter.error(group="billing"), NothingChosen)
-    assert isinstance(adapter.error(topic="orders"), NothingChosen)
+    assert isinstance(adapter.error(group="billing"), NoMatch)
+    assert isinstance(adapter.error(topic="orders"), NoMatch)
     assert adapter.value(group=["billing", "audit"], topic=["orders", "trail", "other"]) == 3
     assert [item.labels["group"] for item in adapter.read("lag").values] == ["audit"]
     assert adapter.value("records_lag_max") == 3
@@ -78,7 +78,7 @@ def test_a_rule_that_lists_topics_decides_alone() -> None:
     adapter = Adapter(kafka(), samples.settings(rules=[{"group": "audit", "topics": ["trail"]}]), None, AUDIT)
     adapter.run()
 
-    assert isinstance(adapter.error(group="audit", topic="other"), NothingChosen)
+    assert isinstance(adapter.error(group="audit", topic="other"), NoMatch)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_typo_in_an_hpa_is_not_found_and_costs_no_row(labels: dict[str, str], 
     adapter.remember()
     error = adapter.error(**labels)
 
-    assert isinstance(error, NothingChosen)
+    assert isinstance(error, NoMatch)
     assert str(error).startswith(message)
     assert set(adapter.view.layout.pairs) == {("billing", "orders"), ("audit", "trail")}
 
@@ -107,7 +107,7 @@ def test_until_the_memory_has_been_read_an_unknown_group_is_not_called_absent() 
 
     shelf.error = None
     adapter.remember(2)
-    assert isinstance(adapter.error(group="refunds", topic="orders"), NothingChosen)
+    assert isinstance(adapter.error(group="refunds", topic="orders"), NoMatch)
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
@@ -119,7 +119,7 @@ def test_a_topic_that_is_deleted_or_asked_for_no_longer_is_not_found(is_deleted:
         adapter.ask()
     adapter.remember(CYCLES_UNTIL_GONE)
 
-    assert isinstance(adapter.error(**EXACT), NothingChosen)
+    assert isinstance(adapter.error(**EXACT), NoMatch)
     assert ("billing", "orders") not in adapter.view.layout.pairs
 
 
@@ -171,11 +171,11 @@ def test_what_the_settings_exclude_is_not_read(collection: str, excluded: str) -
 def test_an_hpa_asks_for_no_group_that_its_namespace_may_not_read() -> None:
     rules = [{"group": "billing", "namespaces": ["payments"]}]
     adapter = gone(samples.settings(rules=rules), None, hpa("billing", "orders", namespace="security"))
-    assert isinstance(adapter.error(**EXACT), NothingChosen)
+    assert isinstance(adapter.error(**EXACT), NoMatch)
 
     adapter = gone(samples.settings(rules=rules), None, hpa("billing", "orders", namespace="payments"))
     assert adapter.value(namespace="payments", **EXACT) == 13
-    assert isinstance(adapter.error(namespace="security", **EXACT), NothingChosen)
+    assert isinstance(adapter.error(namespace="security", **EXACT), NoMatch)
 
 
 def test_a_topic_of_others_is_shown_to_no_namespace_that_reads_only_the_group() -> None:
@@ -185,7 +185,7 @@ def test_a_topic_of_others_is_shown_to_no_namespace_that_reads_only_the_group() 
     adapter.run()
 
     assert adapter.value(group="audit", topic="other") == 8
-    assert isinstance(adapter.error(namespace="security", group="audit", topic="other"), NothingChosen)
+    assert isinstance(adapter.error(namespace="security", group="audit", topic="other"), NoMatch)
     assert str(adapter.error(namespace="security", topic="others")) == (
         "no topic 'others' is known; known topics are trail"
     )
@@ -203,7 +203,7 @@ def test_a_topic_that_the_members_of_the_group_do_not_read_is_left_out() -> None
     adapter.kafka.members["audit"] = {"trail"}
     adapter.run(8)
 
-    assert isinstance(adapter.error(group="audit", topic="other"), NothingChosen)
+    assert isinstance(adapter.error(group="audit", topic="other"), NoMatch)
 
 
 def test_a_topic_that_the_last_members_of_a_gone_group_did_not_read_counts() -> None:

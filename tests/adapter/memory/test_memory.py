@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from adapter.errors import AdapterError, NotKept, ValueUnavailable
+from adapter.errors import AdapterError, StateNotPersistable, ValueUnavailable
 from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
 from adapter.memory.text import dumps, loads
-from adapter.memory.value import GroupMemory, Reading, Reads, TopicMemory, merged
+from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory, merged
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
@@ -28,8 +28,10 @@ LATEST = given(offsetReset="latest")
 KEY = ("main", "billing")
 
 
-def group(*readings: Reading, topic_id: str = "id-1", topic: str = "orders", reads: Reads | None = None) -> GroupMemory:
-    return GroupMemory({topic: TopicMemory(topic_id, readings)}, reads)
+def group(
+    *commits: LastCommit, topic_id: str = "id-1", topic: str = "orders", reads: Reads | None = None
+) -> GroupMemory:
+    return GroupMemory({topic: TopicMemory(topic_id, commits)}, reads)
 
 
 def text_of(**groups: GroupMemory) -> str:
@@ -39,7 +41,7 @@ def text_of(**groups: GroupMemory) -> str:
 def kept(shelf: Shelf, topic: str = "orders") -> list[int]:
     found, bad = loads(shelf.text, samples.EPOCH + UNNAMED_SECONDS)
     assert not bad
-    return [reading.offset for reading in found[KEY].topics[topic].readings]
+    return [reading.offset for reading in found[KEY].topics[topic].commits]
 
 
 def expired(shelf: Shelf, settings: Settings = LATEST) -> Kafka:
@@ -264,7 +266,7 @@ def test_a_text_that_was_emptied_is_written_again() -> None:
 
 
 def test_an_entry_from_a_clock_that_is_days_ahead_wins_over_nothing_that_was_seen() -> None:
-    ahead = text_of(billing=group(*(Reading(NOW + 3 * 86_400, 0) for _ in range(3))))
+    ahead = text_of(billing=group(*(LastCommit(NOW + 3 * 86_400, 0) for _ in range(3))))
     adapter = Adapter(kafka(), None, Shelf(ahead), BILLING_ORDERS)
     adapter.remember(10)
     adapter.kafka.commits.pop("billing")
@@ -299,7 +301,7 @@ def test_what_was_read_counts_though_nothing_can_be_written() -> None:
     since = expired(shelf)
     since.commits["audit"] = {("trail", 0): 1}
     rule = {"group": "billing", "topics": ["orders"], "offsetReset": "latest"}
-    for error in (AdapterError("500: database space exceeded"), NotKept("403")):
+    for error in (AdapterError("500: database space exceeded"), StateNotPersistable("403")):
         shelf.write_error = error
         adapter = Adapter(since, samples.settings(rules=[rule, {"group": "audit"}]), shelf)
         adapter.remember(2)
@@ -308,7 +310,7 @@ def test_what_was_read_counts_though_nothing_can_be_written() -> None:
 
 
 def test_without_permission_to_keep_it_the_memory_lasts_as_long_as_the_process() -> None:
-    shelf = Shelf(error=NotKept("403"))
+    shelf = Shelf(error=StateNotPersistable("403"))
     adapter = gone(None, shelf)
 
     assert adapter.value(**EXACT) == 13
@@ -333,7 +335,7 @@ def test_each_reason_why_nothing_is_kept_is_logged_once(caplog: pytest.LogCaptur
     shelf = Shelf()
     adapter = Adapter(kafka(), LATEST, shelf)
     for reason in ("403", "404"):
-        shelf.error = NotKept(reason)
+        shelf.error = StateNotPersistable(reason)
         adapter.remember(3)
 
     assert [record.getMessage()[-3:] for record in caplog.records] == ["403", "404"]
@@ -420,8 +422,8 @@ def test_a_line_that_cannot_be_read_costs_itself_and_is_logged(bad: str, caplog:
 
 def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pytest.LogCaptureFixture) -> None:
     shelf, now = Shelf(), samples.EPOCH + 1000
-    long = {("main", chr(1) * (30_000 + number)): group(Reading(NOW, 1)) for number in range(5)}
-    own = {KEY: group(Reading(NOW, 7))}
+    long = {("main", chr(1) * (30_000 + number)): group(LastCommit(NOW, 1)) for number in range(5)}
+    own = {KEY: group(LastCommit(NOW, 7))}
     keeper = MemoryKeeper(
         lambda: {"main": {name: one for (_, name), one in {**long, **own}.items()}},
         samples.SteppedClock(),
@@ -436,7 +438,7 @@ def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pyte
 
 
 def test_where_there_is_no_room_what_kafka_may_still_report_is_left_out() -> None:
-    many = {("main", f"group-{n:04}"): group(*[Reading(NOW + n, n)] * 500) for n in range(2000)}
+    many = {("main", f"group-{n:04}"): group(*[LastCommit(NOW + n, n)] * 500) for n in range(2000)}
     text, left_out = dumps(many)
     found, _ = loads(text, NOW + 9000.0)
 
@@ -450,12 +452,24 @@ def test_where_there_is_no_room_what_kafka_may_still_report_is_left_out() -> Non
 @pytest.mark.parametrize(
     ("one", "other", "expected"),
     [
-        (group(Reading(5, 9)), group(Reading(8, 3)), group(Reading(8, 3))),
-        (group(Reading(5, 9), Reading(9, 1)), group(Reading(8, 3)), group(Reading(8, 3), Reading(9, 1))),
-        (group(Reading(5, 9)), group(Reading(8, 1), topic_id="id-2"), group(Reading(8, 1), topic_id="id-2")),
-        (group(Reading(5, 9)), group(Reading(8, -1)), group(Reading(8, -1))),
-        (group(Reading(5, 9, has_marker=True)), group(Reading(8, 9)), group(Reading(8, 9, has_marker=True))),
-        (group(Reading(5, 9, has_marker=True)), group(Reading(8, 10)), group(Reading(8, 10))),
+        (group(LastCommit(5, 9)), group(LastCommit(8, 3)), group(LastCommit(8, 3))),
+        (
+            group(LastCommit(5, 9), LastCommit(9, 1)),
+            group(LastCommit(8, 3)),
+            group(LastCommit(8, 3), LastCommit(9, 1)),
+        ),
+        (
+            group(LastCommit(5, 9)),
+            group(LastCommit(8, 1), topic_id="id-2"),
+            group(LastCommit(8, 1), topic_id="id-2"),
+        ),
+        (group(LastCommit(5, 9)), group(LastCommit(8, -1)), group(LastCommit(8, -1))),
+        (
+            group(LastCommit(5, 9, has_marker=True)),
+            group(LastCommit(8, 9)),
+            group(LastCommit(8, 9, has_marker=True)),
+        ),
+        (group(LastCommit(5, 9, has_marker=True)), group(LastCommit(8, 10)), group(LastCommit(8, 10))),
         (
             group(reads=Reads(frozenset({"old"}), 5)),
             group(reads=Reads(frozenset(), 8)),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import AdapterError, MetricUnknown, NothingChosen
+from adapter.errors import AdapterError, MetricUnknown, NoMatch
 from adapter.lag.snapshot import State
 from adapter.metrics.access import Access
 from tests.support import samples
@@ -44,7 +44,7 @@ def test_a_listing_has_the_groups_of_the_namespace(namespace: str, tenancy: str,
 
 
 def test_in_a_closed_tenancy_a_namespace_that_nobody_lists_reads_nothing() -> None:
-    with pytest.raises(NothingChosen, match=r"^no consumer group is known$"):
+    with pytest.raises(NoMatch, match=r"^no consumer group is known$"):
         read_from("default", tenancy="closed").read("lag")
 
 
@@ -94,7 +94,7 @@ def test_trouble_with_the_groups_of_others_is_not_shown() -> None:
     assert mine.read("lag").warnings == ()
     assert mine.value("records_lag_max") == 3
     assert len(theirs.read("lag").warnings) == 3
-    assert isinstance(error(theirs, "records_lag_max"), NothingChosen)
+    assert isinstance(error(theirs, "records_lag_max"), NoMatch)
     assert refusal(mine, "lag", group="secret") == "no group 'secret' is known; known groups are audit, billing"
 
 

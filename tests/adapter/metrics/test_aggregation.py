@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.metrics.requirement import Operator, Requirement
 from tests.support import samples
@@ -39,7 +39,7 @@ def plain_answer(rows: Mapping[Key, Row], metric: str, requirements: Sequence[Re
         return ValueUnavailable
     counted = chosen if metric != "lead_min" else {key: one for key, one in chosen.items() if one.committed >= 0}
     if not counted:
-        return NothingChosen
+        return NoMatch
     if metric == "lag":
         pairs = sorted({key[:2] for key in counted})
         return [(labels_of([pair]), sum(lag(one) for key, one in counted.items() if key[:2] == pair)) for pair in pairs]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adapter.cluster.unlisted_groups import NO_SILENCE
-from adapter.errors import MetricUnknown, NothingChosen, ValueUnavailable
+from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
+from adapter.errors import MetricUnknown, NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.metrics.query import Metrics
 from adapter.metrics.requirement import Requirement
@@ -50,7 +50,7 @@ def test_a_group_that_lead_min_leaves_out_takes_part_in_the_labels_and_the_time(
 
 
 def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
-    with pytest.raises(NothingChosen, match="no selected partition has a commit, so there is no lead"):
+    with pytest.raises(NoMatch, match="no selected partition has a commit, so there is no lead"):
         answers({("shipping", "orders", 0): row(None, 20)}).read("lead_min", wants(group="shipping"))
 
 
@@ -138,7 +138,7 @@ def test_a_selector_chooses_partitions_by_their_labels(requirements: tuple[Requi
 def test_choosing_nothing_is_not_found_and_names_what_exists_nearby(
     requirements: tuple[Requirement, ...], sentence: str
 ) -> None:
-    with pytest.raises(NothingChosen) as caught:
+    with pytest.raises(NoMatch) as caught:
         answers(BILLING | SHIPPING).read("lag", requirements)
 
     assert str(caught.value) == sentence
@@ -146,7 +146,7 @@ def test_choosing_nothing_is_not_found_and_names_what_exists_nearby(
 
 @pytest.mark.parametrize("metric", ["lag", "records_lag_max", "lead_min", "uncommitted_partitions"])
 def test_where_no_group_is_known_nothing_is_found(metric: str) -> None:
-    with pytest.raises(NothingChosen, match="no consumer group is known"):
+    with pytest.raises(NoMatch, match="no consumer group is known"):
         answers({}).read(metric)
 
 
@@ -252,7 +252,7 @@ def test_topics_outside_the_groups_rule_do_not_count() -> None:
     made = Answers([view(BILLING, settings=settings)], settings)
 
     assert made.value("lag", wants(group="billing")) == 3
-    with pytest.raises(NothingChosen):
+    with pytest.raises(NoMatch):
         made.read("lag", wants(group="billing", topic="refunds"))
 
 
@@ -283,7 +283,7 @@ def test_a_named_metric_takes_a_selector_as_well() -> None:
     made = Answers([view(BILLING, settings=settings)], settings)
 
     assert made.value("backlog", wants(topic="refunds")) == 10
-    with pytest.raises(NothingChosen):
+    with pytest.raises(NoMatch):
         made.read("backlog", wants(group="shipping"))
 
 
@@ -306,7 +306,7 @@ def test_a_named_metric_of_one_cluster_does_not_wait_for_another() -> None:
 def test_a_given_topic_that_does_not_exist_is_not_found_and_named_with_its_neighbours() -> None:
     settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refund"]}])
     made = Answers([view(BILLING, settings=settings, missing={"billing": ("refund",)})], settings)
-    with pytest.raises(NothingChosen) as caught:
+    with pytest.raises(NoMatch) as caught:
         made.read("lag", wants(group="billing"))
 
     assert str(caught.value) == (
@@ -324,7 +324,7 @@ def test_a_named_metric_with_topics_answers_although_another_given_topic_is_miss
 
     assert made.value("backlog") == 3
     for name in ("other", "all"):
-        with pytest.raises(NothingChosen, match="topic gone of group billing does not exist"):
+        with pytest.raises(NoMatch, match="topic gone of group billing does not exist"):
             made.read(name)
 
 
@@ -360,7 +360,7 @@ def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
     store = Store(["main", "eu"])
     store.feeds["eu"].replace(view(BILLING, "eu"))
 
-    assert [(one.cluster, len(one.layout), one.silence == NO_SILENCE) for one in store.views] == [
+    assert [(one.cluster, len(one.layout), one.possible_groups == NO_POSSIBLE_GROUPS) for one in store.views] == [
         ("main", 0, False),
         ("eu", 3, True),
     ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.kafka.answers import ClusterUnreachable
+from adapter.kafka.answers import BrokersUnreachable
 from adapter.kafka.client import Brokers
 from adapter.settings.credentials import credentials_of
 from adapter.settings.file import parse
@@ -123,8 +123,8 @@ def test_a_secret_that_has_gone_since_the_start_is_a_failure_of_the_cycle(tmp_pa
     brokers = Brokers(cluster, lambda _: None)
 
     path.unlink()
-    with pytest.raises(ClusterUnreachable, match=r"no broker was asked: .*password cannot be read: No such file"):
+    with pytest.raises(BrokersUnreachable, match=r"no broker was asked: .*password cannot be read: No such file"):
         brokers.connect()
     path.write_bytes(b"secret\xff")
-    with pytest.raises(ClusterUnreachable, match=r"no broker was asked: passwordFile .* is not UTF-8 text$"):
+    with pytest.raises(BrokersUnreachable, match=r"no broker was asked: passwordFile .* is not UTF-8 text$"):
         brokers.connect()

@@ -137,11 +137,11 @@ def test_while_the_api_server_is_unavailable_the_lease_of_another_counts_until_i
     server.trouble = ClusterUnreachable("connection refused")
     server.now += DURATION_SECONDS - 1
     second._try(second.renew)
-    assert not second.is_nobodys()
+    assert not second.is_vacant()
 
     server.now += 1
     second._try(second.renew)
-    assert (second.is_ours(), second.is_nobodys()) == (False, True)
+    assert (second.is_ours(), second.is_vacant()) == (False, True)
 
 
 def test_without_the_lease_or_the_right_to_it_every_replica_writes() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from adapter.metrics.aggregation import MetricValue
 from apiservice.app import create_metrics_app
 from apiservice.http.health import Readiness
@@ -131,7 +131,7 @@ def test_an_explicit_zero_is_a_value() -> None:
     ("error", "code"),
     [
         (ValueUnavailable("lag of group billing is 95 s old, limit 60 s"), 503),
-        (NothingChosen("no group payments; near it: billing"), 404),
+        (NoMatch("no group payments; near it: billing"), 404),
     ],
 )
 def test_a_value_that_is_not_served_says_why(error: Exception, code: int) -> None:

@@ -8,9 +8,9 @@ from itertools import product
 
 import pytest
 
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics
-from adapter.metrics.selection import chosen_of, effort_of
+from adapter.metrics.selection import effort_of, selection_of
 from apiservice.metrics_api.label_selector import parse
 from tests.support.kafka.questions import BILLING, SHIPPING
 from tests.support.kubernetes.fakes import GATE_SECONDS, LAG, LAG_OF_ORDERS, NAMESPACE, Answer, FakeMetrics, House
@@ -106,7 +106,7 @@ def test_who_asks_after_a_newer_cycle_does_not_get_the_older_reading(gated: Gate
     "error",
     [
         ValueUnavailable("lag of group billing is 95 s old, limit 60 s"),
-        NothingChosen("no group payments; near it: billing"),
+        NoMatch("no group payments; near it: billing"),
         ZeroDivisionError("password=secret"),
     ],
 )
@@ -181,7 +181,7 @@ SELECTORS = [
 @pytest.mark.parametrize("selector", SELECTORS)
 def test_effort_is_never_less_than_what_is_chosen(selector: str) -> None:
     asked = parse(selector)
-    chosen = chosen_of(MANY, asked, stale_too=True)
+    chosen = selection_of(MANY, asked, stale_too=True)
 
     assert effort_of(MANY, asked) >= len(chosen.groups) + len(chosen.entries)
 

@@ -16,7 +16,7 @@ from adapter.settings.client_certificate import trusting
 from adapter.settings.credentials import Login, TokenRequest, credentials_of
 from adapter.settings.secret_files import read, read_file
 from adapter.settings.security import Security
-from adapter.settings.upstream import Upstream
+from adapter.settings.upstream import UpstreamSettings
 from apiservice.cluster_api.connection import ClusterUnknown, connect, send
 from apiservice.upstream.client import UpstreamClient
 from tests.support.kubernetes.authorities import Authority
@@ -78,7 +78,7 @@ def token_endpoint(port: int, ca: Path) -> str:
 def upstream(port: int, ca: Path) -> str:
     place = {"service": SERVICE, "namespace": NAMESPACE, "port": port, "caFile": str(ca)}
     try:
-        UpstreamClient(Upstream.model_validate(place), lambda: "Bearer of-the-adapter").get("/")
+        UpstreamClient(UpstreamSettings.model_validate(place), lambda: "Bearer of-the-adapter").get("/")
     except AdapterError as error:
         return str(error)
     return ""

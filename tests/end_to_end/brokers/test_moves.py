@@ -10,7 +10,7 @@ from kafka import TopicPartition
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.collector import members
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, delete_topic, produce
@@ -200,7 +200,7 @@ def test_a_topic_deleted_and_made_again_within_a_cycle_has_no_number_of_before(t
     seen: list[int] = []
 
     def is_new() -> bool:
-        with contextlib.suppress(NothingChosen):  # between the two topics there is none, and no commit
+        with contextlib.suppress(NoMatch):  # between the two topics there is none, and no commit
             seen.append(running.lag(group))
         return seen[-1:] == [6]
 

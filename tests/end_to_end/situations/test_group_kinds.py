@@ -8,7 +8,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
-from adapter.errors import NothingChosen
+from adapter.errors import NoMatch
 from adapter.kafka.answers import Answer
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, described, produce
@@ -59,7 +59,7 @@ def test_a_group_of_the_new_protocol_counts_what_its_members_read(one_broker: Ka
 
             assert status(rig, group) == GroupStatus(Kind.CONSUMER, Phase.STABLE)
             assert description(rig, group, Kind.CONSUMER) == ({read}, {(read, 0)})
-            assert isinstance(rig.refusal("lag", group=group, topic=left), NothingChosen)
+            assert isinstance(rig.refusal("lag", group=group, topic=left), NoMatch)
             assert members(rig, group) == 1
 
 
@@ -84,7 +84,7 @@ def test_a_streams_application_counts_its_sources_and_its_repartition_topics(one
         assert members(rig, application) == 1
         assert rig.lag(application, source) == 7
         assert rig.lag(application) == 7 + 7
-        assert isinstance(rig.refusal("lag", group=application, topic=left), NothingChosen)
+        assert isinstance(rig.refusal("lag", group=application, topic=left), NoMatch)
 
 
 @needs_kafka(4, 2, "share groups with DescribeShareGroupOffsets")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
@@ -41,7 +41,7 @@ def test_a_deleted_group_is_not_found_and_never_0(one_broker: Kafka) -> None:
         assert str(rig.refusal("lag", group=group)).startswith(
             "no group 'deleted-group' is known; known groups are undeleted-group"
         )
-        assert isinstance(rig.refusal("uncommitted_partitions", group=group), NothingChosen)
+        assert isinstance(rig.refusal("uncommitted_partitions", group=group), NoMatch)
 
 
 def test_commits_that_are_gone_take_their_topic_out(one_broker: Kafka) -> None:
@@ -159,7 +159,7 @@ def test_a_subscribed_group_without_commits_has_no_number_unless_a_rule_gives_it
             "the selector matches nothing of group 'subscribed' for kafka_consumergroup_lag"
             " (a partition needs a commit, or a rule or an HPA that names group and topics)"
         )
-        assert isinstance(plain.refusal("uncommitted_partitions", group=group), NothingChosen)
+        assert isinstance(plain.refusal("uncommitted_partitions", group=group), NoMatch)
         assert ruled.lag(group) == 30
         assert ruled.uncommitted(group) == 2
 
@@ -182,7 +182,7 @@ def test_a_topic_that_the_members_no_longer_read_is_left_out(one_broker: Kafka) 
                 rig.run_full_cycle()
 
             assert plain.lag(group) == 6
-            assert isinstance(plain.refusal("lag", group=group, topic=left), NothingChosen)
+            assert isinstance(plain.refusal("lag", group=group, topic=left), NoMatch)
             assert plain.value("lead_min", group=group) == 4
             assert ruled.lag(group) == 15
             assert own.value("moved-on-backlog") == 15
@@ -268,7 +268,7 @@ def test_a_topic_outside_of_its_rule_does_not_count(one_broker: Kafka) -> None:
         rig.run_once()
 
         assert rig.lag(group) == 6
-        assert isinstance(rig.refusal("lag", group=group, topic=outside), NothingChosen)
+        assert isinstance(rig.refusal("lag", group=group, topic=outside), NoMatch)
 
 
 def _is_assigned(consumer: KafkaConsumer, topic: str) -> bool:

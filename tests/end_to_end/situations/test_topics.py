@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import NothingChosen
+from adapter.errors import NoMatch
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, delete_topic, described, produce
 from local.processes import wait_until
@@ -73,7 +73,7 @@ def test_a_deleted_topic_no_longer_counts_for_its_group(one_broker: Kafka) -> No
         rig.wait_for_lag(6, group)
 
         assert rig.value("uncommitted_partitions", group=group) == 0
-        assert isinstance(rig.refusal("lag", group=group, topic=gone), NothingChosen)
+        assert isinstance(rig.refusal("lag", group=group, topic=gone), NoMatch)
 
 
 def test_a_deleted_topic_that_a_rule_gives_is_named(one_broker: Kafka) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.errors import NothingChosen, ValueUnavailable
+from adapter.errors import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
@@ -54,7 +54,7 @@ def refusal(rig: Rig, **labels: str) -> str:
 def is_absent(rig: Rig, group: str) -> bool:
     try:
         rig.lag(group)
-    except NothingChosen:
+    except NoMatch:
         return True
     except ValueUnavailable:
         pass

@@ -15,7 +15,7 @@ import numpy as np
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Phase
 from adapter.cluster.topics import Topic, Topology
-from adapter.kafka.answers import Answer, ClusterUnreachable, Failure
+from adapter.kafka.answers import Answer, BrokersUnreachable, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
@@ -89,7 +89,7 @@ class FakeBrokers(Brokers):
     def connect(self) -> None:
         self.connects += 1
         if self.kafka.unreachable is not None:
-            raise ClusterUnreachable([Failure("refused", self.kafka.unreachable)])
+            raise BrokersUnreachable([Failure("refused", self.kafka.unreachable)])
         self._connected = True
 
     @property

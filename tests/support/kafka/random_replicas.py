@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from adapter.errors import AdapterError, NothingChosen, ValueUnavailable
+from adapter.errors import AdapterError, NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.remembering import Adapter, Shelf, hpa
@@ -211,5 +211,5 @@ _KINDS = ((*_DATA, *_LOSSES, *_TROUBLE), (*_DATA, *_TROUBLE, *_MOVES))
 def _answer(adapter: Adapter, group: str, topic: str) -> int | str:
     try:
         return adapter.value(group=group, topic=topic)
-    except (NothingChosen, ValueUnavailable) as error:
+    except (NoMatch, ValueUnavailable) as error:
         return f"{type(error).__name__}: {error}"

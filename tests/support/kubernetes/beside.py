@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from adapter.settings.upstream import Upstream as UpstreamSettings
+from adapter.settings.upstream import UpstreamSettings
 from apiservice.http.status import UpstreamUnavailable, status_of
 from apiservice.upstream.live import Upstream, Upstreams
 from tests.support.kubernetes.authorities import Authority

@@ -13,7 +13,7 @@ from typing import Any
 
 from adapter import clock
 from adapter.collector.cycle import Cycle, Outcome
-from adapter.errors import AdapterError, NothingChosen
+from adapter.errors import AdapterError, NoMatch
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.states import TOO_FAR_APART
@@ -119,7 +119,7 @@ class InProcess:
 
     def is_unknown(self, **labels: str) -> bool:
         """Whether there is nothing of that kind (a 404), rather than a number or a refusal."""
-        return isinstance(self.refusal("lag", **labels), NothingChosen)
+        return isinstance(self.refusal("lag", **labels), NoMatch)
 
     def wait_for(self, condition: Callable[[], bool], what: str, seconds: float = WAIT_SECONDS) -> None:
         """Run cycles until it holds, each of them a full one; a refusal counts as "not yet"."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from adapter.cluster.coordinators import OFFSETS_TOPIC, Heard, partition_of
+from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, partition_of
 from adapter.cluster.topics import NO_LEADER, Topic, Topology
 from adapter.columns import NEVER
 
 
 @dataclass(frozen=True, slots=True)
-class Silence:
+class PossibleGroups:
     """Which unknown groups may exist, and why."""
 
     anywhere: str | None = None
@@ -32,11 +32,11 @@ class Silence:
         return self.of_partition.get(partition_of(group, self.partitions))
 
 
-NO_SILENCE = Silence()
+NO_POSSIBLE_GROUPS = PossibleGroups()
 
 
-def nothing_heard(reason: str) -> Silence:
-    return Silence(anywhere=reason, in_sums=reason)
+def any_group_possible(reason: str) -> PossibleGroups:
+    return PossibleGroups(anywhere=reason, in_sums=reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +50,18 @@ class Limits:
     """A sum may lack groups that are missing only in listings older than this."""
 
 
-def silence_of(heard: Heard, topology: Topology, limits: Limits, why: Callable[[int], str | None]) -> Silence:
+def possible_groups_of(
+    listed_at: ListingTimes, topology: Topology, limits: Limits, why: Callable[[int], str | None]
+) -> PossibleGroups:
     """`why` returns why a broker is unavailable, or None."""
-    topic = heard.offsets_topic(topology)
-    unheard = list(_brokers(heard, topology) if topic is None else _partitions(heard, topic, topology))
+    topic = listed_at.offsets_topic(topology)
+    unheard = list(_brokers(listed_at, topology) if topic is None else _partitions(listed_at, topic, topology))
     doubts = [one for one in unheard if one.at < limits.newest or one.node == NO_LEADER or why(one.node) is not None]
     in_sums = next((_text(one, limits, why) for one in doubts if one.at < limits.oldest), None)
     if topic is None:
-        return Silence(anywhere=next((_text(one, limits, why) for one in doubts), None), in_sums=in_sums)
+        return PossibleGroups(anywhere=next((_text(one, limits, why) for one in doubts), None), in_sums=in_sums)
     of_partition = {one.partition: _text(one, limits, why) for one in doubts}
-    return Silence(partitions=len(topic.leaders), of_partition=of_partition, in_sums=in_sums)
+    return PossibleGroups(partitions=len(topic.leaders), of_partition=of_partition, in_sums=in_sums)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +74,13 @@ class _Source:
     partition: int = -1
 
 
-def _brokers(heard: Heard, topology: Topology) -> Iterator[_Source]:
+def _brokers(listed_at: ListingTimes, topology: Topology) -> Iterator[_Source]:
     for node, address in sorted(topology.brokers.items()):
-        yield _Source(node, heard.brokers.get(node, NEVER), address)
+        yield _Source(node, listed_at.brokers.get(node, NEVER), address)
 
 
-def _partitions(heard: Heard, topic: Topic, topology: Topology) -> Iterator[_Source]:
-    for partition, (node, at) in enumerate(zip(topic.leaders.tolist(), heard.partitions.tolist(), strict=True)):
+def _partitions(listed_at: ListingTimes, topic: Topic, topology: Topology) -> Iterator[_Source]:
+    for partition, (node, at) in enumerate(zip(topic.leaders.tolist(), listed_at.partitions.tolist(), strict=True)):
         yield _Source(node, at, topology.brokers.get(node, "an unknown address"), partition)
 
 

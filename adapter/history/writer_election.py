@@ -13,13 +13,13 @@ Marks = Mapping[str, float]
 """Cluster -> start of its last cycle up to which the history is written; seconds since the epoch."""
 
 
-class Turns(Protocol):
+class WriterElection(Protocol):
     """Any thread may call it."""
 
     def is_ours(self) -> bool:
         """Whether this process may write now."""
 
-    def is_nobodys(self) -> bool:
+    def is_vacant(self) -> bool:
         """Whether no other process writes, as far as this one can see."""
 
     @property
@@ -28,7 +28,7 @@ class Turns(Protocol):
     def note_written(self, until: Marks) -> None: ...
 
 
-class Alone:
+class SoleWriter:
     """Every turn is ours."""
 
     written: Marks = MappingProxyType({})
@@ -36,7 +36,7 @@ class Alone:
     def is_ours(self) -> bool:
         return True
 
-    def is_nobodys(self) -> bool:
+    def is_vacant(self) -> bool:
         return False
 
     def note_written(self, until: Marks) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from adapter.history import writer as module
 from adapter.history.retention import ledger_in
-from adapter.history.turns import Marks
+from adapter.history.writer_election import Marks
 from tests.adapter.history.test_writer import FULL, Rig
 from tests.support.history.histories import FakeFiles, ledger, read_back, sample
 
@@ -25,7 +25,7 @@ class Turn:
     def is_ours(self) -> bool:
         return self.lease.holder == self.name
 
-    def is_nobodys(self) -> bool:
+    def is_vacant(self) -> bool:
         return not self.lease.holder
 
     @property
