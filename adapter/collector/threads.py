@@ -13,7 +13,6 @@ from adapter.columns import NEVER
 from adapter.errors import some_of
 from adapter.history.sample import Keep, Sample
 from adapter.kafka.client import Brokers
-from adapter.lag.asked_topics import AskedTopics
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
@@ -191,48 +190,34 @@ def basis_of(settings: Settings, cluster: Cluster) -> tuple[object, ...]:
     return cluster, settings.collection, settings.rules, given, len(settings.clusters) == 1
 
 
-class Collectors:
-    """The loops of all clusters; `keep` receives each cycle's sample in the cluster's thread.
+def collectors_of(
+    settings: Settings,
+    store: Store,
+    telemetry: Telemetry,
+    clock: Clock,
+    keep: Keep | None = None,
+    running: Mapping[str, Collector] = NO_COLLECTORS,
+    memory: MemoryKeeper | None = None,
+) -> dict[str, Collector]:
+    """Returns the loops of all clusters; those of `running` that need no change are taken over.
 
-    Those of `running` that need no change are taken over."""
-
-    def __init__(
-        self,
-        settings: Settings,
-        store: Store,
-        telemetry: Telemetry,
-        clock: Clock,
-        keep: Keep | None = None,
-        running: Mapping[str, Collector] = NO_COLLECTORS,
-        memory: MemoryKeeper | None = None,
-    ) -> None:
-        self.by_name: dict[str, Collector] = {}
-        for cluster in settings.clusters:
-            known = running.get(cluster.name)
-            if known is None or known.basis != basis_of(settings, cluster):
-                collector = Collector(settings, cluster, store, telemetry, clock, keep, memory)
-                if known is not None:
-                    collector.succeed(known)
-                known = collector
-            self.by_name[cluster.name] = known
-            store.feeds[cluster.name] = known.feed
-
-    def start(self) -> None:
-        for collector in self.by_name.values():
-            collector.serve()
-            collector.start()
-
-    def stop(self, timeout_seconds: float) -> None:
-        stop_all(self.by_name.values(), timeout_seconds)
+    `keep` receives each cycle's sample in the cluster's thread."""
+    collectors: dict[str, Collector] = {}
+    for cluster in settings.clusters:
+        collector = former = running.get(cluster.name)
+        if collector is None or collector.basis != basis_of(settings, cluster):
+            collector = Collector(settings, cluster, store, telemetry, clock, keep, memory)
+            if former is not None:
+                collector.succeed(former)
+        collectors[cluster.name] = collector
+        store.feeds[cluster.name] = collector.feed
+    return collectors
 
 
-def topics_for(cluster: str, asked: Iterable[AskedTopics]) -> dict[str, frozenset[str]]:
-    """Returns group -> the topics that HPAs ask for in this cluster."""
-    topics: dict[str, frozenset[str]] = {}
-    for one in asked:
-        if one.cluster in {None, cluster}:
-            topics[one.group] = topics.get(one.group, frozenset()) | one.topics
-    return topics
+def start_all(collectors: Iterable[Collector]) -> None:
+    for collector in collectors:
+        collector.serve()
+        collector.start()
 
 
 def stop_all(collectors: Collection[Collector], timeout_seconds: float) -> None:

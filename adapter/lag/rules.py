@@ -2,7 +2,7 @@
 
 A group's rows are all partitions of the topics with commits, and of those that a rule or named metric lists for it."""
 
-from collections.abc import Callable, Collection, Container, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -20,6 +20,27 @@ NO_TOPICS: frozenset[str] = frozenset()
 
 Absences = Mapping[str, int]
 """Topic -> the number of consecutive responses without the group's commits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTopics:
+    """Topics of a group that the selector of one HPA names."""
+
+    namespace: str
+    """Of the HPA: rules and tenancy decide what it may read."""
+    cluster: str | None
+    """None: every cluster."""
+    group: str
+    topics: frozenset[str]
+
+
+def topics_for(cluster: str, asked: Iterable[AskedTopics]) -> dict[str, frozenset[str]]:
+    """Returns group -> the topics that HPAs ask for in this cluster."""
+    topics: dict[str, frozenset[str]] = {}
+    for each in asked:
+        if each.cluster in {None, cluster}:
+            topics[each.group] = topics.get(each.group, NO_TOPICS) | each.topics
+    return topics
 
 
 class Watching:

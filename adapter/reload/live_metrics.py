@@ -3,15 +3,15 @@
 Collectors of changed clusters start beside the running ones. When they have read their clusters, the settings take
 effect in one step, so no read sees a part of them or a cluster that has not been read yet."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
 
 from adapter.clock import Clock
-from adapter.collector.threads import NO_COLLECTORS, Collector, Collectors, stop_all, topics_for
+from adapter.collector.threads import NO_COLLECTORS, Collector, collectors_of, start_all, stop_all
 from adapter.history.sample import Keep
-from adapter.lag.asked_topics import AskedTopics
+from adapter.lag.rules import AskedTopics, topics_for
 from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import ClusterMemory
 from adapter.metrics.access import Audience
@@ -34,7 +34,7 @@ class _Generation:
 
     settings: Settings
     store: Store
-    collectors: Collectors
+    collectors: Mapping[str, Collector]
     metrics: Metrics
 
     def ask(self, asked: Iterable[AskedTopics], other: "_Generation | None" = None) -> None:
@@ -45,8 +45,8 @@ class _Generation:
 
     def without(self, other: "_Generation | None") -> list[Collector]:
         """Returns the collectors that the other generation does not have."""
-        others = set() if other is None else set(other.collectors.by_name.values())
-        return [collector for collector in self.collectors.by_name.values() if collector not in others]
+        others = set() if other is None else set(other.collectors.values())
+        return [collector for collector in self.collectors.values() if collector not in others]
 
 
 class LiveMetrics:
@@ -106,7 +106,7 @@ class LiveMetrics:
     @property
     def remembered(self) -> dict[str, ClusterMemory]:
         """Returns what each cluster's collector knows of the groups that the settings or HPAs name."""
-        return {name: collector.remembered() for name, collector in self._current.collectors.by_name.items()}
+        return {name: collector.remembered() for name, collector in self._current.collectors.items()}
 
     @property
     def settings(self) -> Settings:
@@ -115,7 +115,7 @@ class LiveMetrics:
     @property
     def credentials_remark(self) -> str:
         """Returns which clusters' files with credentials are not used; empty: all are. Everybody may read it."""
-        names = sorted(each.name for each in self._current.collectors.by_name.values() if each.credentials_problem)
+        names = sorted(each.name for each in self._current.collectors.values() if each.credentials_problem)
         return f"not used as they are; the log has the reasons: cluster {', '.join(names)}" if names else ""
 
     @property
@@ -124,18 +124,18 @@ class LiveMetrics:
 
     def has_begun(self) -> bool:
         """Whether every cluster has been read once, or waiting longer is useless; then it stays so."""
-        collectors = self._current.collectors.by_name.values()
+        collectors = self._current.collectors.values()
         is_late = self._clock.monotonic() - self._started_at > FIRST_SECONDS
         self._has_begun = self._has_begun or is_late or all(each.has_begun for each in collectors)
         return self._has_begun
 
     def start(self) -> None:
         self._started_at = self._clock.monotonic()
-        self._current.collectors.start()
+        start_all(self._current.collectors.values())
 
     def stop(self, timeout_seconds: float) -> None:
         self.discard()
-        self._current.collectors.stop(timeout_seconds)
+        stop_all(self._current.collectors.values(), timeout_seconds)
 
     def prepare(self, settings: Settings) -> None:
         """Starts to read by these settings, instead of any others that have not taken effect yet."""
@@ -160,10 +160,10 @@ class LiveMetrics:
         if self._next is None:
             return []
         is_late = self._clock.monotonic() - self._prepared_at > PATIENCE_SECONDS
-        running = self._current.collectors.by_name
+        running = self._current.collectors
         return [
             name
-            for name, collector in self._next.collectors.by_name.items()
+            for name, collector in self._next.collectors.items()
             if collector is not running.get(name) and not _may_replace(collector, running.get(name), is_late=is_late)
         ]
 
@@ -185,13 +185,13 @@ class LiveMetrics:
         self._forget(old, new)
 
     def _forget(self, gone: _Generation, kept: _Generation) -> None:
-        for name in gone.collectors.by_name.keys() - kept.collectors.by_name.keys():
+        for name in gone.collectors.keys() - kept.collectors.keys():
             self._telemetry.forget(name)
 
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
-        running = NO_COLLECTORS if before is None else before.collectors.by_name
-        collectors = Collectors(settings, store, self._telemetry, self._clock, self._keep, running, self._memory)
+        running = NO_COLLECTORS if before is None else before.collectors
+        collectors = collectors_of(settings, store, self._telemetry, self._clock, self._keep, running, self._memory)
         return _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
 
 

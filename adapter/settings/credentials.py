@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from adapter.settings.client_certificate import ClientCertificate, certificate_of, trusting
-from adapter.settings.secret_files import CredentialsInvalid, SecretFiles, read
+from adapter.settings.secret_files import CredentialsInvalid, SecretFiles, read, read_file
 from adapter.settings.security import NEEDED, Protocol, Security
+from adapter.settings.upstream import UpstreamSettings
 
 KEDA_MECHANISMS = {
     "none": None,
@@ -51,10 +52,13 @@ class Credentials:
     certificate: ClientCertificate | None = None
 
 
-def problems_of(security: Security) -> list[str]:
-    """Opens all files."""
+def problems_of(part: Security | UpstreamSettings) -> list[str]:
+    """Opens all files that the part names."""
     try:
-        credentials_of(security, read(security))
+        if isinstance(part, Security):
+            credentials_of(part, read(part))
+        else:
+            trusting([read_file("caFile", part.ca_file)])
     except CredentialsInvalid as error:
         return [str(error)]
     return []

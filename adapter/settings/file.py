@@ -11,7 +11,9 @@ from yaml.reader import ReaderError
 
 from adapter.errors import SettingsInvalid, did_you_mean, some_of
 from adapter.settings.models import SERVED_NAMES, Settings
-from adapter.settings.types import WITHOUT_FILES, SettingsPart, shown
+from adapter.settings.security import Security
+from adapter.settings.types import SettingsPart, shown
+from adapter.settings.upstream import UpstreamSettings
 
 
 def load(path: Path, *, opens_files: bool = True) -> Settings:
@@ -58,12 +60,19 @@ def parse(content: object, *, opens_files: bool = True) -> Settings:
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
     contradictions = tuple(_contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics")))
     try:
-        settings = Settings.model_validate(content, context=None if opens_files else WITHOUT_FILES)
+        settings = Settings.model_validate(content, context=_problems_in_files if opens_files else None)
     except ValidationError as error:
         raise SettingsInvalid(problems_of(error, Settings) + contradictions) from error
     if contradictions:
         raise SettingsInvalid(contradictions)
     return settings
+
+
+def _problems_in_files(part: Security | UpstreamSettings) -> list[str]:
+    # Loads cryptography.
+    from adapter.settings.credentials import problems_of  # noqa: PLC0415 - see above
+
+    return problems_of(part)
 
 
 def from_bootstrap_servers(text: str) -> Settings:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, ValidationInfo, model_validator
@@ -41,7 +40,6 @@ class Protocol(StrEnum):
 
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "AWS_MSK_IAM", "GSSAPI"]
-File = Annotated[Path, AfterValidator(types.file_path)]
 
 
 class Security(types.SettingsPart):
@@ -51,20 +49,20 @@ class Security(types.SettingsPart):
     mechanism: Mechanism | None = None
     username: types.Name | None = None
     """For OAUTHBEARER, the client id."""
-    username_file: File | None = None
-    password_file: File | None = None
+    username_file: types.File | None = None
+    password_file: types.File | None = None
     """For OAUTHBEARER, the client secret."""
-    ca_file: File | None = None
+    ca_file: types.File | None = None
     """PEM; absent: the system's certificate authorities."""
-    cert_file: File | None = None
+    cert_file: types.File | None = None
     """PEM: the client's certificate with its intermediates; or PKCS#12, which also contains the key."""
-    key_file: File | None = None
+    key_file: types.File | None = None
     """PEM: PKCS#1, PKCS#8 or EC, encrypted or not."""
-    key_password_file: File | None = None
-    secret_folders: Annotated[tuple[File, ...], AfterValidator(types.without_repeats)] = ()
+    key_password_file: types.File | None = None
+    secret_folders: Annotated[tuple[types.File, ...], AfterValidator(types.without_repeats)] = ()
     """Mounted Secrets as Strimzi, KEDA and Confluent lay them out; for what the other keys do not set."""
     token_endpoint: Annotated[str, AfterValidator(types.web_address)] | None = None
-    token_endpoint_ca_file: File | None = None
+    token_endpoint_ca_file: types.File | None = None
     scope: types.Name | None = None
     sasl_extensions: dict[types.Name, types.Name] = Field(default_factory=dict)
 
@@ -78,12 +76,7 @@ class Security(types.SettingsPart):
     @model_validator(mode="after")
     def _parts_belong_together(self, info: ValidationInfo) -> Self:
         problems = [*self._contradictions(), *(() if self.secret_folders else self._missing())]
-        if not problems and types.opens_files(info):
-            # Loads cryptography, and needs this module.
-            from adapter.settings.credentials import problems_of  # noqa: PLC0415 - see above
-
-            problems = problems_of(self)
-        if problems:
+        if problems := problems or types.problems_in_files(info, self):
             raise ValueError("; ".join(problems))
         return self
 

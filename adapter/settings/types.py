@@ -82,12 +82,9 @@ def matching(pattern: re.Pattern[str], problem: str) -> AfterValidator:
     return AfterValidator(matched)
 
 
-WITHOUT_FILES = {"opens_files": False}
-"""The context of a validation that opens none of the files that the settings name."""
-
-
-def opens_files(info: ValidationInfo) -> bool:
-    return info.context is None or bool(info.context["opens_files"])
+def problems_in_files(info: ValidationInfo, part: object) -> list[str]:
+    """Returns what is wrong with the files that a part names. The context opens them; without one, nobody does."""
+    return [] if info.context is None else info.context(part)
 
 
 def file_path(path: Path) -> Path:
@@ -105,7 +102,7 @@ def web_address(text: str) -> str:
 
 def history_location(text: str, info: ValidationInfo) -> str:
     """Checks an absolute path or a bucket with an optional prefix; removes a trailing `/`."""
-    return str(bucket_at(text) or _absolute_path(text, is_there=opens_files(info)))
+    return str(bucket_at(text) or _absolute_path(text, is_there=info.context is not None))
 
 
 def _absolute_path(text: str, *, is_there: bool) -> str:
@@ -126,6 +123,7 @@ def without_repeats(values: tuple[Value, ...]) -> tuple[Value, ...]:
     return values
 
 
+File = Annotated[Path, AfterValidator(file_path)]
 Pattern = Annotated[str, AfterValidator(regular_expression)]
 Namespaces = Annotated[tuple[Pattern, ...], Field(min_length=1), AfterValidator(without_repeats)]
 BootstrapServer = Annotated[str, AfterValidator(host_and_port)]

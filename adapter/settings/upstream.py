@@ -5,7 +5,6 @@ from typing import Annotated, Self
 from pydantic import Field, ValidationInfo, model_validator
 
 from adapter.settings import types
-from adapter.settings.security import File
 
 
 class UpstreamSettings(types.SettingsPart):
@@ -14,7 +13,7 @@ class UpstreamSettings(types.SettingsPart):
     service: types.DnsLabel
     namespace: types.DnsLabel
     port: Annotated[int, Field(ge=1, le=65535)] = 443
-    ca_file: File
+    ca_file: types.File
     """PEM: the authority that issued its certificate."""
 
     @property
@@ -24,13 +23,6 @@ class UpstreamSettings(types.SettingsPart):
 
     @model_validator(mode="after")
     def _authority_can_be_read(self, info: ValidationInfo) -> Self:
-        if types.opens_files(info):
-            # Loads cryptography.
-            from adapter.settings.client_certificate import trusting  # noqa: PLC0415 - see above
-            from adapter.settings.secret_files import CredentialsInvalid, read_file  # noqa: PLC0415 - see above
-
-            try:
-                trusting([read_file("caFile", self.ca_file)])
-            except CredentialsInvalid as error:
-                raise ValueError(str(error)) from error
+        if problems := types.problems_in_files(info, self):
+            raise ValueError("; ".join(problems))
         return self

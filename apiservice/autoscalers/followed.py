@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator
 
-from adapter.lag.asked_topics import AskedTopics
+from adapter.lag.rules import AskedTopics
 from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adapter import clock
-from adapter.collector.threads import Collectors
+from adapter.collector.threads import collectors_of, start_all, stop_all
 from adapter.errors import AdapterError
 from adapter.metrics.query import Metrics
 from adapter.metrics.requirement import Operator, Requirement
@@ -67,12 +67,12 @@ def _collecting(brokers: LateBroker) -> Iterator[Metrics]:
         }
     )
     store = Store(["main"])
-    collectors = Collectors(settings, store, Telemetry(), clock)
-    collectors.start()
+    collectors = collectors_of(settings, store, Telemetry(), clock).values()
+    start_all(collectors)
     try:
         yield Metrics(settings, store, clock)
     finally:
-        collectors.stop(TIMEOUT_SECONDS)
+        stop_all(collectors, TIMEOUT_SECONDS)
 
 
 def _lag(metrics: Metrics, group: str) -> int | None:

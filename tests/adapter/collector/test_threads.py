@@ -14,7 +14,7 @@ from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
 from adapter.cluster.topics import Topology
 from adapter.collector import threads as collector_module
 from adapter.collector.cycle import Outcome
-from adapter.collector.threads import Collector, Collectors
+from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
 from adapter.kafka.answers import Answer, Failure
 from adapter.metrics.store import Store
 from adapter.repeating import NICENESS
@@ -205,13 +205,13 @@ def test_a_cluster_that_hangs_holds_up_neither_another_nor_the_end(monkeypatch: 
 
     watched.hook = hang_in_main
     monkeypatch.setattr(collector_module, "Brokers", watched.make_brokers)
-    collectors = Collectors(watched.settings, watched.store, watched.telemetry, WallClock())
-    collectors.start()
+    collectors = collectors_of(watched.settings, watched.store, watched.telemetry, WallClock()).values()
+    start_all(collectors)
     try:
         wait_until(lambda: watched.store.views[1].possible_groups == NO_POSSIBLE_GROUPS)
         assert watched.store.views[0].possible_groups.in_sums == "its brokers have not been asked yet"
         began = time.monotonic()
-        collectors.stop(0.2)
+        stop_all(collectors, 0.2)
         assert time.monotonic() - began < DEADLINE
     finally:
         freed.set()

@@ -18,6 +18,7 @@ from tests.support.kafka.remembering import (
     Adapter,
     Shelf,
     gone,
+    hpa,
     kafka,
 )
 from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, ORDERS_2, given
@@ -218,6 +219,16 @@ def test_commits_that_the_log_has_lost_are_recalled_by_nobody() -> None:
     since.ends = dict.fromkeys(since.ends, 30)
     adapter.run()
     assert adapter.lag() == restarted(adapter, shelf).lag() == 0
+
+
+def test_of_a_group_that_an_hpa_names_without_topics_an_expired_commit_counts_on_after_a_restart() -> None:
+    shelf = Shelf()
+    before = Adapter(kafka(), None, shelf, hpa("billing"))
+    before.remember()
+    del before.kafka.commits["billing"][ORDERS_1]
+    before.remember()
+
+    assert restarted(before, shelf).value(group="billing") == before.value(group="billing") == 13
 
 
 # -- between replicas -------------------------------------------------------------------------------

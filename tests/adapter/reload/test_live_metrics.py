@@ -158,7 +158,7 @@ def test_a_cluster_that_was_only_prepared_leaves_no_series(
     monkeypatch.setattr("adapter.collector.cycle.Cycle.run_once", lambda _self: 1 / 0)
     live.prepare(settings("main", "eu", "new"))
     assert live._next
-    prepared = live._next.collectors.by_name["new"]
+    prepared = live._next.collectors["new"]
     wait_until(lambda: prepared.outcome == "failed")
     assert not [labels for _, labels in samples_of(telemetry) if "new" in labels]
     telemetry.count_request("new", "Metadata")

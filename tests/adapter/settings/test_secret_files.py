@@ -33,7 +33,7 @@ def folder(path: Path, contents: Mapping[str, str]) -> str:
 
 
 def security(*folders: str, **keys: object) -> Security:
-    return Security.model_validate({"secretFolders": list(folders), **keys}, context={"opens_files": False})
+    return Security.model_validate({"secretFolders": list(folders), **keys})
 
 
 def opened(*folders: str, **keys: object) -> Credentials:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adapter.lag.asked_topics import AskedTopics
+from adapter.lag.rules import AskedTopics
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.settings.models import SERVED_NAMES
 from apiservice.autoscalers.asked import asked_topics
@@ -76,7 +76,7 @@ def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any
             external(LAG, expression("topic", "In", "returns", "orders"), group="billing", cluster="main"),
             [AskedTopics("shop", "main", "billing", frozenset({"orders", "returns"}))],
         ),
-        (external(group="billing"), []),
+        (external(group="billing"), [AskedTopics("shop", None, "billing", frozenset())]),
         (external(topic="orders"), []),
         (external(LAG, expression("group", "In", "billing", "mail"), topic="orders"), []),
         (external(LAG, expression("topic", "Exists"), group="billing", topic="orders"), []),

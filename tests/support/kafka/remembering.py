@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from adapter.collector.threads import topics_for
 from adapter.errors import AdapterError
-from adapter.lag.asked_topics import AskedTopics
+from adapter.lag.rules import AskedTopics, topics_for
 from adapter.settings.models import Settings
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig

@@ -15,7 +15,7 @@ from unittest import mock
 from adapter import clock
 from adapter.clock import Clock
 from adapter.collector import threads as collector_module
-from adapter.collector.threads import Collectors
+from adapter.collector.threads import collectors_of, start_all, stop_all
 from adapter.errors import AdapterError, ValueUnavailable
 from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.metrics.query import Metrics
@@ -122,13 +122,13 @@ def served(settings: Settings, clock: Clock | None = None, call_seconds: float =
     store, telemetry = Store(cluster.name for cluster in settings.clusters), Telemetry()
     used = clock or ShiftedClock()
     with mock.patch.object(collector_module, "Brokers", partial(Brokers, call_seconds=call_seconds)):
-        collectors = Collectors(settings, store, telemetry, used)
+        collectors = collectors_of(settings, store, telemetry, used).values()
     before = set(threading.enumerate())
-    collectors.start()
+    start_all(collectors)
     try:
         yield Served(settings, store, Metrics(settings, store, used), telemetry)
     finally:
-        collectors.stop(20.0)
+        stop_all(collectors, 20.0)
         ends = time.monotonic() + 60.0
         while left := _ours(before):
             assert time.monotonic() < ends, f"threads that did not end: {left}"
