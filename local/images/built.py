@@ -7,7 +7,7 @@ import fcntl
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from local.processes import RigError, scratch
 from local.steps import run_step
 
 ROOT = MANIFESTS.parent
-BASE_FILE = Path(__file__).with_name("base.Dockerfile")
+BASE_FILE, SPARK_FILE = (Path(__file__).with_name(f"{name}.Dockerfile") for name in ("base", "spark"))
+REPORT_PAGE = ROOT / "docs/report.md"
 SOURCE_RELEASE = "trixie"
 """The release of Debian that has the source of the image's Python."""
 BASE_PACKAGES = (
@@ -30,6 +31,8 @@ BASE_NEEDS_BYTES = 300 * 1024**2
 IDS, SOURCES = "ids.json", "sources"
 TARGETS = ("build", "build-history", "", "history", "spark")
 """Of the Dockerfile; the empty one is what is built without --target. A tag for each stage keeps its layers."""
+EXECUTORS = "executors"
+COPY_WHEEL = 'cp "$(BUILDAH mount "$1")"/wheels/*.whl "$2"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class Images:
     adapter: Image
     history: Image
     report: Image
+    executors: Image
+    """Of docs/report.md."""
 
 
 @contextlib.contextmanager
@@ -61,7 +66,7 @@ def images() -> Iterator[Images]:
                 fcntl.flock(used, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _delete_old()
             fcntl.flock(used, fcntl.LOCK_SH)
-        yield Images(*(_inspected(ids[target]) for target in ("", "history", "spark")))
+        yield Images(*(_inspected(ids[target]) for target in ("", "history", "spark", EXECUTORS)))
 
 
 def buildah_command() -> list[str]:
@@ -71,10 +76,14 @@ def buildah_command() -> list[str]:
 
 def files_of(image: Image) -> str:
     """Returns the name of what `buildah mount` shows an image's files of. Runs share it: their root is read-only."""
-    name = f"files-{image.id[:12]}"
     with locked(_store() / "lock"):
-        if name not in _containers():
-            _buildah("from", "--pull-never", "--name", name, image.id)
+        return _container_of(image.id)
+
+
+def _container_of(image: str) -> str:
+    name = f"files-{image[:12]}"
+    if name not in _containers():
+        _buildah("from", "--pull-never", "--name", name, image)
     return name
 
 
@@ -110,7 +119,8 @@ def _sources() -> str:
     files = sorted(file for name in let_in for file in (ROOT / name, *(ROOT / name).rglob("*")) if file.is_file())
     copied = [file for file in files if file.suffix != ".pyc"]
     names = "\n".join(str(file.relative_to(ROOT)) for file in copied)
-    return digest(names.encode(), *(file.read_bytes() for file in (ROOT / "Dockerfile", BASE_FILE, *copied)))
+    contents = (file.read_bytes() for file in (ROOT / "Dockerfile", BASE_FILE, SPARK_FILE, *copied))
+    return digest(names.encode(), _executors_dockerfile().encode(), *contents)
 
 
 def _build(home: Path) -> dict[str, str]:
@@ -123,9 +133,37 @@ def _build(home: Path) -> dict[str, str]:
         name = f"localhost/kafka-lag-adapter:{target or 'adapter'}"
         options = ["--build-arg", f"PYTHON_IMAGE={base}", *(["--target", target] if target else [])]
         _bud(f"building the Dockerfile's {target or 'adapter'}", name, options, mounts, ROOT, home / "log")
-        ids[target] = _buildah("images", "--quiet", "--no-trunc", name).removeprefix("sha256:")
+        ids[target] = _id_of(name)
+    ids[EXECUTORS] = _build_executors(ids, mounts, home)
     (_store() / IDS).write_text(json.dumps({SOURCES: sources, **ids}))
     return ids
+
+
+def _build_executors(ids: Mapping[str, str], mounts: Sequence[str], home: Path) -> str:
+    """Returns the id of what the Dockerfile in docs/report.md builds on a stand-in for Spark's own image."""
+    context, dockerfile = home / EXECUTORS, _executors_dockerfile()
+    context.mkdir()
+    (context / "Dockerfile").write_text(dockerfile)
+    script = COPY_WHEEL.replace("BUILDAH", " ".join(buildah_command()))
+    files = _container_of(ids["build"])
+    run_step("taking the wheel", ["unshare", "--mount", "sh", "-c", script, "sh", files, str(context)], home / "log")
+    base = f"localhost/{dockerfile.split()[1]}"
+    options = ["--file", str(SPARK_FILE), "--build-arg", f"REPORT={ids['spark']}"]
+    _bud("building the stand-in for Spark's image", base, options, mounts, context, home / "log")
+    name = f"localhost/kafka-lag-adapter:{EXECUTORS}"
+    _bud("building the image for executors", name, [], mounts, context, home / "log")
+    return _id_of(name)
+
+
+def _executors_dockerfile() -> str:
+    blocks = re.findall(r"^```Dockerfile\n(.*?)^```$", REPORT_PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    if len(blocks) != 1:
+        raise RigError(f"{REPORT_PAGE} has {len(blocks)} Dockerfiles, and one is built.")
+    return str(blocks[0])
+
+
+def _id_of(name: str) -> str:
+    return _buildah("images", "--quiet", "--no-trunc", name).removeprefix("sha256:")
 
 
 def _base(mounts: Sequence[str], home: Path) -> str:
