@@ -15,7 +15,7 @@ export UV_CACHE_DIR ?= $(CACHE)/uv
 .PHONY: demo report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
 
-demo: rig ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
+demo: $(VENV)/installed ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
 	@$(BIN)/python -m local.demo
 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
@@ -34,7 +34,8 @@ test-pythons: ## the same on every Python from 3.11 on that this machine has, ea
 		$(MAKE) --no-print-directory test-unit PYTHON=$$python VENV=$(VENV)-$$version || exit; \
 	done
 
-test-spark: rig ## the tests that run Spark or the S3 server
+test-spark: $(VENV)/installed ## the tests that run Spark or the S3 server
+	@$(BIN)/python -m local.downloads s3-server
 	@$(BIN)/python -m pytest -m spark $(PYTEST_ARGS)
 
 test-e2e: rig ## the tests on a real Kafka and a real control plane
@@ -60,7 +61,9 @@ check: $(VENV)/installed ## format, lint, types, imports, manifests
 	@$(BIN)/lint-imports
 	@$(BIN)/python -m local.manifests.check
 
-bench: rig ## the tables of docs/benchmarks.md, measured here and now
+bench: $(VENV)/installed ## the tables of docs/benchmarks.md, measured here and now
+	@$(BIN)/python -m local.downloads kafka control-plane
+	@$(BIN)/python -m local.kafka.class_archive
 	@$(BIN)/python -m benchmarks
 
 rig: $(VENV)/installed ## a real Kafka, control plane and S3 server, downloaded and built once

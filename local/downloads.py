@@ -1,8 +1,9 @@
 """Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars, the Spark operator's
 CustomResourceDefinitions and, built from source, a control plane, an S3 server, helm and kubectl.
 
-`python -m local.downloads` gets what is missing. Everything is written under a temporary name and renamed, under a
-lock, so that what has its final name is complete, and two processes do not do the same work."""
+`python -m local.downloads PART...` gets the parts that are missing, and without arguments all. Everything is written
+under a temporary name and renamed, under a lock, so that what has its final name is complete, and two processes do not
+do the same work."""
 
 import contextlib
 import fcntl
@@ -113,13 +114,12 @@ def locked(file: Path) -> Iterator[None]:
         yield
 
 
-def main() -> int:
-    """Gets all that is missing; status 2 and one sentence if that is impossible."""
+def main(names: Sequence[str]) -> int:
+    """Gets the named parts that are missing; status 2 and one sentence if that is impossible."""
     try:
         with exit_on_sigterm():
             _require_java()
-            parts = (_kafka(), _control_plane(), _object_store(), _command_line_tools(), _spark_operator())
-            missing = [part for part in parts if not part.path.exists()]
+            missing = [part for part in map(_named, names) if not part.path.exists()]
             _require_disk(missing)
             for part in missing:
                 _bring(part)
@@ -142,6 +142,12 @@ class _Part:
     @property
     def path(self) -> Path:
         return cache_folder() / self.name
+
+
+def _named(name: str) -> _Part:
+    if name not in PARTS:
+        raise RigError(f"There is no part {name}; there are {', '.join(PARTS)}.")
+    return PARTS[name]()
 
 
 def _kafka() -> _Part:
@@ -167,6 +173,16 @@ def _object_store() -> _Part:
 def _command_line_tools() -> _Part:
     sources = [(TOOLS_GO / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
     return _Part(f"command-line-tools-{HELM}-{digest(*sources)}", TOOLS_NEED_BYTES, _build_command_line_tools)
+
+
+PARTS: dict[str, Callable[[], _Part]] = {
+    "kafka": _kafka,
+    "control-plane": _control_plane,
+    "s3-server": _object_store,
+    "command-line-tools": _command_line_tools,
+    "spark-operator": _spark_operator,
+}
+"""In the order in which they are brought: the command line tools share most of what the control plane compiles."""
 
 
 def _bring(part: _Part) -> Path:
@@ -251,7 +267,6 @@ def _build_object_store(target: Path) -> None:
 
 
 def _build_command_line_tools(target: Path) -> None:
-    """After the control plane, with which they share most of what is compiled."""
     what = f"building helm {HELM} and kubectl {KUBERNETES} (about a minute on two cores; once)"
     stamps = [
         f"-X helm.sh/helm/v4/internal/version.version={HELM}",
@@ -326,4 +341,4 @@ def _download_go(target: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:] or tuple(PARTS)))

@@ -31,6 +31,7 @@ from local.manifests.shipped import NAME
 from local.processes import RigError, scratch, stop_all
 
 MESSAGES = 10_000
+PARTS = ("kafka", "control-plane")
 STATE_NEEDS_BYTES = 500 * 1000**2
 COLUMNS = "{:<9} {:<8} {:<19} {:<19} {:<8} {:<8} {:<9} {:>6}"
 INTERRUPTED = 128 + signal.SIGINT
@@ -41,7 +42,7 @@ def main() -> int:
     try:
         with _ended_once():
             arguments = _arguments()
-            missing = downloads.main()
+            missing = downloads.main(PARTS)
             if missing:
                 return missing
             _show(_Screen(Console(highlight=False, markup=False, emoji=False, soft_wrap=True)), arguments.messages)

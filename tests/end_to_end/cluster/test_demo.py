@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from local.downloads import control_plane_binary, kafka_jars
 from local.processes import RigError, wait_until
 
 WAITING = "Ctrl-C ends it."
@@ -63,6 +64,18 @@ def output(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """With the two parts that a demo needs."""
+    parts = (kafka_jars(), control_plane_binary())
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    for part in parts:
+        (folder / part.name).symlink_to(part)
+    monkeypatch.setenv("KAFKA_LAG_ADAPTER_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
 def demos(output: Path) -> Iterator[list[Demo]]:
     """Whatever a test put in is ended."""
     started: list[Demo] = []
@@ -75,7 +88,10 @@ def demos(output: Path) -> Iterator[list[Demo]]:
     assert output.exists()
 
 
-def test_the_replicas_go_from_0_to_3_to_0_and_wake_again(output: Path, demos: list[Demo]) -> None:
+def test_the_replicas_go_from_0_to_3_to_0_and_wake_again_and_no_further_part_is_brought(
+    output: Path, cache: Path, demos: list[Demo]
+) -> None:
+    needed = set(cache.iterdir())
     demo = Demo(output, "--messages", "4000")
     demos.append(demo)
     demo.wait_for(WAITING, 240)
@@ -89,6 +105,7 @@ def test_the_replicas_go_from_0_to_3_to_0_and_wake_again(output: Path, demos: li
             assert "kafka" in answer.stdout or "billing" in answer.stdout, (command, answer.stdout)
     assert demo.hang_up() == 0, demo.printed
     assert demo.left_running() == []
+    assert set(cache.iterdir()) == needed
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_a_failed_step_is_status_1_and_one_sentence(
         raise StepFailed("waited 60 s in vain for 3 ready replicas")
 
     monkeypatch.setattr("sys.argv", ["local.demo.__main__"])
-    monkeypatch.setattr(downloads, "main", lambda: 0)
+    monkeypatch.setattr(downloads, "main", lambda _: 0)
     monkeypatch.setattr(screen, "_show", fail)
 
     assert screen.main() == 1
@@ -122,7 +122,7 @@ def test_a_failed_step_is_status_1_and_one_sentence(
 
 def test_what_a_machine_lacks_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["local.demo.__main__"])
-    monkeypatch.setattr(downloads, "main", lambda: 2)
+    monkeypatch.setattr(downloads, "main", lambda _: 2)
     monkeypatch.setattr(screen, "_show", lambda *_: pytest.fail("started"))
 
     assert screen.main() == 2
