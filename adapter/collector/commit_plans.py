@@ -1,15 +1,15 @@
 """Decides which broker is asked for which commits, and caches what the shape of a response implies."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, asked_at
 from adapter.collector.row_mapping import NOWHERE, RowMapping, codes_in, mapped_commits
 from adapter.columns import Codes, Flags
-from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching
+from adapter.latest import Latest
 from adapter.protocol.offset_responses import Shape
 from adapter.protocol.prepared_requests import CommitQuestion
 
@@ -31,13 +31,8 @@ class ResponseMapping:
     largest: Mapping[str, int]
     remembered_at: int | None = None
     """The version of `Commits` whose `topics` include all of it."""
-    _mapped: tuple[Layout, RowMapping] | None = None
-
-    def row_mapping(self, layout: Layout) -> RowMapping:
-        """Returns the row mapping; the same object while the layout is the same."""
-        if self._mapped is None or self._mapped[0] is not layout:
-            self._mapped = (layout, mapped_commits(self.shape, layout))
-        return self._mapped[1]
+    row_mapping: Latest[RowMapping] = field(default_factory=lambda: Latest(mapped_commits))
+    """Of the shape and a layout."""
 
 
 @dataclass(slots=True)
@@ -59,34 +54,29 @@ class CommitPlan:
         return groups is self.groups and directory.coordinators is self.coordinators and brokers == self.brokers
 
 
-class CommitPlans:
-    def __init__(self) -> None:
-        self._plan: CommitPlan | None = None
-
-    def plan(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
-        """`groups` has all watched groups."""
-        if self._plan is None or not self._plan.is_for(groups, directory, brokers):
-            self._plan = self._planned(groups, directory, brokers)
-        return self._plan
-
-    def _planned(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> CommitPlan:
-        codes = {group: code for code, group in enumerate(groups)}
-        old = {(one.node, tuple(one.groups)): one for one in self._plan.questions} if self._plan else {}
-        chunks = [
-            (node, tuple(own[begin : begin + GROUPS_PER_REQUEST]))
-            for node, own in asked_at(directory, groups, sorted(brokers)).items()
-            for begin in range(0, len(own), GROUPS_PER_REQUEST)
-        ]
-        return CommitPlan(
-            groups,
-            directory.coordinators,
-            brokers,
-            questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
-            asked=[np.array([codes[group] for group in own], dtype=np.int32) for _, own in chunks],
-            codes=codes,
-            coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
-            mappings=[None] * len(chunks),
-        )
+def planned(
+    former: CommitPlan | None, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]
+) -> CommitPlan:
+    """Returns the former plan if it still holds; `groups` has all watched groups."""
+    if former is not None and former.is_for(groups, directory, brokers):
+        return former
+    codes = {group: code for code, group in enumerate(groups)}
+    old = {(one.node, tuple(one.groups)): one for one in former.questions} if former else {}
+    chunks = [
+        (node, tuple(own[begin : begin + GROUPS_PER_REQUEST]))
+        for node, own in asked_at(directory, groups, sorted(brokers)).items()
+        for begin in range(0, len(own), GROUPS_PER_REQUEST)
+    ]
+    return CommitPlan(
+        groups,
+        directory.coordinators,
+        brokers,
+        questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
+        asked=[np.array([codes[group] for group in own], dtype=np.int32) for _, own in chunks],
+        codes=codes,
+        coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
+        mappings=[None] * len(chunks),
+    )
 
 
 def response_mapping(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> ResponseMapping:

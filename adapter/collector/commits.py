@@ -6,13 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
-from adapter.collector.commit_plans import (
-    GROUPS_PER_REQUEST,
-    CommitPlan,
-    CommitPlans,
-    ResponseMapping,
-    response_mapping,
-)
+from adapter.collector.commit_plans import GROUPS_PER_REQUEST, CommitPlan, ResponseMapping, planned, response_mapping
 from adapter.collector.row_mapping import NOWHERE
 from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
@@ -57,38 +51,28 @@ class Part:
         return [self.columns.offset[bounds[place] : bounds[place + 1]].tobytes() for place in places]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class CommitRound:
-    """One cycle's commits: every watched group is in a part, without offsets, or has a problem."""
+    """A round of OffsetFetch. At its end, every group is in a part, without a coordinator, or has a problem."""
 
-    groups: tuple[str, ...]
-    parts: Sequence[Part]
-    without_coordinator: Mapping[str, float]
-    """Groups without offsets or coordinator -> when this was received."""
-    problems: Mapping[str, Cause]
-    unreported: Collection[tuple[str, str]]
-    """Groups and topics with earlier commits that the latest responses lack."""
-
-
-class CommitReading:
-    """A round of OffsetFetch whose responses are arriving."""
-
-    def __init__(self, plan: CommitPlan, calls: Calls[Columns]) -> None:
-        """`calls` has the plan's requests that were sent by their number."""
+    def __init__(self, plan: CommitPlan, calls: Calls[Columns], problems: dict[str, Cause]) -> None:
+        """`calls` has the plan's requests that were sent by their number, `problems` the groups of the others."""
         self.plan = plan
         self.calls = calls
+        self.problems = problems
+        """Group -> why its commits could not be read; until the end, also of groups that another broker reported."""
         self.node: Codes = np.full(len(plan.groups), NOBODY, dtype=np.int32)
         """The node that answered for each group; NOBODY if none has."""
         self.was_silent: Flags = np.zeros(len(plan.groups), dtype=bool)
         """Whether that broker was silent a moment ago."""
         self.parts: list[Part] = []
-        self.failures: dict[int, Failure] = {}
-        """Number of the request -> why it failed."""
+        self.ended: set[str] = set()
+        """The groups of requests that failed although the broker was not silent."""
         self.refused: dict[str, float] = {}
         """Group -> when the first broker answered that it does not coordinate it."""
         self.refusing: dict[str, int] = {}
         """Group -> the node that reported its error."""
-        self.problems: dict[str, Cause] = {}
+        self.without_coordinator: Mapping[str, float] = {}
+        """Groups that no broker knows, so that they have no commits -> when this was received."""
         self.unreported: dict[str, set[str]] = {}
         """Group -> topics with earlier commits that the latest responses lack."""
 
@@ -109,7 +93,7 @@ class Commits:
         self._liveness = liveness
         self._watching = watching
         self._unknown_cycles: dict[str, int] = {}
-        self._plans = CommitPlans()
+        self._plan: CommitPlan | None = None
         self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
         self._incomplete: set[str] = set()
@@ -171,50 +155,54 @@ class Commits:
             found = {group: answer.content[group] for group in self.uncoordinated if group in answer.content}
             self.directory = with_coordinators(self.directory, found, ())
 
-    def ask(self, brokers: Collection[int]) -> CommitReading:
-        plan = self._plans.plan(self.groups, self.directory, frozenset(brokers))
-        present = set(self._liveness.present(question.node for question in plan.questions))
-        asked = {number: question for number, question in enumerate(plan.questions) if question.node in present}
+    def ask(self, brokers: Collection[int]) -> CommitRound:
+        plan = self._plan = planned(self._plan, self.groups, self.directory, frozenset(brokers))
+        asked, problems = {}, dict[str, Cause]()
+        for number, question in enumerate(plan.questions):
+            failure = self._liveness.failure(question.node)
+            if failure is None:
+                asked[number] = question
+            else:
+                problems |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, failure.text))
         self.takeovers.follow(plan.groups, plan.codes)
-        return CommitReading(plan, self._brokers.commits(asked))
+        return CommitRound(plan, self._brokers.commits(asked), problems)
 
-    def take(self, reading: CommitReading, batch: int) -> list[str]:
+    def take(self, round_: CommitRound, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
-        answers = reading.calls.take()
+        answers = round_.calls.take()
         for number, answer in answers.items():
-            self._liveness.note({reading.plan.questions[number].node: answer})
-        reading.failures |= {number: answer for number, answer in answers.items() if isinstance(answer, Failure)}
+            question = round_.plan.questions[number]
+            self._liveness.note({question.node: answer})
+            if isinstance(answer, Failure):
+                round_.problems |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, answer.text))
+                round_.ended.update(() if answer.was_silence else question.groups)
         responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
         parts = [
-            self._part(reading, number, responses[number], batch)
-            for number in sorted(responses, key=lambda number: self._was_silent(reading.plan, number))
+            self._part(round_, number, responses[number], batch)
+            for number in sorted(responses, key=lambda number: self._was_silent(round_.plan, number))
         ]
-        self._remember(reading, parts)
-        reading.parts += parts
-        return [reading.plan.groups[code] for part in parts for code in part.codes.tolist()]
+        self._remember(round_, parts)
+        round_.parts += parts
+        return [round_.plan.groups[code] for part in parts for code in part.codes.tolist()]
 
-    def finish(self, reading: CommitReading, *, has_offsets_topic: bool) -> CommitRound:
-        plan = reading.plan
-        answered = set(reading.calls.keys) - reading.failures.keys()
-        for number in sorted(set(range(len(plan.questions))) - answered):
-            question = plan.questions[number]
-            failure = reading.failures.get(number) or self._liveness.failure(question.node)
-            text = failure.text if failure else f"broker {question.node} is not asked"
-            reading.problems.update(dict.fromkeys(question.groups, Cause(State.UNKNOWN, text)))
-        self._learn_coordinators(reading)
-        self.takeovers.note_lost(_lost(reading))
-        without_coordinator: dict[str, float] = {}
+    def finish(self, round_: CommitRound, *, has_offsets_topic: bool) -> None:
+        """Call when all responses have been taken."""
+        self._learn_coordinators(round_)
+        if not (round_.problems or round_.refused):
+            self._unknown_cycles = {}
+            return
+        answered = round_.answered()
+        self.takeovers.note_lost((round_.ended | round_.refused.keys() | round_.refusing.keys()) - answered)
         if not (has_offsets_topic or self.directory.coordinators):
-            explained = reading.problems.keys() | reading.answered()
-            without_coordinator = self._answers_of_none(reading.refused, explained)
-        lost = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in reading.refused}
-        settled = without_coordinator.keys() | reading.answered() if lost or reading.problems else frozenset[str]()
-        problems = {group: cause for group, cause in (lost | reading.problems).items() if group not in settled}
-        for group in without_coordinator:
+            explained = round_.problems.keys() | answered
+            round_.without_coordinator = self._answers_of_none(round_.refused, explained)
+        refused = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in round_.refused}
+        settled = round_.without_coordinator.keys() | answered
+        problems = refused | round_.problems
+        round_.problems = {group: cause for group, cause in problems.items() if group not in settled}
+        for group in round_.without_coordinator:
             self._remember_group(group, ())
-            reading.unreported[group] = set(self.topics[group])
-        unreported = {(group, topic) for group, topics in reading.unreported.items() for topic in topics}
-        return CommitRound(plan.groups, reading.parts, without_coordinator, problems, unreported)
+            round_.unreported[group] = set(self.topics[group])
 
     def note_reports(self, round_: CommitRound, behind: Collection[str]) -> None:
         """`behind` are the groups in doubt that report less than was known; the others report all of it."""
@@ -230,9 +218,9 @@ class Commits:
     def _was_silent(self, plan: CommitPlan, number: int) -> bool:
         return self._liveness.is_doubtful(plan.questions[number].node)
 
-    def _part(self, reading: CommitReading, number: int, answer: Answer[Columns], batch: int) -> Part:
-        """Returns the accepted part of a response and records in `reading` what it refuses."""
-        plan = reading.plan
+    def _part(self, round_: CommitRound, number: int, answer: Answer[Columns], batch: int) -> Part:
+        """Returns the accepted part of a response and records in `round_` what it refuses."""
+        plan = round_.plan
         question, columns = plan.questions[number], answer.content
         mapping = plan.mappings[number]
         if mapping is None or mapping.shape is not columns.shape:
@@ -240,43 +228,41 @@ class Commits:
         was_silent = self._was_silent(plan, number)
         is_known = mapping.code != NOWHERE
         is_accepted = is_known & (columns.group_error == codes.NO_ERROR)
-        self._refuse_handovers(reading, mapping, is_accepted, question.node)
-        is_first = reading.node[mapping.code] == NOBODY
+        self._refuse_handovers(round_, mapping, is_accepted, question.node)
+        is_first = round_.node[mapping.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
-        is_better = ~is_first & reading.was_silent[mapping.code] & (not was_silent)
+        is_better = ~is_first & round_.was_silent[mapping.code] & (not was_silent)
         is_accepted &= is_first | is_better
         if is_better.any():
-            reading.withdraw(mapping.code[is_accepted & is_better])
+            round_.withdraw(mapping.code[is_accepted & is_better])
         accepted = mapping.code[is_accepted]
-        reading.node[accepted], reading.was_silent[accepted] = question.node, was_silent
+        round_.node[accepted], round_.was_silent[accepted] = question.node, was_silent
         is_doubtful = np.full(len(is_accepted), was_silent)
         is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, question.node, answer.received)
-        _note_errors(reading, columns, is_known, question.node, answer.received)
+        _note_errors(round_, columns, is_known, question.node, answer.received)
         if np.count_nonzero(is_known) != len(plan.asked[number]):
             for code in np.setdiff1d(plan.asked[number], mapping.code[is_known]).tolist():
                 text = f"broker {question.node} omitted group {plan.groups[code]} from its response"
-                reading.problems[plan.groups[code]] = Cause(State.ERROR, text)
+                round_.problems[plan.groups[code]] = Cause(State.ERROR, text)
         return Part(question.node, columns, mapping, is_accepted, answer.received, is_doubtful, batch)
 
-    def _refuse_handovers(
-        self, reading: CommitReading, mapping: ResponseMapping, is_accepted: Flags, node: int
-    ) -> None:
+    def _refuse_handovers(self, round_: CommitRound, mapping: ResponseMapping, is_accepted: Flags, node: int) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
         for place in np.flatnonzero(is_accepted & ~self.takeovers.are_read_from(mapping.code, node)).tolist():
             group = mapping.shape.groups[place]
             if not self.handovers.is_final(group, node):
                 is_accepted[place] = False
                 text = f"broker {node} has just taken over group {group} and may report old commits"
-                reading.problems[group] = Cause(State.UNKNOWN, text)
-                reading.refusing[group] = node
+                round_.problems[group] = Cause(State.UNKNOWN, text)
+                round_.refusing[group] = node
 
-    def _learn_coordinators(self, reading: CommitReading) -> None:
+    def _learn_coordinators(self, round_: CommitRound) -> None:
         """The broker that answers for a group, or reports its error, is its coordinator."""
-        plan, nodes = reading.plan, reading.node
+        plan, nodes = round_.plan, round_.node
         moved = np.flatnonzero((nodes != NOBODY) & (nodes != plan.coordinator))
         answered = {plan.groups[code]: int(nodes[code]) for code in moved.tolist()}
-        refusing = {group: node for group, node in reading.refusing.items() if nodes[plan.codes[group]] == NOBODY}
-        unanswered = (group for group in reading.refused if nodes[plan.codes[group]] == NOBODY)
+        refusing = {group: node for group, node in round_.refusing.items() if nodes[plan.codes[group]] == NOBODY}
+        unanswered = (group for group in round_.refused if nodes[plan.codes[group]] == NOBODY)
         self.uncoordinated = [group for group in unanswered if group not in refusing]
         known = self.directory.coordinators
         news = {group: node for group, node in (refusing | answered).items() if known.get(group) != node}
@@ -290,7 +276,7 @@ class Commits:
         proven = (group for group, cycles in self._unknown_cycles.items() if cycles >= CYCLES_WITHOUT_COORDINATOR)
         return {group: refused[group] for group in proven}
 
-    def _remember(self, reading: CommitReading, parts: Sequence[Part]) -> None:
+    def _remember(self, round_: CommitRound, parts: Sequence[Part]) -> None:
         """Records the topics with commits, and those that the latest responses lack."""
         unlisted: set[str] = set()
         for part in parts:
@@ -307,7 +293,7 @@ class Commits:
                 self._remember_group(group, seen, forgotten)
                 known = self.topics[group]
                 if any(known.values()) or len(known) > len(seen):
-                    reading.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
+                    round_.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
             # Groups that lack topics are processed in each cycle, because the cycles are counted.
             is_complete = is_plain and self._incomplete.isdisjoint(mapping.shape.groups)
             mapping.remembered_at = self.version if is_complete else None
@@ -327,23 +313,15 @@ class Commits:
             self._incomplete.discard(group)
 
 
-def _note_errors(reading: CommitReading, columns: Columns, is_known: Flags, node: int, received: float) -> None:
+def _note_errors(round_: CommitRound, columns: Columns, is_known: Flags, node: int, received: float) -> None:
     """Records the groups for which the node returned an error: it does not coordinate them, or cannot read them now."""
     for place in np.flatnonzero(is_known & (columns.group_error != codes.NO_ERROR)).tolist():
         group, error = columns.shape.groups[place], int(columns.group_error[place])
         if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
-            reading.refused[group] = min(received, reading.refused.get(group, received))
+            round_.refused[group] = min(received, round_.refused.get(group, received))
         else:
-            reading.problems[group] = _cause_of(error, group, node)
-            reading.refusing[group] = node
-
-
-def _lost(reading: CommitReading) -> set[str]:
-    """Returns the groups that no broker reported, unless a broker was silent."""
-    ended = (number for number, failure in reading.failures.items() if not failure.was_silence)
-    lost = {group for number in ended for group in reading.plan.questions[number].groups}
-    lost |= reading.refused.keys() | reading.refusing.keys()
-    return lost - reading.answered() if lost else lost
+            round_.problems[group] = _cause_of(error, group, node)
+            round_.refusing[group] = node
 
 
 def _cause_of(error: int, group: str, node: int) -> Cause:

@@ -62,7 +62,7 @@ class Inventory:
         self._listing_times = ListingTimes()
         self._rounds: list[Round] = []
         self._newest_round = self._coordinators_asked = self._ends_asked = NEVER
-        self._lost: frozenset[str] = frozenset()
+        self._uncoordinated: frozenset[str] = frozenset()
         """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
         self._is_new_client = True
@@ -181,13 +181,13 @@ class Inventory:
         else:
             self._checked = checked
 
-    def refresh_for_lost_groups(self) -> None:
+    def refresh_for_uncoordinated_groups(self) -> None:
         """Asks the new leaders for their log ends at once, because what is committed afterwards moves them."""
-        lost = frozenset(self._commits.uncoordinated)
-        if lost - self._lost:
+        uncoordinated = frozenset(self._commits.uncoordinated)
+        if uncoordinated - self._uncoordinated:
             self._read_topology(self._monotonic(), is_repeat=True)
             self._commits.handovers.follow(self._coordinating_topic)
-        self._lost = lost
+        self._uncoordinated = uncoordinated
 
     def _is_unknown(self, topic: str, partition: int) -> bool:
         known = self.topology.topics.get(topic)

@@ -181,13 +181,17 @@ class Ends:
             block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[mapping.source[failed]]
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
-    def starts(self, layout: Layout, topology: Topology, wanted: Flags) -> Offsets:
+    def starts(self, layout: Layout, topology: Topology) -> Offsets:
         """Returns the latest known starts; those of new partitions are read at once, others when they are due."""
         leaders = self._plans.leaders(layout, topology)
         starts = self._starts = _moved(self._starts, layout, leaders)
         now = self._monotonic()
         is_due = now - self._starts_read >= START_SECONDS - self._slack
-        asked = wanted if is_due else wanted & (starts.known == NOT_KNOWN) & (starts.not_before <= now)
+        asked = (
+            np.ones(layout.table_size, dtype=bool)
+            if is_due
+            else (starts.known == NOT_KNOWN) & (starts.not_before <= now)
+        )
         if asked.any():
             level = Isolation.READ_UNCOMMITTED
             if is_due:

@@ -1,15 +1,16 @@
 """Combines one cycle's responses into what it observed for every row of a layout."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from adapter.collector.commits import CommitRound, Part
 from adapter.collector.log_offsets import EndTable
-from adapter.collector.share_groups import ShareRound
+from adapter.collector.share_groups import ShareRound, with_shares
 from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT, Codes, Flags, Seconds
 from adapter.lag.layout import Layout
-from adapter.lag.snapshot import Cause, Causes, Observed, State
+from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
 from adapter.protocol.codes import NO_ERROR
 from adapter.settings.models import Isolation
 
@@ -17,7 +18,43 @@ NOT_REPORTED = Cause(State.UNKNOWN, "the latest responses lack the group's commi
 END_NOT_ASKED = Cause(State.UNKNOWN, "its log end has not been requested yet")
 
 
-def with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """What the brokers reported, and how far that is believed."""
+
+    observed: Observed
+    is_doubtful: Flags
+    """Rows read from a broker that has only just come back, or taken over the group."""
+    end_sent: Seconds
+    """When the log ends were requested; NEVER if they were not."""
+
+
+def observation_of(
+    layout: Layout,
+    commits: CommitRound,
+    shares: ShareRound,
+    share_topics: Mapping[str, Collection[str]],
+    ends: Sequence[Mapping[Isolation, EndTable]],
+    is_committed_only: Flags,
+    causes: Causes,
+) -> Observation:
+    """Returns everything but the log starts; `ends` are the rounds of log ends, `share_topics` have progress."""
+    observed, batches = nothing_observed(layout), _batches_of(layout, commits, shares)
+    is_doubtful = _with_commits(observed, layout, commits, causes)
+    is_end_doubtful, end_sent = _with_ends(observed, layout, ends, batches, is_committed_only, causes)
+    is_doubtful |= is_end_doubtful
+    is_doubtful |= with_shares(observed, layout, share_topics, shares, causes)
+    return Observation(replace(observed, causes=causes.table()), is_doubtful, end_sent)
+
+
+def nothing_read(layout: Layout, cause: Cause) -> Observation:
+    causes, rows = Causes(), len(layout)
+    observed = nothing_observed(layout)
+    observed.commit_cause[:] = causes.code(cause)
+    return Observation(replace(observed, causes=causes.table()), np.zeros(rows, dtype=bool), np.full(rows, NEVER))
+
+
+def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
     """Fills in a round's commits; returns the rows read from a broker that has only just come back."""
     groups = len(layout.groups)
     received, is_doubtful = np.full(groups, NEVER), np.zeros(groups, dtype=bool)
@@ -36,15 +73,16 @@ def with_commits(observed: Observed, layout: Layout, commits: CommitRound, cause
     observed.commit_cause[:] = cause[layout.group]
     for part in commits.parts:
         _fill(observed, layout, part, causes)
-    for pair in commits.unreported:
-        rows = layout.pairs.get(pair)
-        if rows is not None:
-            observed.commit_cause[rows] = causes.code(NOT_REPORTED)
+    for group, topics in commits.unreported.items():
+        for topic in topics:
+            rows = layout.pairs.get((group, topic))
+            if rows is not None:
+                observed.commit_cause[rows] = causes.code(NOT_REPORTED)
     return is_doubtful[layout.group]
 
 
 def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> None:
-    mapping, columns = part.mapping.row_mapping(layout), part.columns
+    mapping, columns = part.mapping.row_mapping(part.columns.shape, layout), part.columns
     if not part.is_accepted.all():
         accepted_rows = np.repeat(part.is_accepted[columns.shape.group], columns.shape.sizes)
         mapping = mapping.only(accepted_rows[mapping.source])
@@ -55,7 +93,7 @@ def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> Non
         observed.commit_cause[mapping.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
 
 
-def batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:
+def _batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:
     """Returns, per group of the layout, the first round of log ends requested after its commits; 0 without commits."""
     batches = np.zeros(len(layout.groups), dtype=np.int32)
     for part in commits.parts:
@@ -65,7 +103,7 @@ def batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Code
     return batches
 
 
-def with_ends(
+def _with_ends(
     observed: Observed,
     layout: Layout,
     rounds: Sequence[Mapping[Isolation, EndTable]],

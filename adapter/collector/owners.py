@@ -5,33 +5,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from adapter.cluster.groups import Owned
-from adapter.history.sample import NO_OWNERS, NOT_ASKED, Owners
-from adapter.lag.layout import NO_LAYOUT, Layout
+from adapter.history.sample import NOT_ASKED, Owners
+from adapter.lag.layout import Layout
 
 
-class OwnerColumn:
-    """Made again only when the layout or an assignment changes."""
-
-    def __init__(self) -> None:
-        self._made_for: tuple[Layout, Mapping[str, tuple[Owned, ...]]] = (NO_LAYOUT, {})
-        self._owners = NO_OWNERS
-
-    def of(self, layout: Layout, owned: Mapping[str, tuple[Owned, ...]]) -> Owners:
-        before, owned_before = self._made_for
-        if before is not layout or owned_before is not owned:
-            self._made_for, self._owners = (layout, owned), _owners_of(layout, owned)
-        return self._owners
-
-
-def _owners_of(layout: Layout, owned: Mapping[str, tuple[Owned, ...]]) -> Owners:
-    members = sorted({one.member for each in owned.values() for one in each})
+def owners_of(layout: Layout, owned: Mapping[str, tuple[Owned, ...]]) -> Owners:
+    members = sorted({part.member for parts in owned.values() for part in parts})
     code = {member: place for place, member in enumerate(members)}
     column = np.full(len(layout), NOT_ASKED, dtype=np.int32)
-    for group, each in owned.items():
-        for one in each:
-            rows = layout.pairs.get((group, one.topic))
+    for group, parts in owned.items():
+        for part in parts:
+            rows = layout.pairs.get((group, part.topic))
             if rows is not None:
-                partitions = np.array(one.partitions, dtype=np.int64)
+                partitions = np.array(part.partitions, dtype=np.int64)
                 inside = (partitions >= 0) & (partitions < rows.stop - rows.start)
-                column[rows.start + partitions[inside]] = code[one.member]
+                column[rows.start + partitions[inside]] = code[part.member]
     return Owners(tuple(members), column)

@@ -43,25 +43,15 @@ class ShareAnswer:
     """The first round of log ends requested after it."""
 
 
-@dataclass(frozen=True, slots=True)
-class ShareRound:
-    """One cycle's result: every share group is in one of the two fields."""
-
-    answers: Mapping[str, ShareAnswer] = field(default_factory=dict)
-    problems: Mapping[str, Cause] = field(default_factory=dict)
-
-
 @dataclass(slots=True)
-class ShareReading:
-    """A round of DescribeShareGroupOffsets whose responses are arriving."""
+class ShareRound:
+    """A round of DescribeShareGroupOffsets. Every share group has an answer or a problem."""
 
-    plan: Mapping[int, Sequence[str]]
+    answers: dict[str, ShareAnswer] = field(default_factory=dict)
+    problems: dict[str, Cause] = field(default_factory=dict)
+    """Why a group has no answer, or has not had one yet."""
+    plan: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """Node -> groups."""
-    calls: Calls[Progress]
-    """By node."""
-    not_asked: Mapping[str, Cause]
-    answers: dict[int, Answer[Progress] | Failure] = field(default_factory=dict)
-    found: dict[str, ShareAnswer] = field(default_factory=dict)
 
 
 class Shares:
@@ -78,61 +68,58 @@ class Shares:
         self.version = 0
         """Increases whenever `topics` change."""
         self.newest = ShareRound()
+        """The latest round, which may be under way."""
 
-    def ask(self, directory: Directory, topology: Topology) -> ShareReading:
+    def ask(self, directory: Directory, topology: Topology) -> Calls[Progress]:
         """Sends one request to each available broker that coordinates share groups."""
         if directory.statuses is not self._directory.statuses or directory.groups is not self._directory.groups:
             self._find(directory)
         self._directory = directory
         plan: dict[int, list[str]] = {}
-        not_asked = {group: cause for group in self._groups if (cause := self._why_not_asked(group, topology))}
-        for group in sorted((self._groups & directory.coordinators.keys()) - not_asked.keys()):
-            plan.setdefault(directory.coordinators[group], []).append(group)
-        calls = self._brokers.shares({node: plan[node] for node in self._liveness.present(plan)})
-        return ShareReading(plan, calls, not_asked)
+        problems: dict[str, Cause] = {}
+        for group in sorted(self._groups):
+            node = directory.coordinators.get(group)
+            why = self._why_not_asked(group, node, topology)
+            if node is None or why is not None:
+                problems[group] = Cause(State.UNKNOWN, why or f"no broker coordinates share group {group}")
+            else:
+                plan.setdefault(node, []).append(group)
+        self.newest = ShareRound(problems=problems, plan=plan)
+        return self._brokers.shares(plan)
 
-    def _why_not_asked(self, group: str, topology: Topology) -> Cause | None:
+    def _why_not_asked(self, group: str, node: int | None, topology: Topology) -> str | None:
         """A coordinator that waits for a silent state broker would block every other response on its connection."""
+        if node is not None and (absence := self._liveness.failure(node)) is not None:
+            return absence.text
         if not self._patience.get(group):
             return None
         keepers = share_state_keepers(group, self.topics.get(group, ()), topology)
-        failures = (self._liveness.failure(node) for node in sorted(keepers))
-        failure = next((one for one in failures if one is not None), None)
+        failures = (self._liveness.failure(keeper) for keeper in sorted(keepers))
+        failure = next((each for each in failures if each is not None), None)
         if failure is None:
             return None
         self._patience[group] -= 1
-        return Cause(State.UNKNOWN, f"{failure.text}, and it stores the state of share group {group}")
+        return f"{failure.text}, and it stores the state of share group {group}"
 
-    def take(self, reading: ShareReading, batch: int) -> list[str]:
+    def take(self, calls: Calls[Progress], batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
-        answers = reading.calls.take()
+        answers = calls.take()
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
-        reading.answers |= answers
+        fresh: dict[str, ShareAnswer] = {}
         for node, answer in answers.items():
+            groups = self.newest.plan[node]
             was_silence = isinstance(answer, Failure) and answer.was_silence
-            self._patience |= dict.fromkeys(reading.plan[node], CYCLES_BEFORE_RETRY if was_silence else 0)
-        found = {
-            group: ShareAnswer(progress.topics, answer.received, self._liveness.is_doubtful(node), batch)
-            for node, answer in answers.items()
-            if isinstance(answer, Answer)
-            for group in reading.plan[node]
-            if (progress := answer.content.get(group)) is not None and progress.error == codes.NO_ERROR
-        }
-        reading.found |= found
-        self._remember(found)
-        return list(found)
-
-    def finish(self, reading: ShareReading) -> ShareRound:
-        problems = {g: Cause(State.UNKNOWN, f"no broker coordinates share group {g}") for g in self._groups}
-        for node, groups in reading.plan.items():
-            failure = self._liveness.failure(node) or Failure("other", f"broker {node} is not asked")
-            answer = reading.answers.get(node, failure)
-            reported = {} if isinstance(answer, Failure) else answer.content
-            problems |= {group: _cause_of(answer, reported.get(group), group, node) for group in groups}
-        problems |= reading.not_asked
-        unread = {group: cause for group, cause in problems.items() if group not in reading.found}
-        self.newest = ShareRound(reading.found, unread)
-        return self.newest
+            self._patience |= dict.fromkeys(groups, CYCLES_BEFORE_RETRY if was_silence else 0)
+            for group in groups:
+                reported = answer.content.get(group) if isinstance(answer, Answer) else None
+                if isinstance(answer, Answer) and reported is not None and reported.error == codes.NO_ERROR:
+                    is_doubtful = self._liveness.is_doubtful(node)
+                    fresh[group] = ShareAnswer(reported.topics, answer.received, is_doubtful, batch)
+                else:
+                    self.newest.problems[group] = _cause_of(answer, reported, group, node)
+        self.newest.answers.update(fresh)
+        self._remember(fresh)
+        return list(fresh)
 
     def unread(self) -> dict[str, str]:
         return {group: cause.text for group, cause in self.newest.problems.items() if group not in self.topics}
@@ -145,9 +132,9 @@ class Shares:
         self._patience = {group: cycles for group, cycles in self._patience.items() if group in self._groups}
         self._know({group: topics for group, topics in self.topics.items() if group in self._groups})
 
-    def _remember(self, found: Mapping[str, ShareAnswer]) -> None:
+    def _remember(self, fresh: Mapping[str, ShareAnswer]) -> None:
         topics = {}
-        for group, answer in found.items():
+        for group, answer in fresh.items():
             given, known = self._watching.given_topics(group), self.topics.get(group, {})
             seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
             topics[group] = still_committed(known, seen, known if answer.is_doubtful else (), can_vanish=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Codes, Offsets, Seconds
+from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Codes, Flags, Offsets, Seconds
 from adapter.lag.layout import NO_LAYOUT, Layout, carried, same_rows
 
 
@@ -34,6 +34,8 @@ class Cause(NamedTuple):
     text: str
 
 
+NOT_ONE = np.inf
+"""In `marker_since`."""
 NO_CAUSE = Cause(State.OK, "")
 
 
@@ -58,6 +60,10 @@ class Snapshot:
     """When it was last received, or the log was seen to end before it; NEVER if no commit was seen."""
     beyond: NDArray[np.int8]
     """The number of consecutive good cycles in which the commit was beyond the log end."""
+    has_marker: Flags
+    """Whether only a transaction marker follows `last_commit`."""
+    marker_since: Seconds
+    """Since when a Stable group has left one message, or a marker, behind `last_commit`; NOT_ONE: it has not."""
 
     def cause_of(self, row: int) -> Cause:
         return self.causes[int(self.cause[row])]
@@ -77,6 +83,8 @@ def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
         last_commit=np.full(rows, NO_COMMIT, dtype=np.int64),
         last_commit_at=np.full(rows, NEVER),
         beyond=np.zeros(rows, dtype=np.int8),
+        has_marker=np.zeros(rows, dtype=bool),
+        marker_since=np.full(rows, NOT_ONE),
     )
 
 

@@ -58,6 +58,8 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         last_commit=np.where(is_of_other_log, NO_COMMIT, last_commit),
         last_commit_at=np.where(is_commit | is_of_other_log, received, before.last_commit_at),
         beyond=beyond,
+        has_marker=before.has_marker,
+        marker_since=before.marker_since,
     )
 
 

@@ -12,59 +12,27 @@ application that retries its last record for longer without leaving its group co
 
 Only lag becomes 0. Offsets stay as they were read."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
-from adapter.lag.layout import Layout, carried, same_rows
-from adapter.lag.snapshot import Snapshot, State
+from adapter.columns import NO_COMMIT, Flags
+from adapter.lag.snapshot import NOT_ONE, Snapshot, State
 
 RESIDUE_SECONDS = 300.0
 """Kafka's default for max.poll.interval.ms."""
 _MARKER = 1
-_MOVING = np.inf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Residue:
-    layout: Layout
-    committed: Offsets
-    log_end: Offsets
-    since: Seconds
-    """Since when neither has moved while the group was Stable, in monotonic seconds."""
-    is_found: Flags
-
-    def in_layout(self, layout: Layout) -> "Residue":
-        if self.layout is layout:
-            return self
-        return carried(self, no_residue(layout), same_rows(layout, self.layout))
-
-    def with_found(self, is_known: Flags, committed: Offsets) -> "Residue":
-        """Marks rows that were known to have a marker behind that commit."""
-        return replace(
-            self,
-            committed=np.where(is_known, committed, self.committed),
-            log_end=np.where(is_known, committed + _MARKER, self.log_end),
-            is_found=self.is_found | is_known,
-        )
-
-
-def no_residue(layout: Layout) -> Residue:
-    rows = len(layout)
-    committed, log_end = np.full((2, rows), NOT_KNOWN, dtype=np.int64)
-    return Residue(layout, committed, log_end, np.full(rows, _MOVING), np.zeros(rows, dtype=bool))
-
-
-def followed(known: Residue, snapshot: Snapshot, may_have: Flags, is_stable: Flags, now: float) -> Residue:
-    """Returns the state after a cycle; `may_have` marks rows of read_committed groups, `is_stable` of Stable ones."""
-    known, committed = known.in_layout(snapshot.layout), snapshot.last_commit
-    is_one = may_have & (snapshot.state != State.AHEAD) & (committed != NO_COMMIT)
-    is_one &= snapshot.log_end - committed == _MARKER
-    is_unmoved = is_one & (committed == known.committed) & (snapshot.log_end == known.log_end)
-    is_found = is_unmoved & known.is_found
-    since = np.where(is_unmoved & is_stable, np.minimum(known.since, now), np.where(is_one & is_stable, now, _MOVING))
+def with_markers(snapshot: Snapshot, before: Snapshot, may_have: Flags, is_stable: Flags, now: float) -> Snapshot:
+    """`may_have` marks rows of read_committed groups, `is_stable` of Stable ones; `before` has the same layout."""
+    commit = snapshot.last_commit
+    is_one = may_have & (snapshot.state != State.AHEAD) & (commit != NO_COMMIT)
+    is_one &= snapshot.log_end - commit == _MARKER
+    is_unmoved = is_one & (commit == before.last_commit)
+    since = np.where(is_unmoved, np.minimum(before.marker_since, now), now)
+    since = np.where(is_one & is_stable, since, NOT_ONE)
     # A reading that shows movement ends it; a missing reading does not.
     is_read = (snapshot.state == State.OK) & (snapshot.cause == 0)
-    is_found |= is_unmoved & is_read & is_stable & (now - since >= RESIDUE_SECONDS)
-    return Residue(snapshot.layout, committed, snapshot.log_end, since, is_found)
+    is_proven = is_read & (now - since >= RESIDUE_SECONDS)
+    return replace(snapshot, has_marker=is_unmoved & (before.has_marker | is_proven), marker_since=since)

@@ -52,15 +52,14 @@ class Values:
     """It is known whether a commit exists, even if it is beyond the end."""
 
 
-def values_of(snapshot: Snapshot, treatment: Treatment, is_residue: Flags | None = None) -> Values:
-    """`is_residue` marks rows whose lag is only a transaction marker."""
+def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = lag_behind(snapshot.committed, snapshot.log_end, start)
     without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start, snapshot.last_commit)
     lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(
-        lag=lag if is_residue is None else np.where(is_residue, 0, lag),
+        lag=np.where(snapshot.has_marker, 0, lag),
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
         # If the latest start is beyond the last good end, how many records follow it is unknown.

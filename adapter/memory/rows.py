@@ -1,42 +1,35 @@
 """What rows remember, as a value, and what a value recalls to rows."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from adapter.columns import NEVER, Flags
 from adapter.lag.layout import Layout
-from adapter.lag.snapshot import Snapshot
-from adapter.lag.transaction_markers import Residue
+from adapter.lag.snapshot import NOT_ONE, Snapshot
 from adapter.memory.value import ClusterMemory, LastCommit, TopicMemory
 
 
 def remembered(
-    snapshot: Snapshot, markers: Residue, to_epoch: float, is_wanted: Callable[[str], bool]
+    snapshot: Snapshot, to_epoch: float, is_wanted: Callable[[str], bool]
 ) -> dict[str, dict[str, TopicMemory]]:
     """Returns what rows of wanted groups remember; `to_epoch` is how far the epoch's seconds are ahead of ours."""
-    layout, is_found = snapshot.layout, markers.in_layout(snapshot.layout).is_found
+    layout = snapshot.layout
     seen_at = np.where(snapshot.last_commit_at > NEVER, snapshot.last_commit_at + to_epoch, 0).astype(np.int64)
     found: dict[str, dict[str, TopicMemory]] = {}
     for (group, topic), rows in layout.pairs.items():
         if is_wanted(group) and seen_at[rows].any():
-            columns = seen_at[rows], snapshot.last_commit[rows], is_found[rows]
+            columns = seen_at[rows], snapshot.last_commit[rows], snapshot.has_marker[rows]
             commits = tuple(map(LastCommit, *(column.tolist() for column in columns)))
             found.setdefault(group, {})[topic] = TopicMemory(layout.generations[topic], commits)
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Recalled:
-    snapshot: Snapshot
-    markers: Residue
-    is_added: Flags
-    """Rows of partitions that the topic did not have when it was remembered."""
+def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> tuple[Snapshot, Flags]:
+    """Fills in the commits that were seen later than those of the rows, unless the topic was created again since.
 
-
-def recalled(snapshot: Snapshot, markers: Residue, memory: ClusterMemory, to_epoch: float) -> Recalled:
-    """Fills in the commits that were seen later than those of the rows, unless the topic was created again since."""
+    Also returns the rows of partitions that the topic did not have when it was remembered."""
     layout = snapshot.layout
     last, at = snapshot.last_commit.copy(), snapshot.last_commit_at.copy()
     is_added, is_marker = np.zeros((2, len(layout)), dtype=bool)
@@ -49,8 +42,10 @@ def recalled(snapshot: Snapshot, markers: Residue, memory: ClusterMemory, to_epo
         at[own] = np.where(is_later, seen_at - to_epoch, at[own])
         is_marker[own] = has_marker & (last[own] == offset)
         is_added[own.stop : rows.stop] = np.isneginf(at[own.stop : rows.stop])
-    snapshot = replace(snapshot, last_commit=last, last_commit_at=at)
-    return Recalled(snapshot, markers.in_layout(layout).with_found(is_marker, last), is_added)
+    is_same = last == snapshot.last_commit
+    has_marker, since = is_marker | (snapshot.has_marker & is_same), np.where(is_same, snapshot.marker_since, NOT_ONE)
+    snapshot = replace(snapshot, last_commit=last, last_commit_at=at, has_marker=has_marker, marker_since=since)
+    return snapshot, is_added
 
 
 def _known_pairs(layout: Layout, memory: ClusterMemory) -> list[tuple[TopicMemory, slice]]:

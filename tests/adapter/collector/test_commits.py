@@ -48,7 +48,8 @@ class Rounds:
         reading = self.commits.ask(NODES)
         while self.brokers.wait(reading.calls, together=0.0):
             self.commits.take(reading, 0)
-        return self.commits.finish(reading, has_offsets_topic=has_offsets_topic)
+        self.commits.finish(reading, has_offsets_topic=has_offsets_topic)
+        return reading
 
     @property
     def plan(self) -> object:

@@ -59,7 +59,7 @@ class Reads:
     def starts(self) -> list[int]:
         """What is known of the starts in the next cycle."""
         self.brokers.asked_for.clear()
-        found: list[int] = self.ends.starts(self.layout, self.topology, self.everything).tolist()
+        found: list[int] = self.ends.starts(self.layout, self.topology).tolist()
         self.clock.seconds += INTERVAL
         return found
 
