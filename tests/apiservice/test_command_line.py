@@ -356,3 +356,17 @@ def test_help_loads_neither_numpy_nor_the_clients() -> None:
     )
 
     assert subprocess.run((sys.executable, "-c", code), check=False).returncode == 0
+
+
+def test_a_history_without_pyarrow_is_refused_with_the_image_that_has_it(tmp_path: Path) -> None:
+    settings = tmp_path / "settings.yaml"
+    settings.write_text(
+        f"clusters: [{{name: main, bootstrapServers: ['127.0.0.1:1']}}]\nhistory: {{location: {tmp_path}}}\n"
+    )
+    serve = f"from apiservice.__main__ import main; main(['serve', '--config', {str(settings)!r}])"
+    code = f"import sys; sys.modules['pyarrow'] = None; {serve}"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 2
+    assert "history.location: a history needs pyarrow, which is not installed; use the image" in ended.stderr
+    assert "Traceback" not in ended.stderr

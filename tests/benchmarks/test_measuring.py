@@ -1,8 +1,6 @@
 """The benchmarks' arithmetic and reading of files; what they measure is measured on real parts by `make bench`."""
 
-import dataclasses
 import json
-import re
 from collections import Counter
 from urllib.parse import parse_qs, urlsplit
 
@@ -14,11 +12,11 @@ from benchmarks.cycles.cost import cost_rows
 from benchmarks.cycles.timed import Cost
 from benchmarks.measuring.heartbeat import beats_in, longest_stretch
 from benchmarks.measuring.machine import processor
-from benchmarks.measuring.samples import cpu_ticks, established_to, in_turn, median_ratio, percentile, status_bytes
+from benchmarks.measuring.samples import established_to, median_ratio, percentile
 from benchmarks.measuring.tables import BEGIN, END, Table, Verdict, markdown, row, with_figures
 from benchmarks.measuring.window import Window
-from benchmarks.rig.cluster import PATTERNS, groups, read_path, selector_of
-from benchmarks.rig.load import Plan, Target, is_whole, plan_of, request
+from benchmarks.rig.cluster import read_path, selector_of
+from benchmarks.rig.load import Target, is_whole
 from benchmarks.rig.paced_reads import Read
 
 TARGET = Target(
@@ -51,27 +49,6 @@ def test_a_ratio_is_taken_round_by_round() -> None:
     assert median_ratio([2.0, 20.0, 3.0], [1.0, 10.0, 1.0]) == 2.0
 
 
-def test_ratios_of_unequally_many_rounds_are_refused() -> None:
-    with pytest.raises(ValueError, match="shorter"):
-        median_ratio([1.0, 2.0], [1.0])
-
-
-def test_each_round_begins_with_another_name() -> None:
-    assert [in_turn("abc", number) for number in range(4)] == [list("abc"), list("bca"), list("cab"), list("abc")]
-
-
-def test_cpu_is_read_behind_a_name_with_brackets_and_spaces() -> None:
-    fields = "S 1 2 2 0 -1 4194560 1 0 0 0 314 15 0 0 20 0 5 0 100"
-
-    assert cpu_ticks(f"42 (a) strange (name)) {fields}") == (314, 15)
-
-
-def test_memory_is_read_in_bytes_and_only_where_the_whole_name_fits() -> None:
-    status = "Name:\tpython\nVmRSSFile:\t7 kB\nVmRSS:\t  1000 kB\nVmHWM:\t 2000 kB\n"
-
-    assert (status_bytes(status, "VmRSS"), status_bytes(status, "VmHWM")) == (1_024_000, 2_048_000)
-
-
 def test_only_established_connections_to_the_ports_count() -> None:
     def line(remote_port: int, state: str, inode: str) -> str:
         return f"0: 0100007F:D431 0100007F:{remote_port:04X} {state} 0:0 00:0 0 0 0 {inode} 1"
@@ -100,18 +77,6 @@ def test_only_established_connections_to_the_ports_count() -> None:
 )
 def test_an_answer_is_whole_when_its_last_byte_is_there(answer: bytes, *, expected: bool) -> None:
     assert is_whole(answer) is expected
-
-
-def test_a_request_carries_its_token_only_where_there_is_one() -> None:
-    assert b"\r\nAuthorization: Bearer t\r\n" in request(TARGET, "/a")
-    assert b"Authorization" not in request(dataclasses.replace(TARGET, token=""), "/a")
-    assert request(TARGET, "/a").endswith(b"\r\n\r\n")
-
-
-def test_a_plan_survives_its_file() -> None:
-    plan = Plan({"adapter": TARGET}, connections=25, rounds=9, slice_seconds=2.0, warm_up_seconds=1.0, core=1)
-
-    assert plan_of(json.loads(json.dumps(dataclasses.asdict(plan)))) == plan
 
 
 def test_requests_are_counted_by_kind_for_the_adapter_alone() -> None:
@@ -154,15 +119,6 @@ def test_only_what_is_between_the_marks_of_a_page_is_replaced() -> None:
     assert with_figures(page, "new\n") == f"# Page\n{BEGIN}\n\nnew\n\n{END}\nrest\n"
     with pytest.raises(ValueError, match="no lines"):
         with_figures("# Page\n", "new")
-
-
-def test_each_pattern_chooses_as_many_groups_as_it_says() -> None:
-    names = groups(1000)
-
-    assert {count: sum(bool(re.fullmatch(p, name)) for name in names) for count, p in PATTERNS.items()} == {
-        count: count for count in PATTERNS
-    }
-    assert len(set(names)) == 1000
 
 
 def test_the_url_of_a_read_asks_for_the_groups_own_labels() -> None:

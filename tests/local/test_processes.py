@@ -3,12 +3,10 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +15,6 @@ import pytest
 from local import processes
 from local.processes import Process, RigError, free_port, scratch, start, wait_until
 
-SLEEP = [sys.executable, "-S", "-c", "import time; time.sleep(600)"]
 # Starts a child of its own and tells both numbers.
 WITH_CHILD_CODE = """
 import os, signal, subprocess, sys, time
@@ -26,7 +23,6 @@ print(os.getpid(), child.pid, flush=True)
 time.sleep(600)
 """
 WITH_CHILD = [sys.executable, "-S", "-c", WITH_CHILD_CODE]
-STUBBORN = [sys.executable, "-S", "-c", "import signal; signal.signal(15, signal.SIG_IGN)" + WITH_CHILD_CODE]
 
 
 def is_alive(pid: int) -> bool:
@@ -91,17 +87,6 @@ def test_the_kernel_ends_a_process_where_owner_and_watchdog_are_killed(tmp_path:
         os.kill(child, signal.SIGKILL)  # without the watchdog nobody ends it
 
 
-def test_stop_ends_the_whole_group_even_if_it_ignores_sigterm(tmp_path: Path) -> None:
-    process = start("stubborn", STUBBORN, log=tmp_path / "log")
-    pids = told_pids(process)
-    assert pids[0] == process.pid
-
-    process.stop(grace_seconds=0.2)
-
-    assert process.status == -signal.SIGKILL
-    wait_until(lambda: none_alive(pids), "the group to be gone", 60)
-
-
 def test_a_process_that_ends_takes_its_children_along(tmp_path: Path) -> None:
     process = start("parent", WITH_CHILD, log=tmp_path / "log")
     pids = told_pids(process)
@@ -111,47 +96,9 @@ def test_a_process_that_ends_takes_its_children_along(tmp_path: Path) -> None:
     wait_until(lambda: none_alive(pids), "the group to be gone", 60)
 
 
-def test_a_frozen_process_still_ends_on_sigterm(tmp_path: Path) -> None:
-    process = start("frozen", SLEEP, log=tmp_path / "log")
-    process.send(signal.SIGSTOP)
-
-    process.stop()
-
-    assert process.status == -signal.SIGTERM
-
-
-def test_a_process_survives_the_thread_that_asked_for_it(tmp_path: Path) -> None:
-    """On Linux the parent-death signal would come at the end of the thread that forked."""
-    started: list[Process] = []
-
-    def begin() -> None:
-        started.append(start("sleep", WITH_CHILD, log=tmp_path / "log"))
-        told_pids(started[0])  # the signal is set by now
-
-    thread = threading.Thread(target=begin)
-    thread.start()
-    thread.join()
-
-    with pytest.raises(RigError, match="has not ended"), started[0] as process:
-        process.wait(0.3)
-
-
-def test_env_is_added_to_the_environment(tmp_path: Path) -> None:
-    code = "import os; print(os.environ['TOPIC'], 'PATH' in os.environ)"
-    process = start("env", [sys.executable, "-c", code], log=tmp_path / "log", env={"TOPIC": "orders"})
-
-    assert process.wait(60) == 0
-    assert process.log.read_text() == "orders True\n"
-
-
 def test_a_program_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(RigError, match="broker: no program 'no-such-program' on this machine"):
         start("broker", ["no-such-program"], log=tmp_path / "log")
-
-
-def test_a_wait_names_what_it_waited_for() -> None:
-    with pytest.raises(RigError, match="in vain for the broker to answer"):
-        wait_until(lambda: False, "the broker to answer", 0.1)
 
 
 def test_a_wait_ends_with_the_process_and_shows_the_end_of_its_log(tmp_path: Path) -> None:
@@ -159,14 +106,6 @@ def test_a_wait_ends_with_the_process_and_shows_the_end_of_its_log(tmp_path: Pat
 
     with pytest.raises(RigError, match=r"(?s)broker ended with status 1 while waiting for it to answer.*no such disk"):
         wait_until(lambda: False, "it to answer", 60, alive=[process])
-
-
-def test_free_ports_are_free_and_never_given_twice() -> None:
-    ports = [free_port() for _ in range(50)]
-
-    assert len(set(ports)) == 50
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", ports[0]))
 
 
 def test_two_processes_never_get_the_same_port(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,20 +118,6 @@ def test_two_processes_never_get_the_same_port(monkeypatch: pytest.MonkeyPatch) 
     assert "no free port" in done.stderr
     with pytest.raises(RigError, match="no free port"):
         free_port()
-
-
-def test_a_port_in_use_is_not_free() -> None:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-
-        assert not processes._is_free(listener.getsockname()[1])
-
-
-def test_a_scratch_folder_is_gone_afterwards() -> None:
-    with scratch("test") as folder:
-        (folder / "file").touch()
-
-    assert not folder.exists()
 
 
 def test_the_scratch_of_a_killed_owner_is_removed_by_the_next(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

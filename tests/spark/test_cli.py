@@ -2,6 +2,8 @@
 
 import importlib.metadata
 import io
+import re
+import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import Mock
@@ -114,3 +116,11 @@ def test_no_module_beside_main_hides_one_of_the_standard_library() -> None:
 
     assert "cli" in beside
     assert not beside & sys.stdlib_module_names
+
+
+def test_without_pyspark_the_command_names_the_image_that_has_it() -> None:
+    code = "import sys; sys.modules['pyspark'] = None; from spark.__main__ import main; main()"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert ended.returncode == 2
+    assert re.match(r"kafka-lag-report: pyspark\S* is not installed; use the image that `docker build", ended.stderr)

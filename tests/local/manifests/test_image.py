@@ -1,7 +1,6 @@
 """The image: what it is made of, and that it agrees with the package and the manifests."""
 
 import re
-import tomllib
 from typing import NamedTuple
 
 from local.manifests.check import MANIFESTS, read
@@ -54,12 +53,6 @@ def test_everything_that_is_copied_exists_and_is_let_in() -> None:
     assert sorted(copied) == sorted(let_in)
 
 
-def test_the_image_holds_the_packages_of_the_wheel() -> None:
-    build = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-
-    assert set(build["targets"]["wheel"]["packages"]) <= {rest.split()[0] for rest in _rest("COPY")}
-
-
 def test_nothing_is_installed_without_hashes_or_from_elsewhere() -> None:
     runs = [rest for rest in _rest("RUN") if " pip " in rest]
 
@@ -74,18 +67,3 @@ def test_every_required_package_is_pinned_and_hashed() -> None:
 
         assert lines
         assert [line for line in lines if "==" not in line or "--hash=sha256:" not in line] == []
-
-
-def test_the_image_starts_the_command_that_the_package_installs() -> None:
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-
-    # What is built without a target is the adapter: it is the last stage.
-    assert _rest("ENTRYPOINT") == [f'["{command}"]' for command in ("kafka-lag-report", "kafka-lag-adapter")]
-    assert set(scripts) == {"kafka-lag-report", "kafka-lag-adapter"}
-
-
-def test_history_and_report_are_targets_of_their_own() -> None:
-    stages = [line.partition(" AS ")[2] for line in _rest("FROM")]
-
-    assert stages == ["build", "build-history", "spark", "adapter", "history", ""]
-    assert any("jre-headless" in run for run in _rest("RUN"))
