@@ -4,8 +4,9 @@ AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2
 ├── StateNotPersistable the last commits can be neither read nor written: they are remembered until the process ends
 ├── MetricUnknown       no metric of that name is served
-├── NoMatch             the metric exists, but no partition matches
-└── ValueUnavailable    the value exists, but is not known well enough"""
+└── Refused             a read without a value (adapter.metrics.problems)
+    ├── NoMatch             the metric exists, but no partition matches
+    └── ValueUnavailable    the value exists, but is not known well enough"""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -46,11 +47,3 @@ class StateNotPersistable(AdapterError):
 
 class MetricUnknown(AdapterError):
     """There is no metric of this name."""
-
-
-class NoMatch(AdapterError):
-    """No partition, group or topic matches."""
-
-
-class ValueUnavailable(AdapterError):
-    """A part of the value is unknown, too old or in doubt."""

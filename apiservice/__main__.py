@@ -39,9 +39,10 @@ serve.__signature__ = signature(Flags)  # type: ignore[attr-defined]  # typer ma
 @app.command()
 def validate(config: Annotated[Path, typer.Option(metavar="FILE", help="Settings file (YAML).")]) -> None:
     """Report every problem of a settings file, without a cluster and without opening the files that it names."""
+    from adapter.metrics.definitions import SERVED  # noqa: PLC0415 - see above
     from adapter.settings.file import load  # noqa: PLC0415 - see above
 
-    load(config, opens_files=False)
+    load(config, SERVED, opens_files=False)
     typer.echo(f"{config}: valid")
 
 

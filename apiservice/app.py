@@ -18,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter import clock
 from adapter.errors import AdapterError
+from adapter.metrics.query import Metrics
 from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Callers, Unauthorized
 from apiservice.auth.request_attributes import attributes_of
 from apiservice.http import health
@@ -27,7 +28,7 @@ from apiservice.http.query_parameters import is_watch
 from apiservice.http.replies import Endpoint, json_reply, pretty, text_reply
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, Status, status_of
 from apiservice.metrics_api import discovery, openapi
-from apiservice.metrics_api.external import ExternalMetrics, MetricSource, read_of
+from apiservice.metrics_api.external import ExternalMetrics, read_of
 from apiservice.upstream.client import AGENT
 from apiservice.upstream.live import Upstream, Upstreams
 
@@ -49,7 +50,7 @@ class ApiServer:
 
     def __init__(
         self,
-        metrics: MetricSource,
+        metrics: Callable[[], Metrics],
         callers: Callers,
         readiness: Readiness,
         *,
@@ -60,7 +61,8 @@ class ApiServer:
         monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
         def names() -> tuple[str, ...]:
-            return metrics.names if upstreams is None else upstreams.names_beside(metrics.names)
+            ours = metrics().names
+            return ours if upstreams is None else upstreams.names_beside(ours)
 
         documents = discovery.routes(names, version) | openapi.routes(version)
         endpoints = health.routes(readiness) | documents | _exposed(exposition)

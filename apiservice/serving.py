@@ -22,6 +22,7 @@ from adapter import clock
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange, MemoryKeeper
+from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
@@ -143,7 +144,7 @@ def _given_settings(flags: Flags) -> Settings:
         case None, None:
             raise SettingsInvalid(("--config FILE or --bootstrap-servers HOST:PORT is required",))
         case Path() as config, None:
-            return settings_file.load(config)
+            return settings_file.load(config, SERVED)
         case None, str(servers):
             return settings_file.from_bootstrap_servers(servers)
     raise SettingsInvalid(("--config and --bootstrap-servers cannot be used together",))
@@ -215,7 +216,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         remarks["api-service"] = registration.remark
     readiness = Readiness(checks, remarks, {} if lease is None else {"history": lease.state})
     api = ApiServer(
-        metrics,
+        lambda: metrics.current,
         callers,
         readiness,
         exposition=telemetry.exposition,
@@ -266,7 +267,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
 
 
 def _hpas(client: Client, metrics: LiveMetrics) -> Watch:
-    autoscalers = Autoscalers(lambda: metrics.names, metrics.ask)
+    autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
     return Watch(client, followed.PATH, autoscalers, subject=followed.SUBJECT, consequence=followed.CONSEQUENCE)
 
 

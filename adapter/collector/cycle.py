@@ -3,8 +3,9 @@
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
 The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from adapter.lag.values import Treatment, states_of, values_of
 from adapter.latest import Latest
 from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
+from adapter.metrics.problems import Problem, Reason
 from adapter.metrics.store import ClusterView, Feed
 
 TOGETHER_SECONDS = 0.2
@@ -265,10 +267,7 @@ class Cycle:
             treatment=treatment,
             values=values_of(rows.snapshot, treatment),
             possible_groups=gathered.possible_groups,
-            unread=self._unread(gathered.problems, unanswered_since, now),
-            missing=self._inventory.missing_topics(),
-            unseen=self._inventory.unseen_topics(),
-            in_doubt=in_doubt,
+            problems=self._problems(gathered.problems, unanswered_since, in_doubt, now),
             assumed=self._watching.named_groups - directory.groups,
             topics=self._inventory.watched_topics,
         )
@@ -280,12 +279,32 @@ class Cycle:
         rowless = (group for group in problems if layout.spans[group].start == layout.spans[group].stop)
         return {group: self._unanswered_since.get(group, now) for group in rowless}
 
-    def _unread(self, problems: Mapping[str, Cause], since: Mapping[str, float], now: float) -> dict[str, str]:
-        """Returns the groups that were never read, or not for too long and have no rows -> why."""
+    def _problems(
+        self, unanswered: Mapping[str, Cause], since: Mapping[str, float], in_doubt: Mapping[str, float], now: float
+    ) -> dict[str, list[Problem]]:
+        by_group: dict[str, list[Problem]] = {}
+        topics = self._inventory.topic_problems(self._cluster)
+        for problem in (*topics, *self._unread(unanswered, since, now), *self._doubts(in_doubt)):
+            by_group.setdefault(problem.group, []).append(problem)
+        return by_group
+
+    def _unread(self, unanswered: Mapping[str, Cause], since: Mapping[str, float], now: float) -> Iterator[Problem]:
+        """Yields the groups that were never read, or not for too long and have no rows."""
         never = (group for group in self._commits.groups if group not in self._commits.topics)
-        unread = {group: problems.get(group, NOT_READ_YET).text for group in never}
-        overdue = {group: problems[group].text for group, at in since.items() if now - at > self._watching.max_age}
-        return unread | overdue | self._shares.unread()
+        causes = {group: unanswered.get(group, NOT_READ_YET) for group in never} | self._shares.unread()
+        for group, cause in causes.items():
+            yield Problem(Reason.NOT_READ_YET, cause.text, self._cluster, group)
+        for group, at in since.items():
+            if now - at > self._watching.max_age and group not in causes:
+                began = at + self._rows.to_epoch
+                yield Problem(Reason.NOT_READ_SINCE, unanswered[group].text, self._cluster, group, since=began)
+
+    def _doubts(self, in_doubt: Mapping[str, float]) -> Iterator[Problem]:
+        for group, described_at in in_doubt.items():
+            since = described_at + self._rows.to_epoch
+            stable = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            text = f"the group has not been described as Stable since {stable}"
+            yield Problem(Reason.IN_DOUBT, text, self._cluster, group, since=since)
 
     def _sample(self, observed: Observed, rows: Rows, treatment: Treatment) -> Sample:
         layout, snapshot = self._rows.layout, rows.snapshot

@@ -1,6 +1,6 @@
 """The inventory of one cluster: its brokers, topics and groups, read periodically, and what is missing from it."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, Round, updated_times
 from adapter.cluster.groups import NOBODY
@@ -21,6 +21,7 @@ from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Watching
+from adapter.metrics.problems import Problem, Reason
 
 REFRESH_SECONDS = 30.0
 """Period of Metadata and ListGroups: a new group or partition is discovered within this time."""
@@ -195,7 +196,11 @@ class Inventory:
 
     def _misses_a_topic(self, now: float) -> bool:
         is_time = now - self._topology_read >= max(MISSING_SECONDS, 1.5 * self._interval)
-        return is_time and bool(self.missing_topics())
+        return is_time and any(
+            self.topology.is_deleted(topic)
+            for group in self._watching.named_groups
+            for topic in self._required_topics(group)
+        )
 
     def _is_due(self, last: float, now: float) -> bool:
         return now - last >= REFRESH_SECONDS - self._interval / 2
@@ -240,27 +245,17 @@ class Inventory:
             self._watched = frozenset(filter(self._watching.watches_topic, self.topology.topics))
         return self._watched
 
-    def missing_topics(self) -> dict[str, tuple[str, ...]]:
-        """Returns group -> listed topics that do not exist, for groups that lack any."""
-        missing = {
-            group: tuple(sorted(filter(self.topology.is_deleted, self._required_topics(group))))
-            for group in self._watching.named_groups
-        }
-        return {group: topics for group, topics in missing.items() if topics}
-
-    def unseen_topics(self) -> dict[str, dict[str, str]]:
-        """Returns group -> listed topics that are neither known nor known to be missing, and why."""
-        unseen = {
-            group: {topic: why for topic in sorted(self._required_topics(group)) if (why := self._why_unseen(topic))}
-            for group in self._watching.named_groups
-        }
-        return {group: topics for group, topics in unseen.items() if topics}
-
-    def _why_unseen(self, topic: str) -> str | None:
-        if topic in self.topology.hidden:
-            return may_not_describe_topic(topic)
-        is_known = topic in self.topology.topics or self.topology.is_deleted(topic)
-        return None if is_known else f"topic {topic} has not been seen yet"
+    def topic_problems(self, cluster: str) -> Iterator[Problem]:
+        """Yields the listed topics of each group that do not exist, or of which that is not known."""
+        for group in self._watching.named_groups:
+            for topic in sorted(self._required_topics(group)):
+                if topic in self.topology.hidden:
+                    yield Problem(Reason.TOPIC_HIDDEN, may_not_describe_topic(topic), cluster, group, topic)
+                elif self.topology.is_deleted(topic):
+                    text = f"topic {topic} of group {group} does not exist in cluster {cluster}"
+                    yield Problem(Reason.TOPIC_MISSING, text, cluster, group, topic)
+                elif topic not in self.topology.topics:
+                    yield Problem(Reason.NOT_READ_YET, f"topic {topic} has not been seen yet", cluster, group, topic)
 
     def _required_topics(self, group: str) -> frozenset[str]:
         return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)

@@ -96,12 +96,12 @@ class Collector:
     @property
     def has_begun(self) -> bool:
         """Whether a cycle has read every known group, or found that it cannot read any."""
-        return self.outcome == "failed" or (self.outcome == "complete" and not self.feed.view.unread)
+        return self.outcome == "failed" or (self.outcome == "complete" and not self.feed.view.has_unread)
 
     @property
     def has_read_everything(self) -> bool:
         view = self.feed.view
-        return self.outcome == "complete" and not view.unread and not view.possible_groups.leaves_doubt
+        return self.outcome == "complete" and not view.has_unread and not view.possible_groups.leaves_doubt
 
     def stop(self) -> None:
         self._is_serving = False

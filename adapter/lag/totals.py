@@ -10,16 +10,17 @@ from adapter.columns import NEVER, Indexes, Offsets
 from adapter.lag.snapshot import Snapshot
 from adapter.lag.values import Treatment, Values
 
-NO_LEAD = -1
-"""No partition has a commit."""
-
-
-_LARGEST_SUM = 2**62
+NO_VALUE = -1
+"""No partition has a value: none has a commit."""
+LARGEST = (2**63 - 1) // 1000
+"""The autoscaler counts thousandths in 64 bits; larger values would overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """One entry per group and topic, in the order of the rows. Plain lists, because they are read entry by entry."""
+    """One entry per group and topic, in the order of the rows. Plain lists, because they are read entry by entry.
+
+    Values are in thousandths."""
 
     group: list[int]
     """Code in the layout's names, like `topic`."""
@@ -27,14 +28,12 @@ class Totals:
     lag: list[int]
     lag_max: list[int]
     lead_min: list[int]
-    """Over the partitions with a commit; NO_LEAD if there are none."""
+    """Over the partitions with a commit; NO_VALUE if there are none."""
     uncommitted: list[int]
     oldest: list[float]
     """When the oldest part was received, in monotonic seconds; NEVER if a part is unknown."""
-    worst: list[int]
     oldest_commit: list[float]
     """Like `oldest`, for whether commits exist: a commit beyond the log end does."""
-    worst_commit: list[int]
     is_outside: list[bool]
     is_asked: list[bool]
     was_committed: list[bool]
@@ -47,7 +46,7 @@ class Totals:
         return len(self.group)
 
 
-NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], [], [], [], {})
+NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
 
 
 def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Indexes) -> Totals:
@@ -58,23 +57,19 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
     if not len(starts):
         return NO_TOTALS
     received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
-    oldest = np.minimum.reduceat(received, starts)
     known_commit = np.where(values.is_commit_known[rows], snapshot.received[rows], NEVER)
-    oldest_commit = np.minimum.reduceat(known_commit, starts)
     lead = np.where(values.has_commit[rows], values.lead[rows], np.iinfo(np.int64).max)
     lead_min = np.minimum.reduceat(lead, starts)
     first = rows[starts]
     return Totals(
         group=group[starts].tolist(),
         topic=topic[starts].tolist(),
-        lag=_sums(values.lag[rows], starts).tolist(),
-        lag_max=np.maximum.reduceat(values.lag[rows], starts).tolist(),
-        lead_min=np.where(lead_min == np.iinfo(np.int64).max, NO_LEAD, lead_min).tolist(),
-        uncommitted=np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64).tolist(),
-        oldest=oldest.tolist(),
-        worst=rows[_first_equal(received, oldest, starts)].tolist(),
-        oldest_commit=oldest_commit.tolist(),
-        worst_commit=rows[_first_equal(known_commit, oldest_commit, starts)].tolist(),
+        lag=_milli(_sums(values.lag[rows], starts)).tolist(),
+        lag_max=_milli(np.maximum.reduceat(values.lag[rows], starts)).tolist(),
+        lead_min=np.where(lead_min == np.iinfo(np.int64).max, NO_VALUE, _milli(lead_min)).tolist(),
+        uncommitted=_milli(np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64)).tolist(),
+        oldest=np.minimum.reduceat(received, starts).tolist(),
+        oldest_commit=np.minimum.reduceat(known_commit, starts).tolist(),
         is_outside=treatment.is_outside[first].tolist(),
         is_asked=treatment.is_asked[first].tolist(),
         was_committed=np.logical_or.reduceat(snapshot.last_commit_at[rows] > NEVER, starts).tolist(),
@@ -86,15 +81,12 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
 
 def _sums(lag: Offsets, starts: Indexes) -> Offsets:
     """Saturates instead of overflowing."""
-    is_too_large = np.add.reduceat(lag.astype(np.float64), starts) > _LARGEST_SUM
-    return np.where(is_too_large, _LARGEST_SUM, np.add.reduceat(lag, starts))
+    is_too_large = np.add.reduceat(lag.astype(np.float64), starts) > LARGEST
+    return np.where(is_too_large, LARGEST, np.add.reduceat(lag, starts))
 
 
-def _first_equal(values: NDArray[np.float64], of_span: NDArray[np.float64], starts: Indexes) -> Indexes:
-    """Returns the first index of each span whose value equals the span's own."""
-    sizes = np.diff(starts, append=len(values))
-    places = np.flatnonzero(values == np.repeat(of_span, sizes))
-    return places[np.searchsorted(places, starts)]
+def _milli(values: Offsets) -> Offsets:
+    return 1000 * np.minimum(values, LARGEST)
 
 
 def _spans(group: NDArray[np.int32]) -> dict[int, range]:

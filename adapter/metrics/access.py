@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from adapter.lag.layout import Layout
@@ -18,8 +18,6 @@ Audience = frozenset[str]
 Patterns = Sequence[str] | None
 """The namespaces that may read a group; None: as `tenancy` says."""
 _MOST_NAMESPACES = 1000
-
-Value = TypeVar("Value")
 
 
 class Access:
@@ -67,7 +65,7 @@ class Access:
         # Each group is matched with the rules that have a pattern, until one fits.
         rules = 1 + len(self._settings.rules) // 100
         groups = 0 if is_laid_out else (len(view.layout.groups) + len(view.totals)) * rules
-        return groups + len(view.unread) + len(view.missing) + len(view.unseen) + len(view.assumed)
+        return groups + len(view.problems) + len(view.assumed)
 
     def may_name(self, group: str, audience: Audience | None) -> bool:
         return audience is None or self._admits(self._of_group(group), audience)
@@ -89,9 +87,7 @@ class Access:
         return replace(
             view,
             visible=seen.groups,
-            unread={group: why for group, why in view.unread.items() if may_read(group)},
-            missing={group: names for group, names in view.missing.items() if may_read(group)},
-            unseen={group: why for group, why in view.unseen.items() if may_read(group)},
+            problems={group: problems for group, problems in view.problems.items() if may_read(group)},
             assumed=frozenset(filter(may_read, view.assumed)),
             topics=seen.topics,
         )
@@ -143,13 +139,7 @@ def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:
     return replace(
         view,
         visible=seen.groups,
-        unread=_only(group, view.unread),
-        missing=_only(group, view.missing),
-        unseen=_only(group, view.unseen),
+        problems={group: view.problems[group]} if group in view.problems else {},
         assumed=view.assumed & {group},
         topics=seen.topics if metric.topics is None else seen.topics.intersection(metric.topics),
     )
-
-
-def _only(group: str, values: Mapping[str, Value]) -> dict[str, Value]:
-    return {group: values[group]} if group in values else {}

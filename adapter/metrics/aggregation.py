@@ -1,88 +1,101 @@
-"""Aggregates the selected entries into values with labels and the time of their oldest part."""
+"""Folds the selected entries of a column into values with labels and the time of their oldest part.
 
-from collections.abc import Iterator, Mapping, Sequence
+The HPA adds all items of a reply, so values that must not be added are one item."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
-from adapter.lag.totals import NO_LEAD, Totals
+from adapter.columns import Flags
+from adapter.lag.totals import NO_VALUE, Totals
+from adapter.lag.values import Values
 from adapter.metrics.selection import Selection
-from adapter.settings.models import MetricKind
 
 
 class MetricValue(NamedTuple):
     """One item of a reply; a tuple, because a listing creates thousands."""
 
     labels: Mapping[str, str]
-    value: int
+    milli: int
+    """The value in thousandths of the metric's unit."""
     measured_at: float
     """When its oldest part was received, in seconds since the epoch."""
 
 
-def oldest_of(kind: MetricKind, totals: Totals) -> list[float]:
-    return totals.oldest_commit if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.oldest
+Column = Callable[[Totals], Sequence[int]]
+"""The value of each entry in thousandths, or NO_VALUE."""
 
 
-def worst_of(kind: MetricKind, totals: Totals) -> list[int]:
-    return totals.worst_commit if kind is MetricKind.UNCOMMITTED_PARTITIONS else totals.worst
+class Age(NamedTuple):
+    """Which rows must be known."""
+
+    oldest: Callable[[Totals], Sequence[float]]
+    """When each entry's oldest part was received, in monotonic seconds; NEVER if a part is unknown."""
+    is_known: Callable[[Values], Flags]
 
 
-def is_changed_by(kind: MetricKind, totals: Totals, entry: int) -> bool:
-    match kind:
-        case MetricKind.LAG | MetricKind.RECORDS_LAG_MAX:
-            return totals.lag[entry] > 0
-        case MetricKind.LEAD_MIN:
-            return totals.lead_min[entry] != NO_LEAD
-        case MetricKind.UNCOMMITTED_PARTITIONS:
-            return totals.uncommitted[entry] > 0
+@dataclass(frozen=True, slots=True)
+class Fold:
+    items: str
+    """How many items a reply has."""
+    aggregation: str
+    neutral: int
+    """An entry with this value does not change the result."""
+    apply: Callable[[Column, Age, Sequence[Selection], float], Iterator[MetricValue]]
+    """The last argument is how far the epoch is from the monotonic clock."""
 
 
-def folded(kind: MetricKind, chosen: Sequence[Selection], to_epoch: float) -> Iterator[MetricValue]:
-    filled = [one for one in chosen if one.entries]
-    match kind:
-        case MetricKind.LAG:
-            yield from (item for one in filled for item in _lags(one, to_epoch))
-        case MetricKind.UNCOMMITTED_PARTITIONS:
-            yield from (item for one in filled for item in _uncommitted(one, to_epoch))
-        case MetricKind.RECORDS_LAG_MAX:
-            yield _one_item(filled, max(one.totals.lag_max[entry] for one in filled for entry in one.entries), to_epoch)
-        case MetricKind.LEAD_MIN:
-            leads = [one.totals.lead_min[entry] for one in filled for entry in one.entries]
-            if any(lead != NO_LEAD for lead in leads):
-                yield _one_item(filled, min(lead for lead in leads if lead != NO_LEAD), to_epoch)
+def _by_topic(column: Column, age: Age, chosen: Sequence[Selection], to_epoch: float) -> Iterator[MetricValue]:
+    for one in chosen:
+        cluster, layout, totals = one.view.cluster, one.view.layout, one.totals
+        groups, topics, group, topic = layout.groups, layout.topics, totals.group, totals.topic
+        values, oldest = column(totals), age.oldest(totals)
+        for entry in one.entries:
+            labels = {"cluster": cluster, "group": groups[group[entry]], "topic": topics[topic[entry]]}
+            yield MetricValue(labels, values[entry], oldest[entry] + to_epoch)
 
 
-def _lags(chosen: Selection, to_epoch: float) -> Iterator[MetricValue]:
-    cluster, layout, totals = chosen.view.cluster, chosen.view.layout, chosen.totals
-    groups, topics, group, topic = layout.groups, layout.topics, totals.group, totals.topic
-    for entry in chosen.entries:
-        labels = {"cluster": cluster, "group": groups[group[entry]], "topic": topics[topic[entry]]}
-        yield MetricValue(labels, totals.lag[entry], totals.oldest[entry] + to_epoch)
+def _by_group(column: Column, age: Age, chosen: Sequence[Selection], to_epoch: float) -> Iterator[MetricValue]:
+    for one in chosen:
+        values, oldest = column(one.totals), age.oldest(one.totals)
+        for code, run in groupby(one.entries, key=one.totals.group.__getitem__):
+            entries = list(run)
+            labels = {"cluster": one.view.cluster, "group": one.view.layout.groups[code]}
+            measured_at = min(oldest[entry] for entry in entries) + to_epoch
+            yield MetricValue(labels, sum(values[entry] for entry in entries), measured_at)
 
 
-def _uncommitted(chosen: Selection, to_epoch: float) -> Iterator[MetricValue]:
-    view, totals = chosen.view, chosen.totals
-    for code, run in groupby(chosen.entries, key=totals.group.__getitem__):
-        entries = list(run)
-        labels = {"cluster": view.cluster, "group": view.layout.groups[code]}
-        oldest = min(totals.oldest_commit[entry] for entry in entries)
-        yield MetricValue(labels, sum(totals.uncommitted[entry] for entry in entries), oldest + to_epoch)
+def _as_one(
+    pick: Callable[[Iterable[int]], int], column: Column, age: Age, chosen: Sequence[Selection], to_epoch: float
+) -> Iterator[MetricValue]:
+    """Returns one item for the whole selection, with the labels that all entries share; none without any value."""
+    every = (value for one in chosen for value in map(column(one.totals).__getitem__, one.entries))
+    values = [value for value in every if value != NO_VALUE]
+    if values:
+        yield MetricValue(_shared_labels(chosen), pick(values), oldest_of(age, chosen) + to_epoch)
 
 
-def _one_item(filled: Sequence[Selection], value: int, to_epoch: float) -> MetricValue:
-    """Returns one item for the whole selection, with the labels that all entries share."""
-    oldest = min(one.totals.oldest[entry] for one in filled for entry in one.entries)
-    return MetricValue(_shared_labels(filled), value, oldest + to_epoch)
+def oldest_of(age: Age, chosen: Sequence[Selection]) -> float:
+    return min(oldest for one in chosen for oldest in map(age.oldest(one.totals).__getitem__, one.entries))
 
 
-def _shared_labels(filled: Sequence[Selection]) -> dict[str, str]:
-    if len(filled) > 1:
+def _shared_labels(chosen: Sequence[Selection]) -> dict[str, str]:
+    if len(chosen) > 1:
         return {}
-    view, totals = filled[0].view, filled[0].totals
-    groups = {totals.group[entry] for entry in filled[0].entries}
-    topics = {totals.topic[entry] for entry in filled[0].entries}
+    view, totals = chosen[0].view, chosen[0].totals
+    groups = {totals.group[entry] for entry in chosen[0].entries}
+    topics = {totals.topic[entry] for entry in chosen[0].entries}
     labels = {"cluster": view.cluster}
     if len(groups) == 1:
         labels["group"] = view.layout.groups[groups.pop()]
     if len(topics) == 1:
         labels["topic"] = view.layout.topics[topics.pop()]
     return labels
+
+
+SUM_BY_TOPIC = Fold("one per cluster, group and topic", "sum", 0, _by_topic)
+SUM_BY_GROUP = Fold("one per cluster and group", "sum", 0, _by_group)
+MAXIMUM = Fold("exactly one", "maximum", 0, partial(_as_one, max))
+MINIMUM = Fold("exactly one", "minimum", NO_VALUE, partial(_as_one, min))

@@ -1,43 +1,24 @@
-"""The metrics, and how each aggregates the partitions that a label selector selects.
+"""Queries: the values of a metric that a label selector selects, or why there are none."""
 
-The HPA adds all items of a reply, so values that must not be added are one item."""
-
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from adapter.clock import Clock
-from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
-from adapter.errors import AdapterError, MetricUnknown, NoMatch, ValueUnavailable, some_of
-from adapter.lag.snapshot import State
-from adapter.lag.totals import Totals
+from adapter.errors import MetricUnknown, some_of
 from adapter.metrics.access import Access, Audience
-from adapter.metrics.aggregation import MetricValue, folded, is_changed_by, oldest_of, worst_of
+from adapter.metrics.aggregation import MetricValue, oldest_of
+from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
+from adapter.metrics.problems import Problem, Reason, refused
+from adapter.metrics.refusals import Query, problems_of
 from adapter.metrics.requirement import Operator, Requirement
-from adapter.metrics.selection import (
-    Selection,
-    effort_of,
-    fits,
-    hint,
-    named,
-    selection_of,
-    where_known,
-    without_groups,
-)
+from adapter.metrics.selection import Selection, effort_of, fits, hint, selection_of, where_known, without_groups
 from adapter.metrics.store import ClusterView, Store
-from adapter.settings.models import SERVED_NAMES, MetricKind, NamedMetric, Settings
+from adapter.settings.models import NamedMetric, Settings
 
 CHEAP_EFFORT = 1000
 """Steps that take about 5 ms."""
-LISTED = frozenset({MetricKind.LAG, MetricKind.UNCOMMITTED_PARTITIONS})
-"""Without a selector these are listings: one bad group does not hide the others."""
 NEEDED = " (a partition needs a commit, or a rule or an HPA that names group and topics)"
-IN_WORDS = {
-    MetricKind.LAG: "lag",
-    MetricKind.RECORDS_LAG_MAX: "largest lag",
-    MetricKind.LEAD_MIN: "lead",
-    MetricKind.UNCOMMITTED_PARTITIONS: "number of uncommitted partitions",
-}
+_UNKNOWN = {"cluster": Reason.CLUSTER_UNKNOWN, "group": Reason.GROUP_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +36,7 @@ class Reading:
 @dataclass(frozen=True, slots=True)
 class Served:
     name: str
-    kind: MetricKind
+    definition: MetricDefinition
     own: NamedMetric | None = None
 
     def requirements(self) -> tuple[Requirement, ...]:
@@ -74,9 +55,16 @@ class Served:
 
 
 class Metrics:
-    def __init__(self, settings: Settings, store: Store, clock: Clock) -> None:
-        own = [Served(metric.name, metric.value, metric) for metric in settings.metrics]
-        self._served = [*(Served(name, kind) for name, kind in SERVED_NAMES.items()), *own]
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        clock: Clock,
+        definitions: Sequence[MetricDefinition] = DEFINITIONS,
+    ) -> None:
+        by_value = {definition.name: definition for definition in definitions}
+        own = [Served(metric.name, by_value[metric.value], metric) for metric in settings.metrics]
+        self._served = [*(Served(name, definition) for name, definition in by_served_name(definitions).items()), *own]
         self.names = tuple(served.name for served in self._served)
         """The names in discovery."""
         self._by_name = {served.name.lower(): served for served in self._served}
@@ -94,7 +82,8 @@ class Metrics:
     def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
         """Returns the values; raises MetricUnknown, NoMatch or ValueUnavailable.
 
-        `namespace` is the reader's; None reads everything."""
+        A listing leaves out the groups without a value and names them in a warning. `namespace` is the reader's; None
+        reads everything."""
         served, audience = self._by_name.get(metric.lower()), self.audience_of(namespace)
         if served is None or not self._may_read(served, audience):
             readable = [each.name for each in self._served if self._may_read(each, audience)]
@@ -102,9 +91,21 @@ class Metrics:
             raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
         version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
         asked = (*served.requirements(), *requirements)
-        if not asked and served.kind in LISTED:
-            return self._listing(served, views, version)
-        return self._answer(served, self._selected(served, views, asked), version, warnings=())
+        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
+        chosen = where_known([selection_of(view, asked, stale_too=served.lists_topics) for view in fitting])
+        now = self._clock.monotonic()
+        query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
+        problems = problems_of(query, chosen)
+        if problems and (asked or not served.definition.is_listed):
+            raise refused(self._worded(served, problems[0], views), problems)
+        left_out: dict[tuple[str, str], Problem] = {}
+        for problem in problems:
+            left_out.setdefault((problem.cluster, problem.group), problem)
+        chosen = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in chosen]
+        warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
+        if problems and not any(one.entries for one in chosen):
+            raise refused(some_of(warnings), problems)
+        return self._answer(query, served, [one for one in chosen if one.entries], views, version, warnings)
 
     def may_name(self, group: str, namespace: str) -> bool:
         """Returns whether a reader in the namespace may read the group."""
@@ -126,147 +127,51 @@ class Metrics:
     def _may_read(self, served: Served, audience: Audience | None) -> bool:
         return served.own is None or self._access.may_read(served.own, audience)
 
-    def _selected(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> list[Selection]:
-        """Returns what the query covers, or raises the first of its problems: partial sums are never returned."""
-        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([selection_of(view, asked, stale_too=served.lists_topics) for view in fitting])
-        for one in chosen:
-            self._refuse_unheard_groups(one, asked)
-        for _, _, error in self._problems(served, chosen, asked):
-            raise error
-        if not any(one.entries for one in chosen):
-            raise NoMatch(self._nothing(served, views, asked))
-        return chosen
-
-    def _refuse_unheard_groups(self, chosen: Selection, asked: Sequence[Requirement]) -> None:
-        """A group that only an unavailable broker can know is neither absent nor 0."""
-        view, groups = chosen.view, named(asked, "group")
-        if groups is None and view.possible_groups.in_sums is not None:
-            raise ValueUnavailable(_not_all_groups(view, view.possible_groups.in_sums))
-        if not groups or view.possible_groups == NO_POSSIBLE_GROUPS:
-            return
-        # The coordinator of a known group has confirmed that nothing here belongs to it.
-        answered = {*chosen.groups, *(view.assumed - view.unread.keys())}
-        for group in sorted(groups - answered):
-            why = view.possible_groups.about(group)
-            if why is not None and fits("group", group, asked):
-                raise ValueUnavailable(_not_all_groups(view, why))
-
-    def _problems(
-        self, served: Served, chosen: Sequence[Selection], asked: Sequence[Requirement]
-    ) -> Iterator[tuple[ClusterView, str, AdapterError]]:
-        """Yields the groups without a value, and why."""
-        for one in chosen:
-            for group in one.groups if one.view.missing or one.view.unseen else ():
-                for error in self._topic_problems(served, one.view, group, asked):
-                    yield one.view, group, error
-        for one in chosen:
-            for group in one.groups if one.view.unread else ():
-                if group in one.view.unread:
-                    why = one.view.unread[group]
-                    yield one.view, group, ValueUnavailable(self._not_known(served, one.view, group, why))
-        for one in chosen:
-            for entry, text in self._entry_problems(served, one):
-                yield one.view, one.view.layout.groups[one.totals.group[entry]], ValueUnavailable(text)
-
-    def _topic_problems(
-        self, served: Served, view: ClusterView, group: str, asked: Sequence[Requirement]
-    ) -> Iterator[AdapterError]:
-        for topic in _asked_for(view.missing.get(group, ()), served, asked):
-            place = f"in cluster {view.cluster}{hint(topic, view.topics, 'its topics are')}"
-            yield NoMatch(f"topic {topic} of group {group} does not exist {place}")
-        unseen = view.unseen.get(group, {})
-        for topic in _asked_for(unseen, served, asked):
-            yield ValueUnavailable(self._not_known(served, view, group, unseen[topic]))
-
-    def _entry_problems(self, served: Served, chosen: Selection) -> Iterator[tuple[int, str]]:
-        """Yields the entries that are in doubt, and those that are too old, the oldest first."""
-        view, totals, now = chosen.view, chosen.totals, self._clock.monotonic()
-        for entry in chosen.entries if view.in_doubt else ():
-            # Whether the topic is still read matters only if it changes the reply.
-            if totals.is_in_doubt[entry] and is_changed_by(served.kind, totals, entry):
-                yield entry, self._why_in_doubt(served, view, totals, entry)
-        oldest = oldest_of(served.kind, totals)
-        # NEVER, and so too old, if a part is unknown or contradictory.
-        too_old = [entry for entry in chosen.entries if now - oldest[entry] > self._max_age]
-        for entry in sorted(too_old, key=oldest.__getitem__):
-            yield entry, self._why(served, view, worst_of(served.kind, totals)[entry], now)
-
-    def _nothing(self, served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> str:
-        values = {"cluster": [view.cluster for view in views]}
-        values["group"] = [group for view in views for group in view.groups]
-        values["topic"] = sorted({topic for view in views for topic in view.topics})
-        for requirement in asked:
-            known = values.get(requirement.key)
-            if known is not None and requirement.only and not requirement.only & set(known):
-                key, name = requirement.key, min(requirement.only)
-                return f"no {key} {name[:249]!r} is known{hint(name, known, f'known {key}s are')}"
-        if not values["group"]:
-            return "no consumer group is known"
-        groups = [r for r in asked if r.key == "group" and r.only]
-        whose = f" of group {min(groups[0].only or ())!r}" if groups else ""
-        why = NEEDED if served.kind in LISTED else ""
-        return f"the selector matches nothing{whose} for {served.name}{why}"
-
-    def _answer(self, served: Served, chosen: Sequence[Selection], version: int, warnings: tuple[str, ...]) -> Reading:
-        values = tuple(folded(served.kind, chosen, self._clock.time() - self._clock.monotonic()))
+    def _answer(
+        self,
+        query: Query,
+        served: Served,
+        chosen: Sequence[Selection],
+        views: Sequence[ClusterView],
+        version: int,
+        warnings: tuple[str, ...],
+    ) -> Reading:
+        if not chosen:
+            nothing = _nothing(served, views, query.asked)
+            raise refused(nothing.text, [nothing])
+        column, age, fold = query.definition.column, query.definition.age, query.definition.fold
+        values = tuple(fold.apply(column, age, chosen, query.to_epoch))
         if not values:
-            raise NoMatch(f"no selected partition has a commit, so there is no {IN_WORDS[served.kind]}")
+            text = f"no selected partition has a commit, so there is no {query.definition.help}"
+            raise refused(text, [Problem(Reason.NO_COMMIT, text)])
         # That a partition has no commit must be known like any offset, so such rows count for the age.
-        oldest = min(oldest_of(served.kind, one.totals)[entry] for one in chosen for entry in one.entries)
-        return Reading(served.name, values, warnings, version, valid_until=oldest + self._max_age)
+        return Reading(served.name, values, warnings, version, valid_until=oldest_of(age, chosen) + self._max_age)
 
-    def _why_in_doubt(self, served: Served, view: ClusterView, totals: Totals, entry: int) -> str:
-        group, topic = view.layout.groups[totals.group[entry]], view.layout.topics[totals.topic[entry]]
-        seconds = self._clock.time() - self._clock.monotonic() + view.in_doubt[group]
-        since = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        reason = f"the group has not been described as Stable since {since}, and did not read topic {topic} then"
-        return self._not_known(served, view, group, f"{reason}; whether it reads the topic now is not known")
-
-    def _why(self, served: Served, view: ClusterView, row: int, now: float) -> str:
-        snapshot = view.snapshot
-        group, partition = view.layout.groups[view.layout.group[row]], view.layout.name(row)
-        if snapshot.state[row] == State.AHEAD:
-            reason = f"committed {snapshot.committed[row]} is beyond the log end {snapshot.log_end[row]}"
-            return self._not_known(served, view, group, f"{partition}: {reason}")
-        reason = snapshot.cause_of(row).text
-        if not view.values.is_known[row]:
-            reason = reason or "its log start is beyond the last known log end"
-            return self._not_known(served, view, group, f"{partition}: {reason}")
-        age = f"{now - float(snapshot.received[row]):.0f} s old, limit {self._max_age:g} s"
-        return f"{self._whose(served, view, group)} is {age}: {partition}: {reason or 'no cycle has ended since'}"
-
-    def _not_known(self, served: Served, view: ClusterView, group: str, reason: str) -> str:
-        return f"{self._whose(served, view, group)} is not known: {reason}"
-
-    def _whose(self, served: Served, view: ClusterView, group: str) -> str:
-        where = f" in cluster {view.cluster}" if self._several_clusters else ""
-        return f"{IN_WORDS[served.kind]} of group {group}{where}"
-
-    def _listing(self, served: Served, views: Sequence[ClusterView], version: int) -> Reading:
-        """Lists all groups of all clusters; groups without a value are left out and named in a warning."""
-        chosen = where_known([selection_of(view, (), stale_too=False) for view in views])
-        left_out: dict[str, dict[str, str]] = {view.cluster: {} for view in views}
-        for view, group, error in self._problems(served, chosen, ()):
-            left_out[view.cluster].setdefault(group, str(error))
-        warnings = [text for problems in left_out.values() for text in problems.values()]
-        silent = [view for view in views if view.possible_groups.in_sums is not None]
-        warnings += [
-            f"groups of cluster {view.cluster} may be missing: {view.possible_groups.in_sums}" for view in silent
-        ]
-        listed = [without_groups(one, left_out[one.view.cluster].keys()) for one in chosen]
-        if any(one.entries for one in listed):
-            return self._answer(served, listed, version, tuple(warnings))
-        if warnings:
-            raise ValueUnavailable(some_of(warnings))
-        raise NoMatch(self._nothing(served, views, ()))
+    def _worded(self, served: Served, problem: Problem, views: Sequence[ClusterView]) -> str:
+        match problem.reason:
+            case Reason.TOPIC_MISSING:
+                topics = next(view.topics for view in views if view.cluster == problem.cluster)
+                return f"{problem.text}{hint(problem.topic, topics, 'its topics are')}"
+            case Reason.GROUP_MAY_EXIST:
+                return problem.text
+        where = f" in cluster {problem.cluster}" if self._several_clusters else ""
+        return f"{served.definition.help} of group {problem.group}{where} is not known: {problem.text}"
 
 
-def _not_all_groups(view: ClusterView, why: str) -> str:
-    return f"not all groups of cluster {view.cluster} are known: {why}"
-
-
-def _asked_for(topics: Collection[str], served: Served, asked: Sequence[Requirement]) -> list[str]:
-    """Returns the group's topics that a query covers; a named metric without topics covers those of the rule."""
-    own = frozenset(served.own.topics or ()) if served.own else frozenset[str]()
-    return [topic for topic in topics if (not own or topic in own) and fits("topic", topic, asked)]
+def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> Problem:
+    """Returns why nothing is selected, by the first name that is not known."""
+    values = {"cluster": [view.cluster for view in views]}
+    values["group"] = [group for view in views for group in view.groups]
+    values["topic"] = sorted({topic for view in views for topic in view.topics})
+    for requirement in asked:
+        known = values.get(requirement.key)
+        if known is not None and requirement.only and not requirement.only & set(known):
+            key, name = requirement.key, min(requirement.only)
+            text = f"no {key} {name[:249]!r} is known{hint(name, known, f'known {key}s are')}"
+            return Problem(_UNKNOWN[key], text)
+    if not values["group"]:
+        return Problem(Reason.GROUP_UNKNOWN, "no consumer group is known")
+    groups = [min(r.only) for r in asked if r.key == "group" and r.only]
+    whose = f" of group {groups[0]!r}" if groups else ""
+    text = f"the selector matches nothing{whose} for {served.name}{NEEDED if served.definition.is_listed else ''}"
+    return Problem(Reason.NOTHING_SELECTED, text, group=next(iter(groups), ""))

@@ -11,6 +11,7 @@ from operator import and_
 import numpy as np
 
 from adapter.columns import Indexes
+from adapter.lag.layout import Layout
 from adapter.lag.totals import Totals, totals_of
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import ClusterView
@@ -142,7 +143,12 @@ def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:
 def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]) -> Indexes:
     spans = [view.layout.spans[group] for group in groups]
     rows = np.concatenate([np.empty(0, dtype=np.intp), *(np.arange(span.start, span.stop) for span in spans)])
-    numbers, where = np.unique(view.layout.partition[rows], return_inverse=True)
+    return of_partitions(view.layout, rows, asked)
+
+
+def of_partitions(layout: Layout, rows: Indexes, asked: Sequence[Requirement]) -> Indexes:
+    """Returns the rows whose partitions a query covers."""
+    numbers, where = np.unique(layout.partition[rows], return_inverse=True)
     is_wanted = np.array([fits("partition", str(number), asked) for number in numbers], dtype=bool)
     fitting: Indexes = rows[is_wanted[where]]
     return fitting

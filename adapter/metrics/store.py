@@ -1,6 +1,6 @@
 """The latest view of every cluster, replaced as a whole: readers never wait for a broker."""
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -11,6 +11,9 @@ from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot, empty_snapshot
 from adapter.lag.totals import NO_TOTALS, Totals, totals_of
 from adapter.lag.values import Treatment, Values, values_of
+from adapter.metrics.problems import Problem, Reason
+
+_UNREAD = {Reason.NOT_READ_YET, Reason.NOT_READ_SINCE}
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -21,16 +24,11 @@ class ClusterView:
     values: Values
     possible_groups: PossibleGroups = NO_POSSIBLE_GROUPS
     """Which unknown groups may exist."""
-    unread: Mapping[str, str] = field(default_factory=dict)
-    """Group -> why its commits were never read."""
-    missing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Group -> topics listed for it by name that do not exist."""
-    unseen: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Group -> topics listed for it by name that Metadata does not show, and why."""
+    problems: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
+    """Group -> why it has no value, whatever is asked; a problem with a topic counts where the topic is asked, and
+    IN_DOUBT for the entries in doubt."""
     assumed: frozenset[str] = frozenset()
     """Groups that the settings or HPAs name and that Kafka does not know."""
-    in_doubt: Mapping[str, float] = field(default_factory=dict)
-    """Group that was not described as Stable for too long -> when it last was, in monotonic seconds."""
     topics: Set[str] = frozenset()
     """Every watched topic that exists, for hints in errors."""
     visible: Mapping[str, int] | None = None
@@ -50,6 +48,14 @@ class ClusterView:
     @property
     def codes(self) -> Mapping[str, int]:
         return self.layout.codes if self.visible is None else self.visible
+
+    def is_unread(self, group: str) -> bool:
+        """Whether the group's commits were not read in time."""
+        return any(not each.topic and each.reason in _UNREAD for each in self.problems.get(group, ()))
+
+    @property
+    def has_unread(self) -> bool:
+        return any(map(self.is_unread, self.problems))
 
     def is_only_asked(self, group: str) -> bool:
         """Whether nothing but the selectors of HPAs names a group that Kafka does not know."""

@@ -3,7 +3,7 @@
 Collectors of changed clusters start beside the running ones. When they have read their clusters, the settings take
 effect in one step, so no read sees a part of them or a cluster that has not been read yet."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from threading import Lock
@@ -14,10 +14,8 @@ from adapter.history.sample import Keep
 from adapter.lag.rules import AskedTopics, topics_for
 from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import ClusterMemory
-from adapter.metrics.access import Audience
-from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.requirement import Requirement
-from adapter.metrics.store import ClusterView, Store
+from adapter.metrics.query import Metrics
+from adapter.metrics.store import Store
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 
@@ -75,25 +73,9 @@ class LiveMetrics:
         self._current = self._generation(settings, None)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self._current.metrics.names
-
-    @property
-    def version(self) -> int:
-        return self._current.metrics.version
-
-    @property
-    def views(self) -> Sequence[ClusterView]:
-        return self._current.store.views
-
-    def audience_of(self, namespace: str | None) -> Audience | None:
-        return self._current.metrics.audience_of(namespace)
-
-    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
-        return self._current.metrics.read(metric, requirements, namespace)
-
-    def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int:
-        return self._current.metrics.effort(metric, requirements, namespace)
+    def current(self) -> Metrics:
+        """The metrics by the settings in force."""
+        return self._current.metrics
 
     def ask(self, asked: frozenset[AskedTopics]) -> None:
         """Replaces what the selectors of HPAs ask for; any thread may call it. Without a call, they ask for nothing."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from adapter.clock import Clock
 from adapter.errors import SettingsInvalid, some_of
+from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.repeating import Repeating
 from adapter.settings.file import content_of, settings_in
@@ -86,7 +87,7 @@ class SettingsWatch(Repeating):
     def _settings_in(self, content: bytes | str | None) -> Settings:
         if not isinstance(content, bytes):
             raise SettingsInvalid((str(content),))
-        settings = settings_in(content, self._path)
+        settings = settings_in(content, self._path, SERVED)
         if settings.history != self._live.settings.history:
             raise SettingsInvalid((f"{self._path}: history: cannot change while the adapter runs; restart it",))
         return settings

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, get_args
 
 import yaml
@@ -10,17 +11,20 @@ from pydantic import ValidationError
 from yaml.reader import ReaderError
 
 from adapter.errors import SettingsInvalid, did_you_mean, some_of
-from adapter.settings.models import SERVED_NAMES, Settings
+from adapter.settings.models import Settings
 from adapter.settings.security import Security
 from adapter.settings.types import SettingsPart, shown
 from adapter.settings.upstream import UpstreamSettings
 
+BuiltIn = Mapping[str, str]
+"""The name of each built-in metric -> the `value` of a named metric that has the same values."""
 
-def load(path: Path, *, opens_files: bool = True) -> Settings:
+
+def load(path: Path, metrics: BuiltIn, *, opens_files: bool = True) -> Settings:
     """Loads a YAML file; raises SettingsInvalid with every problem.
 
     `opens_files` is whether the files that the settings name are checked as well."""
-    return settings_in(content_of(path), path, opens_files=opens_files)
+    return settings_in(content_of(path), path, metrics, opens_files=opens_files)
 
 
 def content_of(path: Path) -> bytes:
@@ -30,10 +34,10 @@ def content_of(path: Path) -> bytes:
         raise SettingsInvalid((f"{path}: {error.strerror}",)) from error
 
 
-def settings_in(content: bytes, path: Path, *, opens_files: bool = True) -> Settings:
+def settings_in(content: bytes, path: Path, metrics: BuiltIn, *, opens_files: bool = True) -> Settings:
     """Returns the settings in a file's content; `path` begins every problem."""
     try:
-        return parse(document_in(content), opens_files=opens_files)
+        return parse(document_in(content), metrics, opens_files=opens_files)
     except SettingsInvalid as invalid:
         raise SettingsInvalid(tuple(f"{path}: {problem}" for problem in invalid.problems)) from invalid
 
@@ -54,11 +58,15 @@ def document_in(content: bytes) -> object:
     return document
 
 
-def parse(content: object, *, opens_files: bool = True) -> Settings:
-    """Parses a loaded document; raises SettingsInvalid with every problem."""
+def parse(content: object, metrics: BuiltIn = MappingProxyType({}), *, opens_files: bool = True) -> Settings:
+    """Parses a loaded document; raises SettingsInvalid with every problem.
+
+    Without `metrics`, there is none whose values a named metric could have."""
     if not isinstance(content, dict):
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
-    contradictions = tuple(_contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics")))
+    contradictions = tuple(
+        _contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics"), metrics)
+    )
     try:
         settings = Settings.model_validate(content, context=_problems_in_files if opens_files else None)
     except ValidationError as error:
@@ -165,14 +173,18 @@ def _named_parts(content: dict[object, object], key: str) -> list[tuple[int, dic
 
 
 def _contradictions(
-    clusters: list[tuple[int, dict[str, object]]], metrics: list[tuple[int, dict[str, object]]]
+    clusters: list[tuple[int, dict[str, object]]], metrics: list[tuple[int, dict[str, object]]], built_in: BuiltIn
 ) -> Iterator[str]:
     yield from _repeated("clusters", ((at, str(cluster["name"])) for at, cluster in clusters))
     yield from _repeated("metrics", ((at, str(metric["name"]).lower()) for at, metric in metrics))
     known = dict.fromkeys(str(cluster["name"]) for _, cluster in clusters)
-    names = some_of([*known], separator=", ")
+    names, values = some_of([*known], separator=", "), list(dict.fromkeys(built_in.values()))
     for at, metric in metrics:
-        if str(metric["name"]).lower() in SERVED_NAMES:
+        value = metric.get("value", "")
+        if isinstance(value, str) and value not in ("", *values):
+            requirement = f"must be one of {', '.join(values)}{did_you_mean(value, values)}"
+            yield f"metrics[{at}].value: is {shown(value)}; {requirement}"
+        if str(metric["name"]).lower() in built_in:
             yield f"metrics[{at}].name: {metric['name']!r} is the name of a built-in metric"
         if metric.get("cluster") is None and len(known) > 1:
             yield f"metrics[{at}].cluster: is missing; there are several clusters"

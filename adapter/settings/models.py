@@ -16,21 +16,6 @@ from adapter.settings.security import Security
 from adapter.settings.upstream import UpstreamSettings
 
 
-class MetricKind(StrEnum):
-    LAG = "lag"
-    RECORDS_LAG_MAX = "records_lag_max"
-    LEAD_MIN = "lead_min"
-    UNCOMMITTED_PARTITIONS = "uncommitted_partitions"
-
-
-SERVED_NAMES: dict[str, MetricKind] = {
-    **{f"kafka_consumergroup_{kind}": kind for kind in MetricKind},
-    # The names under which consumers export it over JMX, and under which exporters publish it.
-    "records-lag-max": MetricKind.RECORDS_LAG_MAX,
-    "kafka_consumer_fetch_manager_records_lag_max": MetricKind.RECORDS_LAG_MAX,
-}
-
-
 class Cluster(types.SettingsPart):
     name: types.ClusterName
     """The label `cluster`."""
@@ -111,7 +96,8 @@ class NamedMetric(types.SettingsPart):
     """A metric with its own name, for groups that are no valid label values, or for short HPAs."""
 
     name: types.MetricName
-    value: MetricKind
+    value: str
+    """The name of the metric's definition."""
     cluster: types.Name | None = None
     group: types.Name
     topics: types.TopicNames | None = None

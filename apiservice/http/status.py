@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from adapter.errors import AdapterError, MetricUnknown, NoMatch, ValueUnavailable
+from adapter.errors import AdapterError, MetricUnknown
+from adapter.metrics.problems import NoMatch, Problem, Refused, ValueUnavailable
 from apiservice.auth.caller import Forbidden, ReviewUnavailable, Unauthorized
 from apiservice.http.replies import encoded
 
@@ -59,6 +60,8 @@ class Status:
 
 
 _LONGEST_MESSAGE = 4096
+_LONGEST_CAUSE = 256
+_MOST_CAUSES = 10
 
 _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (BadRequest, 400, "BadRequest"),
@@ -87,10 +90,10 @@ def status_of(error: Exception) -> Status:
     return Status(500, "InternalError", message, {"causes": [{"message": cause}]})
 
 
-def _cut(message: str) -> str:
+def _cut(message: str, longest: int = _LONGEST_MESSAGE) -> str:
     """Shortens the middle: group ids can be long, an HPA stores the message, and the reason is at the end."""
-    half = _LONGEST_MESSAGE // 2
-    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:half]} … {message[-half:]}"
+    half = longest // 2
+    return message if len(message) <= longest else f"{message[:half]} … {message[-half:]}"
 
 
 def _details_of(error: Exception) -> Mapping[str, Any] | None:
@@ -99,7 +102,16 @@ def _details_of(error: Exception) -> Mapping[str, Any] | None:
             wanted = error.attributes
             named = {"name": wanted.name, "group": wanted.group, "kind": wanted.resource}
             return {key: text for key, text in named.items() if text}
+        case Refused() if error.problems:
+            left_out = len(error.problems) - _MOST_CAUSES
+            others = [{"message": f"and {left_out:,} more"}] if left_out > 0 else []
+            return {"causes": [*map(_cause, error.problems[:_MOST_CAUSES]), *others]}
         case PathUnknown() | MethodNotAllowed():
             return {}
         case _:
             return None
+
+
+def _cause(problem: Problem) -> Mapping[str, str]:
+    cause = {"reason": problem.reason.value, "message": _cut(problem.text, _LONGEST_CAUSE)}
+    return cause | ({"field": _cut(problem.place, _LONGEST_CAUSE)} if problem.place else {})

@@ -5,17 +5,16 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from adapter.lag.totals import LARGEST
 from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import GROUP, VERSION
 from apiservice.http.replies import encoded
 
-_LARGEST = 9_223_372_036_854_775
-"""The autoscaler counts thousandths in 64 bits; larger values would overflow."""
 
-
-def quantity(value: int) -> str:
-    """Returns a plain integer between zero and what the autoscaler can count."""
-    return str(min(max(value, 0), _LARGEST))
+def quantity(milli: int) -> str:
+    """Returns a whole number or, as Kubernetes writes it, thousandths; at least 0 and at most what an HPA can count."""
+    whole, thousandths = divmod(min(max(milli, 0), 1000 * LARGEST), 1000)
+    return f"{milli}m" if thousandths else str(whole)
 
 
 @lru_cache(maxsize=4096)
@@ -36,8 +35,8 @@ def external_metric_values(metric: str, values: Iterable[MetricValue]) -> bytes:
 
     Items are encoded one by one: a single call of the JSON module would block all other threads."""
     items = [
-        encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_time(at), "value": quantity(value)})
-        for labels, value, at in values
+        encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_time(at), "value": quantity(milli)})
+        for labels, milli, at in values
     ]
     return _HEAD[:-1] + b',"items":[' + b",".join(items) + b"]}"
 

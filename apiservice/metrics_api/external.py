@@ -2,16 +2,16 @@
 
 Encoded replies are cached while they are current. Expensive ones are made in a separate thread."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from cachetools import LRUCache
 from fastapi import Response
 
 from adapter.metrics.access import Audience
-from adapter.metrics.query import CHEAP_EFFORT, Reading
+from adapter.metrics.query import CHEAP_EFFORT, Metrics
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import GROUP, VERSION
 from apiservice.auth.caller import Scope
@@ -30,18 +30,6 @@ _LONGEST_SELECTOR_KEPT = 500
 """Characters of a selector; a parsed one takes about thirty times as many bytes."""
 _MOST_AT_ONCE = CHEAP_EFFORT
 """Below that, handing over to a thread costs more."""
-
-
-class MetricSource(Protocol):
-    """Implemented by `adapter.metrics.query.Metrics`."""
-
-    @property
-    def names(self) -> tuple[str, ...]: ...
-    @property
-    def version(self) -> int: ...
-    def audience_of(self, namespace: str | None, /) -> Audience | None: ...
-    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading: ...
-    def effort(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> int: ...
 
 
 class Question(NamedTuple):
@@ -67,7 +55,7 @@ class _Kept:
 class ExternalMetrics:
     """Answers reads of metrics from memory. `monotonic` is the clock of `Reading.valid_until`, in seconds."""
 
-    def __init__(self, metrics: MetricSource, monotonic: Callable[[], float]) -> None:
+    def __init__(self, metrics: Callable[[], Metrics], monotonic: Callable[[], float]) -> None:
         self._metrics = metrics
         self._monotonic = monotonic
         self._names: tuple[str, ...] = ()
@@ -77,19 +65,19 @@ class ExternalMetrics:
 
     def spelled(self, metric: str) -> str | None:
         """Returns the metric's name as discovery lists it; None if it is not served."""
-        names = self._metrics.names
+        names = self._metrics().names
         if names is not self._names:
             self._names, self._spelled = names, {name.lower(): name for name in names}
         return self._spelled.get(metric.lower())
 
     async def answer(self, namespace: str, metric: str, scope: Scope) -> Response:
         agent, query = check_read(scope), scope["query_string"]
-        # Before the audience, so that a reply made by settings that change in between is not kept.
-        version = self._metrics.version
-        question = Question(metric, query, is_for_people(query, agent), self._metrics.audience_of(namespace))
+        metrics = self._metrics()
+        version = metrics.version
+        question = Question(metric, query, is_for_people(query, agent), metrics.audience_of(namespace))
         kept = self._kept.get(question)
         if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
-            kept = await self._made(question, version, namespace)
+            kept = await self._made(metrics, question, version, namespace)
             if kept.version == version and len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
                 self._kept[question] = kept
         return kept.response
@@ -97,24 +85,22 @@ class ExternalMetrics:
     def close(self) -> None:
         self._large.close()
 
-    async def _made(self, question: Question, version: int, namespace: str) -> _Kept:
+    async def _made(self, metrics: Metrics, question: Question, version: int, namespace: str) -> _Kept:
         """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
-        if len(question.query) > _LONGEST_KEPT:
-            # Parsing such a long query may take longer than answering it.
-            return await self._large.result(
-                (question, version, namespace), lambda: self._make(question, _asked(question.query), namespace)
-            )
-        asked = _asked(question.query)
-        if self._metrics.effort(question.metric, asked, namespace) <= _MOST_AT_ONCE:
-            return self._make(question, asked, namespace)
-        return await self._large.result((question, version, namespace), partial(self._make, question, asked, namespace))
+        make = partial(_reply, metrics, question, namespace)
+        # Parsing a very long query may take longer than answering it.
+        if len(question.query) <= _LONGEST_KEPT:
+            asked = _asked(question.query)
+            if metrics.effort(question.metric, asked, namespace) <= _MOST_AT_ONCE:
+                return make()
+        return await self._large.result((question, version, namespace), make)
 
-    def _make(self, question: Question, asked: Sequence[Requirement], namespace: str) -> _Kept:
-        reading = self._metrics.read(question.metric, asked, namespace)
-        headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
-        name = self.spelled(question.metric) or question.metric
-        response = json_reply(external_metric_values(name, reading.values), headers=headers)
-        return _Kept(pretty(response) if question.is_indented else response, reading.version, reading.valid_until)
+
+def _reply(metrics: Metrics, question: Question, namespace: str) -> _Kept:
+    reading = metrics.read(question.metric, _asked(question.query), namespace)
+    headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
+    response = json_reply(external_metric_values(reading.metric, reading.values), headers=headers)
+    return _Kept(pretty(response) if question.is_indented else response, reading.version, reading.valid_until)
 
 
 def read_of(path: str) -> tuple[str, str] | None:

@@ -80,7 +80,7 @@ def _lag(metrics: Metrics, group: str) -> int | None:
         found = metrics.read("kafka_consumergroup_lag", [Requirement("group", Operator.IN, frozenset({group}))])
     except AdapterError:
         return None
-    return sum(item.value for item in found.values)
+    return sum(item.milli // 1000 for item in found.values)
 
 
 def _rows(what: str, metrics: Metrics, group: str, load: LevelGroup, seconds: float) -> Iterator[Row]:

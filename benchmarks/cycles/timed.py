@@ -187,7 +187,7 @@ def main(plan_file: str, result_file: str) -> None:
     partitions = [TopicPartition(topic, index) for topic, size in topics for index in range(size)]
     rounds = _admin_rounds(plan, view.layout.groups, partitions) if plan.admin_rounds else []
     costs = Costs(
-        stopwatch.taken[plan.warm_up :], stopwatch.outcomes[plan.warm_up :], rounds, int(sum(view.totals.lag))
+        stopwatch.taken[plan.warm_up :], stopwatch.outcomes[plan.warm_up :], rounds, sum(view.totals.lag) // 1000
     )
     Path(result_file).write_text(json.dumps(dataclasses.asdict(costs)))
 

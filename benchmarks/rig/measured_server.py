@@ -46,9 +46,9 @@ def _serve_with_heartbeat(
     serve(listeners, stages, (*background, functools.partial(_beat, file)))
 
 
-def _without_pause(content: bytes, path: Path, *, opens_files: bool = True) -> Settings:
+def _without_pause(content: bytes, path: Path, metrics: settings_file.BuiltIn, *, opens_files: bool = True) -> Settings:
     """Returns the file's settings with an interval that a file may not have."""
-    settings = settings_in(content, path, opens_files=opens_files)
+    settings = settings_in(content, path, metrics, opens_files=opens_files)
     collection = settings.collection.model_copy(update={"interval": NO_PAUSE_SECONDS})
     return settings.model_copy(update={"collection": collection})
 

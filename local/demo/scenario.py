@@ -14,14 +14,13 @@ from urllib.parse import quote
 
 from kubernetes.utils.quantity import parse_quantity
 
-from adapter.settings.models import MetricKind
 from local.adapter import EXTERNAL_METRICS, items
 from local.kafka.broker import Kafka
 from local.kafka.tools import produce
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import RigError
 
-METRIC = f"kafka_consumergroup_{MetricKind.LAG}"
+METRIC = "kafka_consumergroup_lag"
 PARTITIONS = 3
 MOST_REPLICAS = 3
 LAG_PER_REPLICA = 1000

@@ -9,8 +9,8 @@ from pathlib import PurePosixPath
 import yaml
 
 from adapter.errors import SettingsInvalid
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
-from adapter.settings.models import SERVED_NAMES
 from apiservice.api_group import API_SERVICE as API_SERVICE_NAME
 from apiservice.api_group import GROUP, VERSION
 from apiservice.tls.issuing import SECRET_NAME
@@ -191,7 +191,7 @@ def settings_can_be_read(shipped: Shipped) -> Iterator[str]:
         yield f"{file}: data has no key named as the file in --config"
     for key, content in text.items():
         try:
-            parse(yaml.safe_load(content))
+            parse(yaml.safe_load(content), SERVED)
         except yaml.YAMLError as error:
             yield f"{file}: {key} is no YAML: {' '.join(str(error).split())}"
         except SettingsInvalid as invalid:
@@ -203,7 +203,7 @@ def example_scales_as_it_should(shipped: Shipped) -> Iterator[str]:
     if spec.get("minReplicas") != 0:
         yield f"{EXAMPLE}: minReplicas must be 0: that is what it is an example of"
     for metric in spec.get("metrics") or [{}]:
-        if at(metric, "external.metric.name") not in SERVED_NAMES:
+        if at(metric, "external.metric.name") not in SERVED:
             yield f"{EXAMPLE}: {at(metric, 'external.metric.name')} is no metric that is served"
         if at(metric, "external.target.type") != "AverageValue":
             yield f"{EXAMPLE}: target.type must be AverageValue: Value multiplies by the lag at every look"

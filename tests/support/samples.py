@@ -17,11 +17,13 @@ from adapter.lag.layout import Layout, layout_of
 from adapter.lag.rules import Watching, treatment_of
 from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, empty_snapshot, nothing_observed
 from adapter.lag.values import Treatment, values_of
+from adapter.metrics.definitions import DEFINITIONS, SERVED
+from adapter.metrics.problems import Problem, Reason, Refused
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Operator, Requirement
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.file import parse
-from adapter.settings.models import MetricKind, Settings
+from adapter.settings.models import Settings
 
 NOW = 1000.0
 EPOCH = 1_795_000_000.0
@@ -48,7 +50,7 @@ class SteppedClock:
 
 def settings(**parts: object) -> Settings:
     """Settings of one cluster named `main`, unless `parts` says otherwise; keys as in the file."""
-    return parse({"clusters": [cluster("main")], **parts})
+    return parse({"clusters": [cluster("main")], **parts}, SERVED)
 
 
 def settings_problems(**parts: object) -> tuple[str, ...]:
@@ -149,14 +151,15 @@ def view(
     cluster: str = "main",
     settings: Settings | None = None,
     silence: str | None = None,
-    unread: Mapping[str, str] | None = None,
-    missing: Mapping[str, tuple[str, ...]] | None = None,
+    problems: Sequence[Problem] = (),
     members_read: Mapping[str, frozenset[str]] | None = None,
     assumed: frozenset[str] = frozenset(),
 ) -> ClusterView:
-    """A cluster's view after a cycle; groups in `unread` and `missing` need no rows."""
-    unread, missing = unread or {}, missing or {}
-    made = snapshot(rows, {*unread, *missing})
+    """A cluster's view after a cycle; groups with `problems` need no rows."""
+    by_group: dict[str, list[Problem]] = {}
+    for problem in problems:
+        by_group.setdefault(problem.group, []).append(problem)
+    made = snapshot(rows, by_group)
     treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {})
     topics = frozenset(made.layout.topics)
     return ClusterView(
@@ -165,11 +168,19 @@ def view(
         treatment,
         values_of(made, treatment),
         NO_POSSIBLE_GROUPS if silence is None else any_group_possible(silence),
-        unread,
-        missing,
+        by_group,
         assumed=assumed,
         topics=topics,
     )
+
+
+def unread(group: str, why: str = NEVER_READ.why) -> Problem:
+    return Problem(Reason.NOT_READ_YET, why, "main", group)
+
+
+def missing(group: str, topic: str) -> Problem:
+    text = f"topic {topic} of group {group} does not exist in cluster main"
+    return Problem(Reason.TOPIC_MISSING, text, "main", group, topic)
 
 
 def watching(given: Settings | None = None, cluster: str = "main") -> Watching:
@@ -221,7 +232,16 @@ class Answers:
     def value(self, metric: str, requirements: Sequence[Requirement] = ()) -> int:
         """The only item's value."""
         (item,) = self.read(metric, requirements).values
-        return item.value
+        return item.milli // 1000
+
+    def refusal(self, metric: str, requirements: Sequence[Requirement] = ()) -> Refused:
+        """The error of a read that must be refused."""
+        with pytest.raises(Refused) as caught:
+            self.read(metric, requirements)
+        return caught.value
+
+    def reasons(self, metric: str, requirements: Sequence[Requirement] = ()) -> list[Reason]:
+        return [problem.reason for problem in self.refusal(metric, requirements).problems]
 
 
-SHORT_NAMES = frozenset(MetricKind)
+SHORT_NAMES = frozenset(each.name for each in DEFINITIONS)

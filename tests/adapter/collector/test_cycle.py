@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from adapter.cluster.groups import Kind
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.rig import Rig
@@ -21,7 +21,7 @@ def test_the_first_cycle_has_values() -> None:
 
     assert (outcome.word, outcome.read, outcome.rows) == ("complete", 3, 3)
     assert rig.lag() == 13
-    assert rig.read("lead_min", BILLING).values[0].value == 5
+    assert rig.read("lead_min", BILLING).values[0].milli // 1000 == 5
 
 
 def test_before_the_first_cycle_every_question_is_refused() -> None:
@@ -48,12 +48,12 @@ def test_until_every_broker_has_listed_its_groups_once_sums_over_groups_are_refu
             rig.read("lag", asked)
         assert str(caught.value) == f"not all groups of cluster main are known: {words}"
     reading = rig.read("lag")
-    assert [item.value for item in reading.values] == [13]
-    assert reading.warnings == (f"groups of cluster main may be missing: {words}",)
+    assert [item.milli // 1000 for item in reading.values] == [13]
+    assert reading.warnings == (f"not all groups of cluster main are known: {words}",)
 
     cluster.loading.clear()
     rig.run()
-    assert rig.read("records_lag_max", wants(topic="orders")).values[0].value == 10
+    assert rig.read("records_lag_max", wants(topic="orders")).values[0].milli // 1000 == 10
     with pytest.raises(NoMatch):
         rig.read("lag", wants(group="audit"))
 
@@ -92,7 +92,7 @@ def test_without_a_bootstrap_server_known_values_are_served_until_they_are_too_o
     assert rig.run().word == "failed"
     assert rig.lag() == 13
     rig.run(6)
-    assert refusal(rig) == f"lag of group billing is 70 s old, limit 60 s: orders/0: {cluster.unreachable}"
+    assert refusal(rig) == f"lag of group billing is not known: orders/0 is 70 s old, limit 60 s: {cluster.unreachable}"
 
 
 def test_a_group_that_a_rule_names_is_refused_until_a_broker_was_reached() -> None:
@@ -184,7 +184,7 @@ def test_a_group_given_by_name_has_a_value_though_kafka_does_not_know_it() -> No
     latest, earliest = running(cluster, given(offsetReset="latest")), running(cluster, given())
 
     assert (latest.lag(), earliest.lag()) == (0, 35)
-    assert latest.read("uncommitted_partitions", BILLING).values[0].value == 3
+    assert latest.read("uncommitted_partitions", BILLING).values[0].milli // 1000 == 3
 
 
 @pytest.mark.parametrize("policy", ["latest", "earliest"])
@@ -198,14 +198,14 @@ def test_commits_that_expired_count_from_the_last_one_that_was_seen(policy: str)
     rig.run()
 
     assert rig.lag() == 17
-    assert rig.read("uncommitted_partitions", BILLING).values[0].value == 3
+    assert rig.read("uncommitted_partitions", BILLING).values[0].milli // 1000 == 3
 
 
 def test_a_group_given_by_a_named_metric_has_a_value_though_kafka_does_not_know_it() -> None:
     metric = {"name": "backlog", "value": "lag", "group": "Billing Service/eu", "topics": ["orders"]}
     rig = running(settings=samples.settings(metrics=[metric]))
 
-    assert [item.value for item in rig.read("backlog").values] == [0]
+    assert [item.milli // 1000 for item in rig.read("backlog").values] == [0]
 
 
 def test_a_given_topic_that_is_missing_is_unknown_at_first_and_then_not_found() -> None:
@@ -355,7 +355,7 @@ def test_a_rule_s_topic_may_be_missing_in_a_cluster_that_does_not_have_the_group
     rig = running(Kafka(topics={"orders": [1, 2, 3]}), elsewhere)
     rig.run(cycles=4)
 
-    assert rig.view.missing == {}
+    assert rig.view.problems == {}
 
 
 def test_a_rule_s_topic_may_not_be_missing_in_the_cluster_that_has_the_group() -> None:
@@ -366,4 +366,5 @@ def test_a_rule_s_topic_may_not_be_missing_in_the_cluster_that_has_the_group() -
     rig = running(kafka(), elsewhere)
     rig.run(cycles=4)
 
-    assert rig.view.missing == {"billing": ("payments",)}
+    (problem,) = rig.view.problems["billing"]
+    assert (problem.reason, problem.topic) == (Reason.TOPIC_MISSING, "payments")

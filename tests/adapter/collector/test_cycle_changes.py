@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import NoMatch
+from adapter.metrics.problems import NoMatch
 from tests.support.kafka.fake_cluster import NOBODY
 from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, given, kafka, running
 
@@ -208,4 +208,4 @@ def test_a_new_partition_without_commit_counts_from_its_start_where_the_rule_say
     rig.run(3)
 
     assert rig.lag() == 13 + 6
-    assert rig.read("uncommitted_partitions", BILLING).values[0].value == 1
+    assert rig.read("uncommitted_partitions", BILLING).values[0].milli // 1000 == 1

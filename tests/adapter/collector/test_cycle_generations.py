@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig

@@ -4,7 +4,7 @@ import random
 from functools import partial
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support.kafka.coordinators import NODES, PARTITIONS, cluster, is_absent, move, named
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from adapter.cluster.groups import Kind
 from adapter.collector.cycle import TOGETHER_SECONDS
-from adapter.errors import NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
 from adapter.lag.states import MOST_SECONDS_APART, TOO_FAR_APART
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_brokers import Exchange
 from tests.support.kafka.fake_cluster import NOBODY, Kafka

@@ -3,7 +3,7 @@
 import pytest
 
 from adapter.cluster.groups import Kind
-from adapter.errors import NoMatch
+from adapter.metrics.problems import NoMatch
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
@@ -40,7 +40,7 @@ def test_a_partition_that_was_not_begun_counts_by_the_groups_rule() -> None:
     rig = running(cluster(), samples.settings(rules=[rule]))
 
     assert rig.lag("workers") == 4 + 5 + 5
-    assert sum(item.value for item in rig.read("uncommitted_partitions", wants(group="workers")).values) == 1
+    assert sum(item.milli // 1000 for item in rig.read("uncommitted_partitions", wants(group="workers")).values) == 1
 
 
 @pytest.mark.parametrize(

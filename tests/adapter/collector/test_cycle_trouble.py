@@ -19,8 +19,8 @@ def test_a_silent_coordinator_costs_freshness_and_then_an_error_in_words() -> No
     assert rig.lag() == 13
     rig.run()
 
-    assert refusal(rig) == f"lag of group billing is 70 s old, limit 60 s: orders/0: {SILENT_2}"
-    assert refusal(rig, "uncommitted_partitions").endswith(f"is 70 s old, limit 60 s: orders/0: {SILENT_2}")
+    assert refusal(rig) == f"lag of group billing is not known: orders/0 is 70 s old, limit 60 s: {SILENT_2}"
+    assert refusal(rig, "uncommitted_partitions").endswith(f"orders/0 is 70 s old, limit 60 s: {SILENT_2}")
 
 
 def test_a_silent_leader_keeps_only_its_own_partitions_back() -> None:
@@ -35,7 +35,7 @@ def test_a_silent_leader_keeps_only_its_own_partitions_back() -> None:
     assert (outcome.word, outcome.read, rig.lag()) == ("partial", 2, 10)
     assert rig.view.snapshot.state.tolist() == [State.OK, State.UNKNOWN, State.OK]
     rig.run(6)
-    assert refusal(rig) == f"lag of group billing is 70 s old, limit 60 s: orders/1: {SILENT_2}"
+    assert refusal(rig) == f"lag of group billing is not known: orders/1 is 70 s old, limit 60 s: {SILENT_2}"
 
 
 def test_a_broker_that_missed_its_deadline_is_not_asked_until_its_probe_is_answered() -> None:
@@ -69,7 +69,7 @@ def test_a_partition_without_leader_keeps_its_last_good_row() -> None:
     assert rig.view.snapshot.state.tolist() == [State.OK, State.LEADERLESS, State.OK]
     assert rig.lag() == 13
     rig.run(5)
-    assert "orders/1: the partition has no leader" in refusal(rig)
+    assert refusal(rig).endswith("the partition has no leader")
 
 
 def test_a_leader_that_moved_is_found_in_the_next_cycle() -> None:
@@ -98,7 +98,9 @@ def test_a_commit_that_can_be_no_offset_is_an_error_of_its_partition(absurd: int
     rig.run(7)
 
     assert rig.view.snapshot.state.tolist() == [State.ERROR, State.OK, State.OK]
-    assert refusal(rig) == "lag of group billing is 70 s old, limit 60 s: orders/0: its commit cannot be read"
+    assert (
+        refusal(rig) == "lag of group billing is not known: orders/0 is 70 s old, limit 60 s: its commit cannot be read"
+    )
 
 
 def test_a_truncated_partition_counts_from_its_log_start() -> None:
@@ -108,7 +110,7 @@ def test_a_truncated_partition_counts_from_its_log_start() -> None:
 
     assert rig.view.snapshot.state.tolist()[1] == State.TRUNCATED
     assert rig.lag() == 3 + 5
-    assert rig.read("lead_min", BILLING).values[0].value == 0
+    assert rig.read("lead_min", BILLING).values[0].milli // 1000 == 0
 
 
 def test_a_group_that_may_not_be_described_is_an_error_of_its_own() -> None:

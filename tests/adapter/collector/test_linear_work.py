@@ -202,7 +202,7 @@ def test_noticing_missing_commits_is_linear() -> None:
 def test_refusing_a_named_metric_whose_topics_are_all_missing_is_linear() -> None:
     def prepared(count: int) -> Work:
         metric = {"name": "backlog", "value": "lag", "group": "billing", "topics": names(count)}
-        made = view({}, missing={"billing": tuple(names(count))})
+        made = view({}, problems=[samples.missing("billing", topic) for topic in names(count)])
         answers = Answers([made], samples.settings(metrics=[metric]))
         return lambda: refusal(lambda: answers.read("backlog"))
 
@@ -251,8 +251,8 @@ def test_an_unknown_metric_is_refused_with_a_few_names_of_the_thousands_that_are
 
 
 def test_a_listing_without_any_number_names_a_few_of_the_groups_that_fail() -> None:
-    unread = dict.fromkeys(names(MANY, "group"), "no broker coordinates it")
-    message = refusal(lambda: Answers([view({}, unread=unread)]).read("lag"))
+    unread = [samples.unread(group, "no broker coordinates it") for group in names(MANY, "group")]
+    message = refusal(lambda: Answers([view({}, problems=unread)]).read("lag"))
 
     assert message.endswith("lag of group group-10 is not known: no broker coordinates it; and 9,997 more")
     assert len(message) < 500

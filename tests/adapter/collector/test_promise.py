@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.rig import Rig
@@ -69,7 +69,7 @@ class World:
 
     def lag(self) -> int:
         found = self.rig.metrics.read("kafka_consumergroup_lag", samples.wants(group="billing"))
-        return sum(item.value for item in found.values)
+        return sum(item.milli // 1000 for item in found.values)
 
     def is_true_of_late(self, lag: int) -> bool:
         """Partition by partition, as their moments may differ."""

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support.kafka.changing_world import GROUPS, World
 
 WORLDS, CYCLES = int(os.environ.get("PROMISE_WORLDS", "4")), 60

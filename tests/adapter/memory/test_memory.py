@@ -4,10 +4,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from adapter.errors import AdapterError, StateNotPersistable, ValueUnavailable
+from adapter.errors import AdapterError, StateNotPersistable
 from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
 from adapter.memory.text import dumps, loads
 from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory, merged
+from adapter.metrics.problems import ValueUnavailable
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka

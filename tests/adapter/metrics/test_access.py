@@ -2,9 +2,10 @@
 
 import pytest
 
-from adapter.errors import AdapterError, MetricUnknown, NoMatch
+from adapter.errors import AdapterError, MetricUnknown
 from adapter.lag.snapshot import State
 from adapter.metrics.access import Access
+from adapter.metrics.problems import NoMatch, Reason
 from tests.support import samples
 from tests.support.samples import NEVER_READ, Answers, Key, Row, row, view, wants, without
 
@@ -76,7 +77,7 @@ def test_a_topic_that_only_others_read_is_not_named(labels: dict[str, str]) -> N
 def test_sums_leave_out_the_groups_of_others() -> None:
     assert read_from("payments").value("records_lag_max") == 3
     assert read_from("logistics").value("records_lag_max") == 4
-    assert sum(item.value for item in read_from("payments").read("lag", without(topic="none")).values) == 4
+    assert sum(item.milli // 1000 for item in read_from("payments").read("lag", without(topic="none")).values) == 4
 
 
 def test_trouble_with_the_groups_of_others_is_not_shown() -> None:
@@ -85,8 +86,7 @@ def test_trouble_with_the_groups_of_others_is_not_shown() -> None:
     troubled = view(
         {**ROWS, ("shipping", "parcels", 0): NEVER_READ},
         settings=settings,
-        unread={"shippers": "broker 2 does not answer"},
-        missing={"secret": ("gone",)},
+        problems=[samples.unread("shippers"), samples.missing("secret", "gone")],
         assumed=frozenset({"secret"}),
     )
     mine, theirs = (Answers([troubled], settings, namespace=name) for name in ("payments", "logistics"))
@@ -94,7 +94,8 @@ def test_trouble_with_the_groups_of_others_is_not_shown() -> None:
     assert mine.read("lag").warnings == ()
     assert mine.value("records_lag_max") == 3
     assert len(theirs.read("lag").warnings) == 3
-    assert isinstance(error(theirs, "records_lag_max"), NoMatch)
+    assert theirs.reasons("records_lag_max") == [Reason.TOPIC_MISSING, Reason.NOT_READ_YET, Reason.NOT_READ_YET]
+    assert {each.group for each in theirs.refusal("records_lag_max").problems} == {"shipping", "shippers", "secret"}
     assert refusal(mine, "lag", group="secret") == "no group 'secret' is known; known groups are audit, billing"
 
 

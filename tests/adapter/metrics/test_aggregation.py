@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter.errors import NoMatch, ValueUnavailable
 from adapter.lag.snapshot import State
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.requirement import Operator, Requirement
 from tests.support import samples
 from tests.support.kafka.questions import answers, items

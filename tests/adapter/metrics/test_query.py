@@ -3,8 +3,9 @@
 import pytest
 
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
-from adapter.errors import MetricUnknown, NoMatch, ValueUnavailable
+from adapter.errors import MetricUnknown
 from adapter.lag.snapshot import State
+from adapter.metrics.problems import NoMatch, Problem, Reason, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.store import Store, silent_view
@@ -50,8 +51,9 @@ def test_a_group_that_lead_min_leaves_out_takes_part_in_the_labels_and_the_time(
 
 
 def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
-    with pytest.raises(NoMatch, match="no selected partition has a commit, so there is no lead"):
-        answers({("shipping", "orders", 0): row(None, 20)}).read("lead_min", wants(group="shipping"))
+    one = answers({("shipping", "orders", 0): row(None, 20)})
+
+    assert one.reasons("lead_min", wants(group="shipping")) == [Reason.NO_COMMIT]
 
 
 def test_uncommitted_partitions_is_one_item_per_group_0_included() -> None:
@@ -116,32 +118,35 @@ def test_a_selector_chooses_partitions_by_their_labels(requirements: tuple[Requi
 
 
 @pytest.mark.parametrize(
-    ("requirements", "sentence"),
+    ("requirements", "reason", "sentence"),
     [
-        (wants(group="biling"), "no group 'biling' is known; known groups are billing, …"),
-        (wants(topic="order"), "no topic 'order' is known; known topics are orders, …"),
-        (wants(cluster="mein"), "no cluster 'mein' is known; known clusters are main"),
+        (wants(group="biling"), Reason.GROUP_UNKNOWN, "no group 'biling' is known; known groups are billing, …"),
+        (wants(topic="order"), Reason.TOPIC_UNKNOWN, "no topic 'order' is known; known topics are orders, …"),
+        (wants(cluster="mein"), Reason.CLUSTER_UNKNOWN, "no cluster 'mein' is known; known clusters are main"),
         (
             wants(group="shipping", topic="refunds"),
+            Reason.NOTHING_SELECTED,
             f"the selector matches nothing of group 'shipping' {WITHOUT_ROWS}",
         ),
         (
             wants(group="billing", namespace="x"),
+            Reason.NOTHING_SELECTED,
             f"the selector matches nothing of group 'billing' {WITHOUT_ROWS}",
         ),
         (
             wants(partition="7"),
+            Reason.NOTHING_SELECTED,
             f"the selector matches nothing {WITHOUT_ROWS}",
         ),
     ],
 )
 def test_choosing_nothing_is_not_found_and_names_what_exists_nearby(
-    requirements: tuple[Requirement, ...], sentence: str
+    requirements: tuple[Requirement, ...], reason: Reason, sentence: str
 ) -> None:
-    with pytest.raises(NoMatch) as caught:
-        answers(BILLING | SHIPPING).read("lag", requirements)
+    refusal = answers(BILLING | SHIPPING).refusal("lag", requirements)
 
-    assert str(caught.value) == sentence
+    assert isinstance(refusal, NoMatch)
+    assert ([problem.reason for problem in refusal.problems], str(refusal)) == ([reason], sentence)
 
 
 @pytest.mark.parametrize("metric", ["lag", "records_lag_max", "lead_min", "uncommitted_partitions"])
@@ -157,10 +162,12 @@ def test_a_value_is_served_until_max_age_and_then_refused_with_a_reason() -> Non
     late = answers(
         BILLING | {("billing", "orders", 2): row(1, 2), ("billing", "orders", 3): row(1, 2).aged(95).unknown(SILENCE)}
     )
-    with pytest.raises(ValueUnavailable) as caught:
-        late.read("lag", wants(group="billing"))
+    refusal = late.refusal("lag", wants(group="billing"))
 
-    assert str(caught.value) == f"lag of group billing is 95 s old, limit 60 s: orders/3: {SILENCE}"
+    assert isinstance(refusal, ValueUnavailable)
+    assert refusal.problems[0].reason is Reason.NOT_READ_SINCE
+    assert refusal.problems[0].since == EPOCH - 95
+    assert str(refusal) == f"lag of group billing is not known: orders/3 is 95 s old, limit 60 s: {SILENCE}"
 
 
 @pytest.mark.parametrize(("age", "is_served"), [(60.0, True), (60.5, False)])
@@ -184,10 +191,12 @@ def test_the_last_good_row_counts_while_it_is_not_older_than_max_age(age: float,
     ],
 )
 def test_one_partition_that_was_never_read_refuses_the_whole_answer(metric: str, words: str) -> None:
-    with pytest.raises(ValueUnavailable) as caught:
-        answers(BILLING | {("billing", "orders", 2): NEVER_READ}).read(metric, wants(group="billing"))
+    refusal = answers(BILLING | {("billing", "orders", 2): NEVER_READ}).refusal(metric, wants(group="billing"))
 
-    assert str(caught.value) == f"{words} of group billing is not known: orders/2: {SILENCE}"
+    assert refusal.problems == (
+        Problem(Reason.NOT_READ_YET, f"orders/2: {SILENCE}", "main", "billing", "orders", partition=2),
+    )
+    assert str(refusal) == f"{words} of group billing is not known: orders/2: {SILENCE}"
 
 
 def test_a_selector_beside_the_unknown_partition_has_its_answer() -> None:
@@ -197,10 +206,39 @@ def test_a_selector_beside_the_unknown_partition_has_its_answer() -> None:
 
 
 def test_ahead_is_refused_in_words() -> None:
-    with pytest.raises(ValueUnavailable) as caught:
-        answers({("billing", "orders", 0): row(500, 10, state=State.AHEAD)}).read("lag", wants(group="billing"))
+    refusal = answers({("billing", "orders", 0): row(500, 10, state=State.AHEAD)}).refusal(
+        "lag", wants(group="billing")
+    )
 
-    assert str(caught.value) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
+    assert refusal.problems[0].reason is Reason.COMMIT_BEYOND_END
+    assert str(refusal) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
+
+
+def test_a_log_start_beyond_the_last_known_end_is_refused() -> None:
+    rows = {("billing", "orders", 0): row(7, 10, 11)}
+
+    assert answers(rows).reasons("lag", wants(group="billing")) == [Reason.START_BEYOND_END]
+
+
+def test_a_refusal_has_the_problems_of_all_that_is_selected_and_the_first_is_its_text() -> None:
+    ahead = {("billing", "refunds", 0): row(500, 10, state=State.AHEAD)}
+    missing = [samples.missing("billing", "gone"), samples.missing("billing", "unasked")]
+    made = Answers([view(BILLING | ahead | {("billing", "orders", 0): NEVER_READ}, problems=missing)])
+    refusal = made.refusal("lag", (*wants(group="billing"), *without(topic="unasked")))
+
+    assert [(problem.reason, problem.place) for problem in refusal.problems] == [
+        (Reason.TOPIC_MISSING, "cluster=main,group=billing,topic=gone"),
+        (Reason.NOT_READ_YET, "cluster=main,group=billing,topic=orders,partition=0"),
+        (Reason.COMMIT_BEYOND_END, "cluster=main,group=billing,topic=refunds,partition=0"),
+    ]
+    assert str(refusal).startswith(refusal.problems[0].text)
+
+
+def test_the_partition_that_a_problem_names_is_one_that_is_selected() -> None:
+    rows = {("billing", "orders", number): row(1, 2).aged(70 - number) for number in range(3)}
+    (problem,) = answers(rows).refusal("lag", wants(group="billing", partition=["1", "2"])).problems
+
+    assert (problem.partition, problem.since) == (1, EPOCH - 69)
 
 
 def test_a_commit_beyond_the_end_is_a_commit_all_the_same() -> None:
@@ -217,7 +255,7 @@ def test_a_metric_that_is_one_item_is_whole_or_refused_without_selector_too(metr
 
 def test_a_missing_commit_that_is_too_old_refuses_lead_min() -> None:
     rows = BILLING | {("billing", "orders", 2): row(None, 5).aged(95).unknown(SILENCE)}
-    with pytest.raises(ValueUnavailable, match=r"lead of group billing is 95 s old, limit 60 s: orders/2"):
+    with pytest.raises(ValueUnavailable, match=r"lead of group billing is not known: orders/2 is 95 s old, limit 60 s"):
         answers(rows).read("lead_min", wants(group="billing"))
 
 
@@ -229,16 +267,14 @@ def test_an_answer_of_lead_min_ends_when_a_missing_commit_becomes_too_old() -> N
 
 def test_where_no_cycle_ended_since_the_refusal_says_so() -> None:
     one = answers({("billing", "orders", 0): row(7, 10).aged(61)})
-    with pytest.raises(ValueUnavailable, match="is 61 s old, limit 60 s: orders/0: no cycle has ended since"):
+    with pytest.raises(ValueUnavailable, match="orders/0 is 61 s old, limit 60 s: no cycle has ended since"):
         one.read("lag", wants(group="billing"))
 
 
 def test_a_group_whose_commits_were_never_read_is_unknown_not_missing() -> None:
-    unread = Answers([view(BILLING, unread={"shipping": SILENCE})])
-    with pytest.raises(ValueUnavailable) as caught:
-        unread.read("lag", wants(group="shipping"))
+    unread = Answers([view(BILLING, problems=[samples.unread("shipping")])])
 
-    assert str(caught.value) == f"lag of group shipping is not known: {SILENCE}"
+    assert unread.reasons("lag", wants(group="shipping")) == [Reason.NOT_READ_YET]
     assert unread.value("records_lag_max", wants(group="billing")) == 10
     with pytest.raises(ValueUnavailable):
         unread.read("records_lag_max", wants(group=["billing", "shipping"]))
@@ -305,13 +341,11 @@ def test_a_named_metric_of_one_cluster_does_not_wait_for_another() -> None:
 
 def test_a_given_topic_that_does_not_exist_is_not_found_and_named_with_its_neighbours() -> None:
     settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refund"]}])
-    made = Answers([view(BILLING, settings=settings, missing={"billing": ("refund",)})], settings)
-    with pytest.raises(NoMatch) as caught:
-        made.read("lag", wants(group="billing"))
+    made = Answers([view(BILLING, settings=settings, problems=[samples.missing("billing", "refund")])], settings)
+    refusal = made.refusal("lag", wants(group="billing"))
 
-    assert str(caught.value) == (
-        "topic refund of group billing does not exist in cluster main; its topics are refunds, …"
-    )
+    assert isinstance(refusal, NoMatch)
+    assert str(refusal) == ("topic refund of group billing does not exist in cluster main; its topics are refunds, …")
     assert made.value("lag", wants(group="billing", topic="orders")) == 3
 
 
@@ -320,12 +354,11 @@ def test_a_named_metric_with_topics_answers_although_another_given_topic_is_miss
         rules=[{"group": "billing", "topics": ["orders", "gone"]}],
         metrics=[named(topics=["orders"]), {**named(topics=["gone"]), "name": "other"}, {**named(), "name": "all"}],
     )
-    made = Answers([view(BILLING, settings=settings, missing={"billing": ("gone",)})], settings)
+    made = Answers([view(BILLING, settings=settings, problems=[samples.missing("billing", "gone")])], settings)
 
     assert made.value("backlog") == 3
     for name in ("other", "all"):
-        with pytest.raises(NoMatch, match="topic gone of group billing does not exist"):
-            made.read(name)
+        assert made.reasons(name) == [Reason.TOPIC_MISSING]
 
 
 # -- times and versions ------------------------------------------------------------------------------------

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from adapter.collector import threads as collector_module
-from adapter.errors import MetricUnknown, ValueUnavailable
+from adapter.errors import MetricUnknown
+from adapter.metrics.problems import ValueUnavailable
 from adapter.reload import live_metrics as live_module
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.settings.models import Cluster, Settings
@@ -63,7 +64,7 @@ def live(opened: list[str], telemetry: Telemetry) -> Iterator[LiveMetrics]:
 
 def values_of(live: LiveMetrics, metric: str) -> list[int]:
     with contextlib.suppress(ValueUnavailable):
-        return [value.value for value in live.read(metric, ()).values]
+        return [value.milli // 1000 for value in live.current.read(metric, ()).values]
     return []
 
 
@@ -82,9 +83,9 @@ def test_clusters_that_are_read_as_before_keep_their_collectors(live: LiveMetric
     take_over(live, settings("main", "eu", metrics=[{**NAMED, "name": "other"}]))
 
     assert sorted(opened) == ["eu", "eu", "main", "main"]
-    assert "other" in live.names
+    assert "other" in live.current.names
     with pytest.raises(MetricUnknown):
-        live.read("backlog", ())
+        live.current.read("backlog", ())
     assert values_of(live, "other") == [3]
 
 
@@ -94,15 +95,15 @@ def test_a_cluster_that_can_be_read_is_not_replaced_by_one_that_cannot(
     monkeypatch.setattr(live_module, "PATIENCE_SECONDS", 0.0)
     down = {"name": "main", "bootstrapServers": ["down:9092"]}
     live.prepare(samples.settings(clusters=[down, samples.cluster("eu")], collection=SECOND_APART, metrics=[NAMED]))
-    before = live.version
+    before = live.current.version
 
-    wait_until(lambda: live.version > before + 3)
+    wait_until(lambda: live.current.version > before + 3)
 
     assert live.waiting_for() == ["main"]
     live.discard()
-    before = live.version
-    wait_until(lambda: live.version > before)
-    assert "backlog" not in live.names
+    before = live.current.version
+    wait_until(lambda: live.current.version > before)
+    assert "backlog" not in live.current.names
 
 
 def test_an_unreachable_new_cluster_delays_the_others_for_a_limited_time(
@@ -139,8 +140,8 @@ def test_credentials_that_are_not_used_are_a_remark_a_metric_and_one_line_in_the
     monkeypatch.setattr(FakeBrokers, "credentials_problem", "passwordFile /secret is empty")
     wait_until(lambda: samples_of(telemetry).get(used) == 0)
     wait_until(lambda: live.credentials_remark == "not used as they are; the log has the reasons: cluster eu, main")
-    version = live.version
-    wait_until(lambda: live.version > version + 2)
+    version = live.current.version
+    wait_until(lambda: live.current.version > version + 2)
 
     assert caplog.text.count("cluster main: credentials are not used: passwordFile /secret is empty") == 1
 

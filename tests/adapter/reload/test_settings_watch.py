@@ -8,6 +8,7 @@ from typing import cast
 import pytest
 from prometheus_client import CollectorRegistry
 
+from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import LOOK_SECONDS, RETRY_SECONDS, SettingsWatch
 from adapter.settings.file import load
@@ -69,7 +70,7 @@ class Watched:
 def watched(tmp_path: Path) -> Watched:
     path = tmp_path / "settings.yaml"
     path.write_text(FIRST)
-    live, clock, registry = FakeLive(load(path)), SteppedClock(), CollectorRegistry()
+    live, clock, registry = FakeLive(load(path, SERVED)), SteppedClock(), CollectorRegistry()
     watch = SettingsWatch(
         path, cast("LiveMetrics", live), SettingsTelemetry(registry), clock, lambda: live.done.append("say so")
     )

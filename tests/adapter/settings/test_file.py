@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from adapter.errors import SettingsInvalid
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import from_bootstrap_servers, load
-from adapter.settings.models import Isolation, MetricKind
+from adapter.settings.models import Isolation
 
 WHOLE_FILE = """
 clusters:
@@ -27,13 +28,13 @@ metrics:
 def test_a_whole_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
     path.write_text(WHOLE_FILE)
-    settings = load(path)
+    settings = load(path, SERVED)
 
     assert settings.clusters[0].bootstrap_servers == ("kafka-0:9092", "[::1]:9093")
     assert (settings.collection.interval, settings.collection.max_age) == (5.0, 90.0)
     assert settings.rules[0].isolation is Isolation.READ_COMMITTED
     assert settings.rules[0].offset_reset == "earliest"
-    assert settings.metrics[0].value is MetricKind.RECORDS_LAG_MAX
+    assert settings.metrics[0].value == "records_lag_max"
     assert settings.metrics[0].group == "Billing Service/eu"
 
 
@@ -41,7 +42,7 @@ def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
     path = tmp_path / "settings.yaml"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(SettingsInvalid) as caught:
-        load(path)
+        load(path, SERVED)
     return tuple(problem.removeprefix(f"{path}: ") for problem in caught.value.problems)
 
 
@@ -74,14 +75,14 @@ def test_a_file_that_is_no_settings_file_is_refused_with_its_path(
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SettingsInvalid, match=r"absent.yaml: No such file or directory"):
-        load(tmp_path / "absent.yaml")
+        load(tmp_path / "absent.yaml", SERVED)
 
 
 def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "settings.yaml"
     path.write_text("clusters: []\nrule: []\n")
     with pytest.raises(SettingsInvalid) as caught:
-        load(path)
+        load(path, SERVED)
 
     assert caught.value.problems == (
         f"{path}: clusters: must not be empty",

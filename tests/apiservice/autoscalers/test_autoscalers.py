@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from adapter.lag.rules import AskedTopics
+from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
-from adapter.settings.models import SERVED_NAMES
 from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import LONGEST, Autoscaler, Condition, ExternalMetric, Target, autoscaler_of
 from apiservice.autoscalers.followed import Autoscalers
@@ -19,7 +19,7 @@ ASKED = AskedTopics("shop", None, "billing", frozenset({"orders"}))
 
 
 def asked_by(metric: dict[str, Any]) -> frozenset[AskedTopics]:
-    autoscaler = autoscaler_of(hpa("consumer", metric), SERVED_NAMES)
+    autoscaler = autoscaler_of(hpa("consumer", metric), SERVED)
     return frozenset() if autoscaler is None else asked_topics([autoscaler])
 
 
@@ -37,7 +37,7 @@ class Followed:
 
 def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
     condition = {"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric", "message": "no"}
-    found = autoscaler_of(hpa("consumer", CPU, ORDERS, conditions=[condition]), SERVED_NAMES)
+    found = autoscaler_of(hpa("consumer", CPU, ORDERS, conditions=[condition]), SERVED)
 
     selector = tuple(
         Requirement(key, Operator.EQUALS, frozenset({value}))
@@ -61,7 +61,7 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
 
 @pytest.mark.parametrize("metrics", [[], [CPU], [external("s0-kafka-orders", group="billing", topic="orders")]])
 def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any]]) -> None:
-    assert autoscaler_of(hpa("consumer", *metrics), SERVED_NAMES) is None
+    assert autoscaler_of(hpa("consumer", *metrics), SERVED) is None
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_an_hpa_of_64_kb_asks_for_little_memory() -> None:
 
 def test_a_longer_hpa_is_not_kept() -> None:
     long = expression("topic", "In", "x" * LONGEST)
-    assert autoscaler_of(hpa("consumer", external(LAG, long, group="billing")), SERVED_NAMES) is None
+    assert autoscaler_of(hpa("consumer", external(LAG, long, group="billing")), SERVED) is None
 
 
 def test_a_list_replaces_what_was_known_by_the_names_in_force() -> None:

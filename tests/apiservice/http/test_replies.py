@@ -17,8 +17,13 @@ LARGEST = 9_223_372_036_854_775
 
 
 @pytest.mark.parametrize("value", [0, 42, 1500, 10_000, 10**15, LARGEST])
-def test_a_quantity_is_a_plain_integer(value: int) -> None:
-    assert quantity(value) == str(value)
+def test_a_whole_quantity_is_a_plain_integer(value: int) -> None:
+    assert quantity(1000 * value) == str(value)
+
+
+@pytest.mark.parametrize("milli", [1, 999, 1500, 1000 * LARGEST - 1])
+def test_a_quantity_that_is_not_whole_is_written_in_thousandths(milli: int) -> None:
+    assert quantity(milli) == f"{milli}m"
 
 
 @pytest.mark.parametrize("value", [-1, -1000, -(2**63)])
@@ -26,7 +31,7 @@ def test_a_negative_number_is_served_as_zero(value: int) -> None:
     assert quantity(value) == "0"
 
 
-@pytest.mark.parametrize("value", [LARGEST + 1, 10**16, 2**63 - 1, 2**64])
+@pytest.mark.parametrize("value", [1000 * LARGEST + 1, 2**63 - 1, 2**64])
 def test_a_number_is_never_more_than_the_autoscaler_can_count(value: int) -> None:
     assert quantity(value) == str(LARGEST)
 
@@ -46,7 +51,7 @@ def test_a_time_is_written_in_whole_seconds_of_utc(seconds: float, text: str) ->
 def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
     labels = {"cluster": "main", "group": "Billing Service/ü", "topic": "orders"}
 
-    assert json.loads(external_metric_values("lag", [MetricValue(labels, 2000, 1_795_261_709.7)])) == {
+    assert json.loads(external_metric_values("lag", [MetricValue(labels, 2_000_000, 1_795_261_709.7)])) == {
         "kind": "ExternalMetricValueList",
         "apiVersion": "external.metrics.k8s.io/v1beta1",
         "metadata": {},
@@ -65,7 +70,7 @@ def test_values_are_written_as_the_json_module_would(metric: str, values: list[M
             "metricName": metric,
             "metricLabels": value.labels,
             "timestamp": "1970-01-01T00:00:00Z",
-            "value": quantity(value.value),
+            "value": quantity(value.milli),
         }
         for value in values
     ]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from adapter.errors import NoMatch, ValueUnavailable
 from adapter.metrics.aggregation import MetricValue
+from adapter.metrics.problems import NoMatch, Problem, Reason, ValueUnavailable
 from apiservice.app import create_metrics_app
 from apiservice.http.health import Readiness
 from tests.support.kubernetes.fakes import LAG, LAG_OF_ORDERS, MEASURED_AT, NAMESPACE, FakeMetrics, House, ask
@@ -143,6 +143,24 @@ def test_a_value_that_is_not_served_says_why(error: Exception, code: int) -> Non
     assert "details" not in answer.document
 
 
+def test_a_refused_read_has_the_problems_as_causes() -> None:
+    problems = [
+        Problem(Reason.IN_DOUBT, "the group has not been described as Stable", "main", "billing", "orders"),
+        *[Problem(Reason.NOT_READ_YET, "broker 2 does not answer", "main", "g" * 30_000, partition=3)] * 1009,
+    ]
+    house = House(metrics=FakeMetrics({"kafka_consumergroup_lag": ValueUnavailable("no value", problems)}))
+    doubt, unread, *_, others = house.get(LAG).document["details"]["causes"]
+
+    assert doubt == {
+        "reason": "InDoubt",
+        "message": "the group has not been described as Stable",
+        "field": "cluster=main,group=billing,topic=orders",
+    }
+    assert len(unread["field"]) < 300
+    assert unread["field"].endswith("ggg,partition=3")
+    assert others == {"message": "and 1,000 more"}
+
+
 def test_an_internal_error_is_a_status_without_secrets(caplog: pytest.LogCaptureFixture) -> None:
     house = House(metrics=FakeMetrics({"kafka_consumergroup_lag": ZeroDivisionError("password=secret")}))
 
@@ -214,7 +232,7 @@ def test_a_new_snapshot_ends_a_kept_reply() -> None:
     house = House()
     house.get(LAG)
     house.metrics.version = 2
-    house.metrics.answers = {"kafka_consumergroup_lag": (MetricValue({}, 7, MEASURED_AT),)}
+    house.metrics.answers = {"kafka_consumergroup_lag": (MetricValue({}, 7000, MEASURED_AT),)}
 
     assert house.get(LAG).document["items"][0]["value"] == "7"
 

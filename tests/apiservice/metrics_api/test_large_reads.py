@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.selection import effort_of, selection_of
 from apiservice.metrics_api.label_selector import parse

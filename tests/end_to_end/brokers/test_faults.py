@@ -12,7 +12,7 @@ import pytest
 
 from adapter.cluster.groups import Kind
 from adapter.collector import members
-from adapter.errors import ValueUnavailable
+from adapter.metrics.problems import ValueUnavailable
 from adapter.settings.file import parse
 from local.kafka.broker import Broker, Kafka, kafka
 from local.kafka.tools import commit, create_topic, produce

@@ -10,7 +10,7 @@ from kafka import TopicPartition
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.collector import members
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, delete_topic, produce

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adapter.errors import ValueUnavailable
+from adapter.metrics.problems import ValueUnavailable
 from local.kafka.broker import Kafka, joining_broker
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import free_port

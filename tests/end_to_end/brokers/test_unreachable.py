@@ -10,8 +10,8 @@ import pytest
 from kafka.errors import KafkaError
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
-from adapter.errors import ValueUnavailable
 from adapter.kafka.answers import Answer
+from adapter.metrics.problems import ValueUnavailable
 from local.forwarder import Forwarder, forwarder
 from local.kafka.admin import admin, living_brokers
 from local.kafka.broker import Broker, Kafka, joining_broker, kafka

@@ -5,7 +5,7 @@ from kafka import TopicPartition
 from kafka.errors import NoError
 from kafka.structs import OffsetAndMetadata
 
-from adapter.errors import ValueUnavailable
+from adapter.metrics.problems import ValueUnavailable
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka
 from local.kafka.tools import Described, commit, create_topic, described, produce

@@ -8,8 +8,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
-from adapter.errors import NoMatch
 from adapter.kafka.answers import Answer
+from adapter.metrics.problems import NoMatch
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, described, produce
 from local.processes import wait_until

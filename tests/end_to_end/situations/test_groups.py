@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 from kafka import KafkaConsumer, TopicPartition
 
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until

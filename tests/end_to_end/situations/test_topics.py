@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import NoMatch
+from adapter.metrics.problems import NoMatch
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, delete_topic, described, produce
 from local.processes import wait_until

@@ -199,7 +199,7 @@ class World:
         for index in range(PARTITIONS):
             lags = list(self._lags(item.labels["group"], (item.labels["topic"], index), since))
             least, most = least + min(lags, default=0), most + max(lags, default=0)
-        return least <= item.value <= most
+        return least <= item.milli // 1000 <= most
 
     def _lags(self, group: str, place: Partition, since: float) -> Iterator[int]:
         """What could be said; the log start is as old as it may be, or as new."""

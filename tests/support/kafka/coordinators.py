@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.errors import NoMatch, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig

@@ -23,4 +23,4 @@ def answers(rows: Mapping[Key, Row]) -> Answers:
 
 
 def items(values: Sequence[MetricValue]) -> list[tuple[dict[str, str], int]]:
-    return [(dict(item.labels), item.value) for item in values]
+    return [(dict(item.labels), item.milli // 1000) for item in values]

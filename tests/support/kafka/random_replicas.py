@@ -3,7 +3,8 @@
 from collections.abc import Callable, Sequence
 from random import Random
 
-from adapter.errors import AdapterError, NoMatch, ValueUnavailable
+from adapter.errors import AdapterError
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.remembering import Adapter, Shelf, hpa

@@ -60,7 +60,7 @@ class Adapter(Rig):
 
     def value(self, metric: str = "lag", namespace: str | None = None, **labels: str | list[str]) -> int:
         reading = self.metrics.read(f"kafka_consumergroup_{metric}", wants(**labels), namespace)
-        return sum(item.value for item in reading.values)
+        return sum(item.milli // 1000 for item in reading.values)
 
 
 def hpa(group: str, *topics: str, namespace: str = "shop", cluster: str | None = None) -> AskedTopics:

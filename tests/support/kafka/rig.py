@@ -72,8 +72,8 @@ class Rig:
 
     def lag(self, group: str = "billing") -> int:
         """The sum of what a selector for the group gives, as the autoscaler adds it."""
-        return sum(item.value for item in self.read("lag", samples.wants(group=group)).values)
+        return sum(item.milli // 1000 for item in self.read("lag", samples.wants(group=group)).values)
 
     def lag_of(self, group: str, topic: str) -> int:
         (item,) = self.read("lag", samples.wants(group=group, topic=topic)).values
-        return item.value
+        return item.milli // 1000

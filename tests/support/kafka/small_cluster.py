@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.errors import ValueUnavailable
+from adapter.metrics.problems import ValueUnavailable
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp
@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from adapter.errors import MetricUnknown
 from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
-from adapter.metrics.query import Reading
+from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from apiservice.app import ApiServer
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
@@ -26,7 +26,7 @@ Event = MutableMapping[str, Any]
 HPA = Caller("system:serviceaccount:kube-system:horizontal-pod-autoscaler", "", ("system:authenticated",), ())
 ANONYMOUS = Caller("system:anonymous", "", ("system:unauthenticated",), ())
 MEASURED_AT = 1_795_261_709.75  # 2026-11-21T11:48:29.75Z
-LAG_OF_ORDERS = MetricValue({"cluster": "main", "group": "billing", "topic": "orders"}, 42, MEASURED_AT)
+LAG_OF_ORDERS = MetricValue({"cluster": "main", "group": "billing", "topic": "orders"}, 42_000, MEASURED_AT)
 GROUP = "/apis/external.metrics.k8s.io"
 V1BETA1 = f"{GROUP}/v1beta1"
 NAMESPACE = f"{V1BETA1}/namespaces/shop"
@@ -88,7 +88,8 @@ class FakeMetrics:
         answer = self.answers.get(metric.lower(), MetricUnknown(f"no metric {metric} is served here"))
         if isinstance(answer, Exception):
             raise answer
-        return Reading(metric.lower(), answer, self.warnings, self.version, self.valid_until)
+        name = next(name for name in self.names if name.lower() == metric.lower())
+        return Reading(name, answer, self.warnings, self.version, self.valid_until)
 
     def effort(
         self,
@@ -155,7 +156,7 @@ class House:
     def __post_init__(self) -> None:
         self.readiness = Readiness({name: partial(bool, holds) for name, holds in self.checks.items()})
         self.app = ApiServer(
-            self.metrics,
+            lambda: cast("Metrics", self.metrics),
             self.callers,
             self.readiness,
             exposition=lambda: (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4"),

@@ -16,8 +16,9 @@ from adapter import clock
 from adapter.clock import Clock
 from adapter.collector import threads as collector_module
 from adapter.collector.threads import collectors_of, start_all, stop_all
-from adapter.errors import AdapterError, ValueUnavailable
+from adapter.errors import AdapterError
 from adapter.kafka.client import CALL_SECONDS, Brokers
+from adapter.metrics.problems import ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
 from adapter.settings.models import Settings
@@ -50,7 +51,7 @@ class Served:
 
     def lag(self, group: str, **labels: str) -> int:
         """The sum of the items, as the autoscaler takes it; raises what the product raises."""
-        return sum(item.value for item in self.metrics.read(LAG, wants(group=group, **labels)).values)
+        return sum(item.milli // 1000 for item in self.metrics.read(LAG, wants(group=group, **labels)).values)
 
     def answer(self, group: str, **labels: str) -> int | str:
         """The lag, or the sentence that comes with a 503; a 404 is an error of the test."""

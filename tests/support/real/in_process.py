@@ -13,11 +13,12 @@ from typing import Any
 
 from adapter import clock
 from adapter.collector.cycle import Cycle, Outcome
-from adapter.errors import AdapterError, NoMatch
+from adapter.errors import AdapterError
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.states import TOO_FAR_APART
 from adapter.memory.keeper import Exchange, MemoryKeeper
+from adapter.metrics.problems import NoMatch
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.store import Store
 from adapter.settings.file import parse
@@ -101,7 +102,7 @@ class InProcess:
 
     def value(self, metric: str, **labels: str) -> int:
         """The sum of the items, as the HPA takes it."""
-        return sum(item.value for item in self.read(metric, **labels).values)
+        return sum(item.milli // 1000 for item in self.read(metric, **labels).values)
 
     def lag(self, group: str, topic: str | None = None, **labels: str) -> int:
         return self.value("lag", group=group, **({} if topic is None else {"topic": topic}), **labels)

@@ -1,0 +1,67 @@
+"""The metrics: what each one is, and under which names it is served. A new metric is one more definition."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from adapter.metrics.aggregation import MAXIMUM, MINIMUM, SUM_BY_GROUP, SUM_BY_TOPIC, Age, Column, Fold
+
+_PREFIX = "kafka_consumergroup_"
+OF_VALUES = Age(lambda totals: totals.oldest, lambda values: values.is_known)
+OF_COMMITS = Age(lambda totals: totals.oldest_commit, lambda values: values.is_commit_known)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDefinition:
+    name: str
+    """The `value` of a named metric; after the prefix, the name of a metric of its own."""
+    unit: str
+    column: Column
+    fold: Fold
+    age: Age
+    is_listed: bool
+    """Whether a read without a selector is a listing: one bad group does not hide the others."""
+    help: str
+    """What it is, as in "lag of group billing"."""
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def served_name(self) -> str:
+        return _PREFIX + self.name
+
+
+DEFINITIONS = (
+    MetricDefinition("lag", "messages", lambda totals: totals.lag, SUM_BY_TOPIC, OF_VALUES, is_listed=True, help="lag"),
+    MetricDefinition(
+        "records_lag_max",
+        "messages",
+        lambda totals: totals.lag_max,
+        MAXIMUM,
+        OF_VALUES,
+        is_listed=False,
+        help="largest lag",
+        # The names under which consumers export it over JMX, and under which exporters publish it.
+        aliases=("records-lag-max", "kafka_consumer_fetch_manager_records_lag_max"),
+    ),
+    MetricDefinition(
+        "lead_min", "messages", lambda totals: totals.lead_min, MINIMUM, OF_VALUES, is_listed=False, help="lead"
+    ),
+    MetricDefinition(
+        "uncommitted_partitions",
+        "partitions",
+        lambda totals: totals.uncommitted,
+        SUM_BY_GROUP,
+        OF_COMMITS,
+        is_listed=True,
+        help="number of uncommitted partitions",
+    ),
+)
+
+
+def by_served_name(definitions: Iterable[MetricDefinition] = DEFINITIONS) -> dict[str, MetricDefinition]:
+    """Returns the definitions by the names that discovery lists."""
+    named = {each.served_name: each for each in definitions}
+    return named | {alias: each for each in named.values() for alias in each.aliases}
+
+
+SERVED = {name: each.name for name, each in by_served_name().items()}
+"""Name in discovery -> the `value` with which a named metric has the same."""

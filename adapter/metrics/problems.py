@@ -1,0 +1,85 @@
+"""Why a value is not served: one type, which errors, warnings and the `Status` of a refused read render."""
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from adapter.errors import AdapterError
+
+
+class Reason(StrEnum):
+    """A closed set of words for machines, like the reasons of Kubernetes' conditions."""
+
+    CLUSTER_UNKNOWN = "ClusterUnknown"
+    GROUP_UNKNOWN = "GroupUnknown"
+    TOPIC_UNKNOWN = "TopicUnknown"
+    NOTHING_SELECTED = "NothingSelected"
+    """Groups match, but none of their partitions."""
+    NO_COMMIT = "NoCommit"
+    """No selected partition has a commit, which the metric needs."""
+    TOPIC_MISSING = "TopicMissing"
+    """A topic that the settings or an HPA list for the group does not exist."""
+    TOPIC_HIDDEN = "TopicHidden"
+    """The adapter may not describe the topic."""
+    GROUP_MAY_EXIST = "GroupMayExist"
+    """Only a broker that does not answer can know the group."""
+    NOT_READ_YET = "NotReadYet"
+    NOT_READ_SINCE = "NotReadSince"
+    """The last good value, of `Problem.since`, is too old."""
+    IN_DOUBT = "InDoubt"
+    """The group was last described as Stable at `Problem.since`, which is too long ago to rely on."""
+    COMMIT_BEYOND_END = "CommitBeyondEnd"
+    START_BEYOND_END = "StartBeyondEnd"
+
+
+ABSENT = frozenset(
+    {
+        Reason.CLUSTER_UNKNOWN,
+        Reason.GROUP_UNKNOWN,
+        Reason.TOPIC_UNKNOWN,
+        Reason.NOTHING_SELECTED,
+        Reason.NO_COMMIT,
+        Reason.TOPIC_MISSING,
+    }
+)
+"""There is no value; with the other reasons, it is not known well enough."""
+
+
+class Problem(NamedTuple):
+    """A tuple, because a cycle may create tens of thousands."""
+
+    reason: Reason
+    text: str
+    """For people; names no metric, and only what the other fields name."""
+    cluster: str = ""
+    group: str = ""
+    topic: str = ""
+    partition: int | None = None
+    since: float | None = None
+    """In seconds since the epoch."""
+
+    @property
+    def place(self) -> str:
+        """The labels that it is about, such as `cluster=main,group=billing`."""
+        labels = {"cluster": self.cluster, "group": self.group, "topic": self.topic, "partition": self.partition}
+        return ",".join(f"{key}={value}" for key, value in labels.items() if value not in ("", None))
+
+
+class Refused(AdapterError):
+    """A read without a value. The text renders the first of the problems."""
+
+    def __init__(self, text: str, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(text)
+        self.problems = tuple(problems)
+
+
+class NoMatch(Refused):
+    """No partition, group or topic matches."""
+
+
+class ValueUnavailable(Refused):
+    """A part of the value is unknown, too old or in doubt."""
+
+
+def refused(text: str, problems: Sequence[Problem]) -> Refused:
+    return (NoMatch if problems[0].reason in ABSENT else ValueUnavailable)(text, problems)

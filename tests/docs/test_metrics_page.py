@@ -1,0 +1,29 @@
+"""docs/metrics.md: the tables of metrics and of reasons are those of the code."""
+
+from pathlib import Path
+
+from adapter.metrics.definitions import DEFINITIONS, MetricDefinition
+from adapter.metrics.problems import ABSENT, Reason
+
+LINES = (Path(__file__).parents[2] / "docs/metrics.md").read_text().splitlines()
+
+
+def row_of(metric: MetricDefinition) -> str:
+    names = ", ".join(f"`{name}`" for name in (metric.served_name, *metric.aliases))
+    return f"| {names} | {metric.help} | {metric.fold.items} | {metric.fold.aggregation} | {metric.unit} |"
+
+
+def test_the_table_of_metrics_has_every_definition_in_order() -> None:
+    begin = LINES.index("| metric | value | items | aggregation | unit |") + 2
+
+    assert LINES[begin : begin + len(DEFINITIONS)] == [row_of(metric) for metric in DEFINITIONS]
+    assert LINES[begin + len(DEFINITIONS)].startswith("| named metrics in the settings |")
+
+
+def test_the_table_of_reasons_has_each_with_its_code() -> None:
+    absent = ", ".join(f"`{reason}`" for reason in Reason if reason in ABSENT)
+    unavailable = ", ".join(f"`{reason}`" for reason in Reason if reason not in ABSENT)
+
+    assert [f"| 404 | {absent} |", f"| 503 | {unavailable} |"] == [
+        line for line in LINES if line[:6] in ("| 404 ", "| 503 ")
+    ][-2:]
