@@ -1,6 +1,6 @@
 """The HTTP surface: authenticate, authorize, answer.
 
-request ──► caller ──► a metric ──► ExternalMetrics      a few lookups, without the framework
+request ──► caller ──► a metric ──► MetricReads          a few lookups, without the framework
                  │ │       └──► Upstream                  what is not ours, if the settings have an upstream
                  │ └─► all else ──► FastAPI               also health, without a caller
                  └───► not allowed ──► Status
@@ -8,17 +8,16 @@ request ──► caller ──► a metric ──► ExternalMetrics      a few
 Queries and `Accept` are parsed once the caller is known; those of other callers are limited first."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from cachetools import LRUCache, TTLCache, cached
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
-from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from adapter import clock
 from adapter.errors import AdapterError
-from adapter.metrics.query import Metrics
+from apiservice.api_group import EXTERNAL
 from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Callers, Unauthorized
 from apiservice.auth.request_attributes import attributes_of
 from apiservice.http import health
@@ -28,7 +27,7 @@ from apiservice.http.query_parameters import is_watch
 from apiservice.http.replies import Endpoint, json_reply, pretty, text_reply
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, Status, status_of
 from apiservice.metrics_api import discovery, openapi
-from apiservice.metrics_api.external import ExternalMetrics, read_of
+from apiservice.metrics_api.reads import MetricReads
 from apiservice.upstream.client import AGENT
 from apiservice.upstream.live import Upstream, Upstreams
 
@@ -50,7 +49,7 @@ class ApiServer:
 
     def __init__(
         self,
-        metrics: Callable[[], Metrics],
+        apis: Sequence[MetricReads],
         callers: Callers,
         readiness: Readiness,
         *,
@@ -58,16 +57,12 @@ class ApiServer:
         count_read: Callable[[str, int], None],
         version: str,
         upstreams: Upstreams | None = None,
-        monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
-        def names() -> tuple[str, ...]:
-            ours = metrics().names
-            return ours if upstreams is None else upstreams.names_beside(ours)
-
-        documents = discovery.routes(names, version) | openapi.routes(version)
+        names = {api.group: partial(self._names, api) for api in apis}
+        documents = discovery.routes(names, version) | openapi.routes(names, version)
         endpoints = health.routes(readiness) | documents | _exposed(exposition)
         self._others = _framework(endpoints | discovery.root(endpoints))
-        self._external = ExternalMetrics(metrics, monotonic)
+        self._apis = apis
         self._upstreams = upstreams
         self._callers = callers
         self._count_read = count_read
@@ -78,17 +73,18 @@ class ApiServer:
         await (self._others if response is None else response)(scope, receive, send)
 
     def close(self) -> None:
-        self._external.close()
+        for api in self._apis:
+            api.close()
 
     async def _answer(self, scope: Scope) -> Response | None:
         """Answers reads of metrics and refuses callers; returns None if another route must answer."""
-        read = read_of(scope["path"])
-        upstream = None if read is None else self._upstream_for(read[1], scope)
+        api, read = self._read_of(scope["path"])
+        upstream = None if api is None or read is None else self._upstream_for(api, read[1], scope)
         response: Response | None = None
         try:
             await self._admit(scope)
-            if read is not None:
-                response = await (upstream or self._external).answer(*read, scope)
+            if api is not None and read is not None:
+                response = await (upstream or api).answer(*read, scope)
         except AdapterError as error:
             if isinstance(error, Unauthorized):
                 # The reply omits the reason. Logged at DEBUG, so that clients without credentials cannot fill the log.
@@ -97,14 +93,29 @@ class ApiServer:
         except Exception as error:
             logger.exception("%s %r failed", scope["method"], scope["path"])
             response = refusal(status_of(error), scope)
-        if read is not None and response is not None:
-            name = self._external.spelled(read[1]) or ("other" if upstream is None else "upstream")
+        if api is not None and read is not None and response is not None:
+            name = api.spelled(read[1]) or ("other" if upstream is None else "upstream")
             self._count_read(name, response.status_code)
         return response
 
-    def _upstream_for(self, metric: str, scope: Scope) -> Upstream | None:
+    def _names(self, api: MetricReads) -> tuple[str, ...]:
+        """Returns what discovery lists."""
+        if self._upstreams is None or api.group is not EXTERNAL:
+            return api.names
+        return self._upstreams.names_beside(api.names)
+
+    def _read_of(self, path: str) -> tuple[MetricReads, tuple[str, str]] | tuple[None, None]:
+        for api in self._apis:
+            read = api.read_of(path)
+            if read is not None:
+                return api, read
+        return None, None
+
+    def _upstream_for(self, api: MetricReads, metric: str, scope: Scope) -> Upstream | None:
         """Our metrics win, also for those who may not read them. What an adapter asks for is not passed on again."""
-        if self._upstreams is None or self._external.spelled(metric) or accept_and_agent(scope)[1] == AGENT.encode():
+        if self._upstreams is None or api.group is not EXTERNAL or api.spelled(metric):
+            return None
+        if accept_and_agent(scope)[1] == AGENT.encode():
             return None
         return self._upstreams.current
 
@@ -169,10 +180,7 @@ def _framework(endpoints: Mapping[str, Endpoint]) -> FastAPI:
     refused = (StarletteHTTPException, AdapterError, Exception)
     app = FastAPI(openapi_url=None, redirect_slashes=False, exception_handlers=dict.fromkeys(refused, refuse))
     for path, endpoint in endpoints.items():
-        # FastAPI's own routes load pydantic's first version, which takes 1.6 MB.
-        route = Route(path, endpoint)
-        route.methods = {"GET"}  # Starlette adds HEAD
-        app.router.routes.append(route)
+        app.get(path)(endpoint)
     return app
 
 

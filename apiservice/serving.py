@@ -28,6 +28,7 @@ from adapter.reload.settings_watch import SettingsWatch
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, SettingsTelemetry, Telemetry
+from apiservice.api_group import API_GROUPS
 from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
 from apiservice.auth.callers import ClusterCallers
@@ -43,6 +44,7 @@ from apiservice.cluster_api.watch import Watch
 from apiservice.flags import Flags
 from apiservice.http.health import Readiness
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
+from apiservice.metrics_api.reads import MetricReads
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
@@ -216,7 +218,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         remarks["api-service"] = registration.remark
     readiness = Readiness(checks, remarks, {} if lease is None else {"history": lease.state})
     api = ApiServer(
-        lambda: metrics.current,
+        [MetricReads(group, lambda: metrics.current, clock.monotonic) for group in API_GROUPS],
         callers,
         readiness,
         exposition=telemetry.exposition,

@@ -19,7 +19,7 @@ from typing import Any
 import urllib3
 import yaml
 
-from apiservice.api_group import GROUP, VERSION
+from apiservice.api_group import EXTERNAL
 from apiservice.tls.issuing import serving_manifests
 from local.certificates import Pair
 from local.kubernetes.control_plane import ControlPlane, Manifest
@@ -30,8 +30,8 @@ from local.processes import Process, free_port, start, wait_until
 NAMESPACE = NAME
 SERVER_NAME = f"{NAME}.{NAMESPACE}.svc"
 API_SERVICE_FILE = "api-service/api-service-external.yaml"
-API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{VERSION}.{GROUP}"
-EXTERNAL_METRICS = f"/apis/{GROUP}/{VERSION}"
+API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{EXTERNAL.api_service}"
+EXTERNAL_METRICS = EXTERNAL.path
 START_TIMEOUT_SECONDS = 60.0
 IDENTITY_KINDS = {
     "Namespace",

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qs
 
-from apiservice.api_group import GROUP
+from apiservice.api_group import ApiGroup
 from apiservice.http.status import BadRequest, MethodNotAllowed
 
 MOST_PARAMETERS = 100
@@ -18,7 +18,7 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"false", "0"})
 
 
-def label_selector(query: bytes) -> str:
+def label_selector(query: bytes, group: ApiGroup) -> str:
     """Returns the label selector of a read; raises BadRequest or MethodNotAllowed."""
     parameters = parameters_of(query)
     for name in ("timeoutSeconds", "limit"):  # in kube-apiserver's order
@@ -29,7 +29,7 @@ def label_selector(query: bytes) -> str:
     if len(selectors) > 1:
         raise BadRequest("labelSelector is given more than once: join the requirements with ',' instead")
     if _is_true(parameters.get("watch", [None])[0]):
-        raise MethodNotAllowed(f'watch is not supported on resources of kind "*.{GROUP}"')
+        raise MethodNotAllowed(f'watch is not supported on resources of kind "*.{group.name}"')
     return selectors[0]
 
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from adapter.lag.totals import LARGEST
 from adapter.metrics.aggregation import MetricValue
-from apiservice.api_group import GROUP, VERSION
+from apiservice.api_group import ApiGroup
 from apiservice.http.replies import encoded
 
 
@@ -27,18 +27,16 @@ def utc_time(epoch_seconds: float) -> str:
     return _utc_second(int(epoch_seconds // 1))
 
 
-_HEAD = encoded({"kind": "ExternalMetricValueList", "apiVersion": f"{GROUP}/{VERSION}", "metadata": {}})
-
-
-def external_metric_values(metric: str, values: Iterable[MetricValue]) -> bytes:
-    """Returns an `ExternalMetricValueList` without `window`, because offsets are read at one moment.
+def metric_values(group: ApiGroup, metric: str, values: Iterable[MetricValue]) -> bytes:
+    """Returns the group's list of values, without `window`, because offsets are read at one moment.
 
     Items are encoded one by one: a single call of the JSON module would block all other threads."""
     items = [
         encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_time(at), "value": quantity(milli)})
         for labels, milli, at in values
     ]
-    return _HEAD[:-1] + b',"items":[' + b",".join(items) + b"]}"
+    head = encoded({"kind": group.list_kind, "apiVersion": group.group_version, "metadata": {}})
+    return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
 _MOST_CHARACTERS_OF_ONE = 256

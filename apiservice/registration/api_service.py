@@ -1,4 +1,4 @@
-"""Who holds the APIService of external metrics, and whether we may write it.
+"""Who holds the APIService of each API group, and whether we may write it.
 
 It is ours if it leads to our Service. Its `caBundle` is ours if nobody has written it since we did."""
 
@@ -13,13 +13,12 @@ from cryptography import x509
 
 from adapter.errors import SettingsInvalid
 from adapter.settings.types import DNS_LABEL
-from apiservice.api_group import API_SERVICE
+from apiservice.api_group import ApiGroup
 from apiservice.auth.cluster_settings import certificates_of
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import MANAGER
 from apiservice.tls.issuing import PRODUCT, SERVICE_PORT, api_service
 
-PATH = f"/apis/apiregistration.k8s.io/v1/apiservices/{API_SERVICE}"
 SERVICE = re.compile(
     f"(?:(?P<namespace>{DNS_LABEL.pattern})/)?(?P<name>{DNS_LABEL.pattern})(?::(?P<port>[0-9]{{1,5}}))?"
 )
@@ -77,22 +76,30 @@ class Finding:
     """Others hold it, but uninstalling this adapter would delete it."""
 
 
-def finding_of(found: Json | None, service: Service, authorities: tuple[x509.Certificate, ...] | None) -> Finding:
+def path_of(group: ApiGroup) -> str:
+    return f"/apis/apiregistration.k8s.io/v1/apiservices/{group.api_service}"
+
+
+def finding_of(
+    group: ApiGroup, found: Json | None, service: Service, authorities: tuple[x509.Certificate, ...] | None
+) -> Finding:
     """`authorities`: the CAs that `caBundle` must have; None if somebody else writes it."""
     if found is None:
-        return Finding("there is no APIService, so kube-apiserver serves no external metrics", is_writable=True)
+        return Finding(f"there is no APIService, so kube-apiserver serves no {group.title}", is_writable=True)
     holder = found["spec"].get("service") or {}
     if (holder.get("namespace"), holder.get("name")) != (service.namespace, service.name):
         is_owned, is_managing = _is_owned(found, service), authorities is not None
         warning = f". Deleting the ClusterRole {service.owner} deletes it: first remove its ownerReferences"
-        text = f"{_held(holder, service)}{warning if is_owned and not is_managing else ''}"
+        text = f"{_held(group, holder, service)}{warning if is_owned and not is_managing else ''}"
         return Finding(text, is_lost=is_owned and is_managing)
     if authorities is None:
         return Finding(_registered(found))
-    return _bundle_finding(found, authorities, is_adopted=_is_owned(found, service))
+    return _bundle_finding(group, found, authorities, is_adopted=_is_owned(found, service))
 
 
-def _bundle_finding(found: Json, authorities: tuple[x509.Certificate, ...], *, is_adopted: bool) -> Finding:
+def _bundle_finding(
+    group: ApiGroup, found: Json, authorities: tuple[x509.Certificate, ...], *, is_adopted: bool
+) -> Finding:
     present = _certificates(found["spec"].get("caBundle") or "")
     if present == authorities and is_adopted:
         return Finding(_registered(found))
@@ -104,8 +111,8 @@ def _bundle_finding(found: Json, authorities: tuple[x509.Certificate, ...], *, i
     if present is not None and set(authorities) <= set(present):
         return Finding(f"{_registered(found)}; its caBundle was written by {others}")
     return Finding(
-        f"{API_SERVICE} leads to this adapter, but {others} has written a caBundle with which kube-apiserver cannot "
-        "verify it; this adapter does not write it again. Stop that writer, then remove spec.caBundle"
+        f"{group.api_service} leads to this adapter, but {others} has written a caBundle with which kube-apiserver "
+        "cannot verify it; this adapter does not write it again. Stop that writer, then remove spec.caBundle"
     )
 
 
@@ -117,7 +124,7 @@ def may_serve_from(authority: x509.Certificate, found: Json | None, service: Ser
     return authority in (_certificates(found["spec"].get("caBundle") or "") or ())
 
 
-def manifest(found: Json | None, service: Service, bundle: bytes, owner: Json) -> Json:
+def manifest(group: ApiGroup, found: Json | None, service: Service, bundle: bytes, owner: Json) -> Json:
     """Returns what to apply. Deleting the owner, a ClusterRole of ours, makes Kubernetes delete the APIService."""
     labels = {**owner["metadata"].get("labels", {}), "app.kubernetes.io/managed-by": MANAGER}
     reference = {
@@ -130,16 +137,16 @@ def manifest(found: Json | None, service: Service, bundle: bytes, owner: Json) -
     if found is not None:
         metadata["resourceVersion"] = found["metadata"]["resourceVersion"]
     place = {"namespace": service.namespace, "name": service.name, "port": service.port}
-    return api_service(metadata, place, bundle)
+    return api_service(group, metadata, place, bundle)
 
 
-def _held(holder: Mapping[str, Any], service: Service) -> str:
+def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:
     place = f"{holder.get('namespace')}/{holder.get('name')}"
     known = next((name for part, name in SERVERS.items() if part in place), None)
     who = "kube-apiserver itself" if not holder else f"{known} (Service {place})" if known else f"the Service {place}"
     return (
-        f"{API_SERVICE} belongs to {who}: HPAs read external metrics there, not here, and this adapter leaves it as it "
-        f"is. To move HPAs to this adapter, one at a time with `upstream` in the settings, point the APIService to "
+        f"{group.api_service} belongs to {who}: HPAs read {group.title} there, not here, and this adapter leaves it as "
+        f"it is. To move HPAs to this adapter, one at a time with `upstream` in the settings, point the APIService to "
         f"{service.namespace}/{service.name} (docs/install.md, Taking over)"
     )
 

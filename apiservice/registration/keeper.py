@@ -4,13 +4,14 @@ Every replica does the same; the API server lets one write succeed, and the othe
 
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from cryptography import x509
 
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
+from apiservice.api_group import API_GROUPS, ApiGroup
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -42,6 +43,7 @@ class Registration(Repeating):
         *,
         may_register: bool,
         show_authority: Callable[[float], None],
+        groups: Sequence[ApiGroup] = API_GROUPS,
     ) -> None:
         super().__init__("registration")
         self._objects = objects
@@ -49,6 +51,7 @@ class Registration(Repeating):
         self._tls = tls
         self._may_register = may_register
         self._show_authority = show_authority
+        self._groups = groups
         self._note = "not looked at yet"
         self.has_certificate = tls is None
         self._spread: x509.Certificate | None = None
@@ -63,16 +66,21 @@ class Registration(Repeating):
         return "" if self._note == api_service.REGISTERED else self._note
 
     def look(self) -> None:
-        """One round: the Secret, then the APIService. Raises AdapterError."""
+        """One round: the Secret, then the APIService of each group. Raises AdapterError."""
         managed = None if self._tls is None else self._certificates(self._tls)
-        found = self._objects.read(api_service.PATH)
-        finding = self._finding(found, managed)
-        if self._write(found, finding, managed):
-            found = self._objects.read(api_service.PATH)
-            finding = self._finding(found, managed)
-        if managed is not None and api_service.may_serve_from(managed.authorities[0], found, self._service):
+        api_services = [self._look_at(group, managed) for group in self._groups]
+        found = [each for each, _ in api_services]
+        if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in found):
             self._spread = managed.authorities[0]
-        self._take_note(finding.text, logging.INFO)
+        self._take_note("; ".join(dict.fromkeys(finding.text for _, finding in api_services)), logging.INFO)
+
+    def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
+        found = self._objects.read(api_service.path_of(group))
+        finding = self._finding(group, found, managed)
+        if self._write(group, found, finding, managed):
+            found = self._objects.read(api_service.path_of(group))
+            finding = self._finding(group, found, managed)
+        return found, finding
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace
@@ -96,25 +104,25 @@ class Registration(Repeating):
         self._show_authority(wanted.authorities[0].not_valid_after_utc.timestamp())
         return wanted
 
-    def _finding(self, found: Json | None, managed: Managed | None) -> Finding:
-        return api_service.finding_of(found, self._service, None if managed is None else managed.authorities)
+    def _finding(self, group: ApiGroup, found: Json | None, managed: Managed | None) -> Finding:
+        return api_service.finding_of(group, found, self._service, None if managed is None else managed.authorities)
 
-    def _write(self, found: Json | None, finding: Finding, managed: Managed | None) -> bool:
+    def _write(self, group: ApiGroup, found: Json | None, finding: Finding, managed: Managed | None) -> bool:
         """Returns whether the APIService has been changed."""
         if found is not None and finding.is_lost:
-            return self._objects.merge(api_service.PATH, api_service.without_owner(found, self._service))
+            return self._objects.merge(api_service.path_of(group), api_service.without_owner(found, self._service))
         if managed is None or not finding.is_writable or (found is None and not self._may_register):
             return False
         owner = self._objects.read(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{self._service.owner}")
         if owner is None:
             raise RegistrationFailed(f"there is no ClusterRole {self._service.owner}; the shipped manifests contain it")
-        document = api_service.manifest(found, self._service, managed.bundle, owner)
+        document = api_service.manifest(group, found, self._service, managed.bundle, owner)
         # Without force, an object that another program creates at the same moment stays as it is.
-        return self._objects.apply(api_service.PATH, document, force=found is not None)
+        return self._objects.apply(api_service.path_of(group), document, force=found is not None)
 
     def _take_note(self, text: str, level: int) -> None:
         if text != self._note and not self._stopping.is_set():
-            logger.log(level, "APIService of external metrics: %s", text)
+            logger.log(level, "APIService: %s", text)
         self._note = text
 
     def turn(self) -> float:

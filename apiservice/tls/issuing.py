@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from apiservice.api_group import API_SERVICE, GROUP, VERSION
+from apiservice.api_group import API_GROUPS, ApiGroup
 
 SECRET_NAME = "kafka-lag-adapter-tls"  # noqa: S105 - the name of an object
 SERVICE_PORT = 443
@@ -94,7 +94,8 @@ def serving_manifests(namespace: str, service: str, days: int, now: datetime.dat
         "data": {"tls.crt": base64_of(pair.certificate), "tls.key": base64_of(pair.key)},
     }
     place = {"name": service, "namespace": namespace, "port": SERVICE_PORT}
-    objects = [secret, api_service({"labels": labels.copy()}, place, authority.pair.certificate)]
+    bundle = authority.pair.certificate
+    objects = [secret, *(api_service(group, {"labels": labels.copy()}, place, bundle) for group in API_GROUPS)]
     return yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True)
 
 
@@ -102,15 +103,17 @@ def authority_name(service: str) -> str:
     return f"{service} serving CA"
 
 
-def api_service(metadata: Mapping[str, object], service: Mapping[str, object], bundle: bytes) -> dict[str, object]:
+def api_service(
+    group: ApiGroup, metadata: Mapping[str, object], service: Mapping[str, object], bundle: bytes
+) -> dict[str, object]:
     """Returns the APIService that leads to a Service whose certificate a CA of the bundle has signed."""
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",
-        "metadata": {"name": API_SERVICE, **metadata},
+        "metadata": {"name": group.api_service, **metadata},
         "spec": {
-            "group": GROUP,
-            "version": VERSION,
+            "group": group.name,
+            "version": group.version,
             "service": dict(service),
             "caBundle": base64_of(bundle),
             "insecureSkipTLSVerify": False,  # the previous server may have set it, and then no caBundle is accepted

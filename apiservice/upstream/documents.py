@@ -8,7 +8,7 @@ from urllib.parse import quote
 from fastapi import Response
 
 from adapter.settings.types import DNS_LABEL
-from apiservice.api_group import GROUP, VERSION
+from apiservice.api_group import EXTERNAL
 from apiservice.auth.caller import Scope
 from apiservice.http.negotiation import check_read
 from apiservice.http.query_parameters import label_selector
@@ -16,7 +16,6 @@ from apiservice.http.replies import json_reply
 from apiservice.http.status import PathUnknown
 from apiservice.upstream.client import MOST_BYTES, Reply
 
-METRICS = f"/apis/{GROUP}/{VERSION}"
 _LONGEST_NAME = 253
 _PATHS = {".", "..", "status", "finalize"}
 """What would be another path, or one of Kubernetes' own below a namespace."""
@@ -29,9 +28,9 @@ def path_of(namespace: str, metric: str, scope: Scope) -> str:
     check_read(scope)
     if not DNS_LABEL.fullmatch(namespace) or metric in _PATHS:
         raise PathUnknown
-    selector = label_selector(scope["query_string"])
+    selector = label_selector(scope["query_string"], EXTERNAL)
     query = f"?labelSelector={quote(selector, safe='')}" if selector else ""
-    return f"{METRICS}/namespaces/{namespace}/{quote(metric.lower(), safe='')}{query}"
+    return f"{EXTERNAL.path}/namespaces/{namespace}/{quote(metric.lower(), safe='')}{query}"
 
 
 def response_of(reply: Reply) -> Response | str:
@@ -44,7 +43,7 @@ def response_of(reply: Reply) -> Response | str:
     document = _object_in(reply.body)
     if 200 <= reply.code < 300:
         items = document.get("items") or []  # Go writes null for none
-        is_valid = document.get("kind") == "ExternalMetricValueList" and isinstance(items, list)
+        is_valid = document.get("kind") == EXTERNAL.list_kind and isinstance(items, list)
         is_valid = is_valid and all(isinstance(item, dict) and "value" in item for item in items)
     else:
         is_valid = document.get("kind") == "Status" and 400 <= reply.code < 600

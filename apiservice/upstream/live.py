@@ -1,6 +1,6 @@
 """The upstream of the settings in force: reads are passed on to it, and its metrics are listed beside ours.
 
-read ──► access review ──► ours? ──► ExternalMetrics
+read ──► access review ──► ours? ──► MetricReads
                              └ no ──► circuit ──► a thread of the upstream ──► its reply, or 503"""
 
 import asyncio
@@ -14,11 +14,12 @@ from fastapi import Response
 from adapter import clock
 from adapter.repeating import Repeating
 from adapter.settings import upstream as settings
+from apiservice.api_group import EXTERNAL
 from apiservice.auth.caller import Scope
 from apiservice.http.status import UpstreamUnavailable
 from apiservice.upstream.circuit import PAUSE_SECONDS, Circuit
 from apiservice.upstream.client import ANSWER_SECONDS, MOST_AT_ONCE, UpstreamClient
-from apiservice.upstream.documents import METRICS, merged, names_in, path_of, response_of
+from apiservice.upstream.documents import merged, names_in, path_of, response_of
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ class Upstream:
         """Renews the list, and the authority in its file; a failure keeps the last one."""
         try:
             self.client.trust()
-            found = names_in(self.client.get(METRICS))
+            found = names_in(self.client.get(EXTERNAL.path))
             if isinstance(found, str):
                 raise self.client.unavailable(found)
             self.names, self._list_problem = found, ""

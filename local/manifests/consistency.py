@@ -11,8 +11,7 @@ import yaml
 from adapter.errors import SettingsInvalid
 from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
-from apiservice.api_group import API_SERVICE as API_SERVICE_NAME
-from apiservice.api_group import GROUP, VERSION
+from apiservice.api_group import EXTERNAL
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
 
@@ -105,7 +104,7 @@ def accounts_and_roles_exist(shipped: Shipped) -> Iterator[str]:
 
 
 def cluster_roles_only_read(shipped: Shipped) -> Iterator[str]:
-    metrics = {"apiGroups": [GROUP], "resources": ["*"], "verbs": ["get", "list"]}
+    metrics = {"apiGroups": [EXTERNAL.name], "resources": ["*"], "verbs": ["get", "list"]}
     hpas = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list", "watch"]}
     for name, role in shipped.of_kind("ClusterRole"):
         wanted = [hpas if name == READS_HPAS else metrics]
@@ -116,7 +115,7 @@ def cluster_roles_only_read(shipped: Shipped) -> Iterator[str]:
 def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
     """The names are those that the code derives from the Service's."""
     wanted = {
-        REGISTRATION: [API_SERVICE_NAME, f"{NAME}-registration"],
+        REGISTRATION: [EXTERNAL.api_service, f"{NAME}-registration"],
         SERVING: [f"{NAME}-serving"],
         HISTORY: [f"{NAME}-history"],
     }
@@ -153,11 +152,11 @@ def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
     }
     for name, found in shipped.of_kind("APIService"):
         spec = found.get("spec") or {}
-        if at(found, "metadata.name") != f"{VERSION}.{GROUP}" or (spec.get("version"), spec.get("group")) != (
-            VERSION,
-            GROUP,
+        if at(found, "metadata.name") != EXTERNAL.api_service or (spec.get("version"), spec.get("group")) != (
+            EXTERNAL.version,
+            EXTERNAL.name,
         ):
-            yield f"{name}: name, group and version must be {VERSION}.{GROUP}, as in the code"
+            yield f"{name}: name, group and version must be {EXTERNAL.api_service}, as in the code"
         if (at(spec, "service.name"), at(spec, "service.port")) not in ports:
             yield f"{name}: spec.service is no port of a Service that leads to the port https"
         if spec.get("insecureSkipTLSVerify") is not False or "caBundle" in spec:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.metrics.aggregation import MetricValue
+from apiservice.api_group import EXTERNAL
 from apiservice.http.replies import encoded, json_reply, pretty, text_reply
-from apiservice.metrics_api.encoding import external_metric_values, quantity, utc_time, warning_header
+from apiservice.metrics_api.encoding import metric_values, quantity, utc_time, warning_header
 from tests.support.kubernetes.fakes import Event
 
 LARGEST = 9_223_372_036_854_775
@@ -51,7 +52,7 @@ def test_a_time_is_written_in_whole_seconds_of_utc(seconds: float, text: str) ->
 def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
     labels = {"cluster": "main", "group": "Billing Service/ü", "topic": "orders"}
 
-    assert json.loads(external_metric_values("lag", [MetricValue(labels, 2_000_000, 1_795_261_709.7)])) == {
+    assert json.loads(metric_values(EXTERNAL, "lag", [MetricValue(labels, 2_000_000, 1_795_261_709.7)])) == {
         "kind": "ExternalMetricValueList",
         "apiVersion": "external.metrics.k8s.io/v1beta1",
         "metadata": {},
@@ -77,7 +78,7 @@ def test_values_are_written_as_the_json_module_would(metric: str, values: list[M
     kind = {"kind": "ExternalMetricValueList", "apiVersion": "external.metrics.k8s.io/v1beta1", "metadata": {}}
     document = {**kind, "items": items}
 
-    assert external_metric_values(metric, values) == encoded(document)
+    assert metric_values(EXTERNAL, metric, values) == encoded(document)
 
 
 def sent(response: Response, between: Callable[[], None] = lambda: None) -> list[Event]:
@@ -122,7 +123,7 @@ def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
 
 
 def test_a_name_that_is_no_text_spoils_no_reply() -> None:
-    reply = json_reply(external_metric_values("lag", [MetricValue({"group": "a\udcff\n"}, 1, 0.0)]))
+    reply = json_reply(metric_values(EXTERNAL, "lag", [MetricValue({"group": "a\udcff\n"}, 1, 0.0)]))
 
     for body in (reply.body, pretty(reply).body):
         assert json.loads(bytes(body))["items"][0]["metricLabels"] == {"group": "a?\n"}

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from adapter.errors import SettingsInvalid
+from apiservice.api_group import EXTERNAL
 from apiservice.registration.api_service import Finding, Service, finding_of, service_of
 from apiservice.tls.issuing import new_authority
 
@@ -32,7 +33,7 @@ def writers(*managers: str) -> list[dict[str, Any]]:
 
 
 def looked_at(api_service: dict[str, Any] | None) -> Finding:
-    return finding_of(api_service, OURS, (AUTHORITY.certificate,))
+    return finding_of(EXTERNAL, api_service, OURS, (AUTHORITY.certificate,))
 
 
 @pytest.mark.parametrize(
@@ -56,11 +57,11 @@ def test_a_lost_one_must_not_be_deleted_with_us() -> None:
 
 
 def test_with_a_certificate_of_others_a_lost_one_is_reported_because_there_is_no_right_to_write_it() -> None:
-    finding = finding_of(found(namespace="keda", **OWNED), OURS, None)
+    finding = finding_of(EXTERNAL, found(namespace="keda", **OWNED), OURS, None)
 
     assert not finding.is_lost
     assert "first remove its ownerReferences" in finding.text
-    assert "ownerReferences" not in finding_of(found(namespace="keda"), OURS, None).text
+    assert "ownerReferences" not in finding_of(EXTERNAL, found(namespace="keda"), OURS, None).text
 
 
 def test_one_without_a_service_belongs_to_kube_apiserver() -> None:
@@ -102,7 +103,7 @@ def test_what_kube_apiserver_does_not_reach_is_said() -> None:
 
 
 def test_with_files_the_bundle_is_others_work() -> None:
-    assert finding_of(found(bundle=b"any"), OURS, None) == Finding("registered")
+    assert finding_of(EXTERNAL, found(bundle=b"any"), OURS, None) == Finding("registered")
 
 
 def test_the_service_is_named_with_namespace_and_port_or_in_a_pod_by_default() -> None:

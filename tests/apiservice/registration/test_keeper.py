@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from cryptography import x509
 
+from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -39,7 +40,7 @@ class Objects:
         self.answered_at = NOW
 
     def become(self, managed: Managed, api_service_now: dict[str, Any] | None) -> None:
-        self.kept = {SECRET: {"data": managed.data()}, api_service.PATH: api_service_now}
+        self.kept = {SECRET: {"data": managed.data()}, api_service.path_of(EXTERNAL): api_service_now}
 
     def read(self, path: str) -> dict[str, Any]:
         found = self.kept[path]

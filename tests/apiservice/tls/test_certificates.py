@@ -13,7 +13,7 @@ import pytest
 import yaml
 from cryptography import x509
 
-from apiservice import api_group
+from apiservice.api_group import EXTERNAL
 from apiservice.tls import issuing
 from apiservice.tls.certificates import CertificateUnusable, PairFiles, ServingTls, keep_reloading, self_signed_files
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
@@ -333,5 +333,5 @@ def test_the_printed_certificate_is_valid_as_long_as_asked() -> None:
 def test_the_printed_api_service_is_of_the_group_that_is_served() -> None:
     _, api_service = yaml.safe_load_all(issuing.serving_manifests("lag", "adapter", 30, NOW))
 
-    assert api_service["metadata"]["name"] == f"{api_group.VERSION}.{api_group.GROUP}"
-    assert (api_service["spec"]["version"], api_service["spec"]["group"]) == (api_group.VERSION, api_group.GROUP)
+    assert api_service["metadata"]["name"] == EXTERNAL.api_service
+    assert (api_service["spec"]["version"], api_service["spec"]["group"]) == (EXTERNAL.version, EXTERNAL.name)

@@ -16,9 +16,11 @@ from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
+from apiservice.api_group import API_GROUPS, ApiGroup
 from apiservice.app import ApiServer
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.http.health import Readiness
+from apiservice.metrics_api.reads import MetricReads
 from apiservice.upstream.live import Upstreams
 
 Event = MutableMapping[str, Any]
@@ -152,18 +154,18 @@ class House:
     clock: FixedClock = field(default_factory=FixedClock)
     counted: list[tuple[str, int]] = field(default_factory=list)
     upstreams: Upstreams | None = None
+    groups: tuple[ApiGroup, ...] = API_GROUPS
 
     def __post_init__(self) -> None:
         self.readiness = Readiness({name: partial(bool, holds) for name, holds in self.checks.items()})
         self.app = ApiServer(
-            lambda: cast("Metrics", self.metrics),
+            [MetricReads(group, lambda: cast("Metrics", self.metrics), self.clock) for group in self.groups],
             self.callers,
             self.readiness,
             exposition=lambda: (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4"),
             count_read=lambda metric, code: self.counted.append((metric, code)),
             version="0.1.0",
             upstreams=self.upstreams,
-            monotonic=self.clock,
         )
 
     def get(self, target: str | bytes, **headers: str) -> "Answer":

@@ -1,0 +1,76 @@
+"""A metric and an API group are each one definition: one of each is added and read over HTTP."""
+
+from dataclasses import replace
+
+from adapter.metrics.aggregation import MAXIMUM, SUM_BY_TOPIC
+from adapter.metrics.definitions import DEFINITIONS, OF_VALUES, MetricDefinition
+from adapter.metrics.query import Metrics
+from apiservice.api_group import API_GROUPS, ApiGroup
+from apiservice.registration.api_service import path_of
+from apiservice.tls.issuing import api_service
+from tests.support import samples
+from tests.support.kafka.questions import BILLING
+from tests.support.kubernetes.fakes import NAMESPACE, V1BETA1, House
+from tests.support.samples import SteppedClock, store_of, view
+
+HALF = MetricDefinition(
+    "half_lag",
+    "messages",
+    lambda totals: [lag // 2 for lag in totals.lag],
+    MAXIMUM,
+    OF_VALUES,
+    is_listed=False,
+    help="half",
+)
+CUSTOM = ApiGroup("custom.metrics.k8s.io", "v1beta2", "MetricValueList", "custom metrics")
+SELECTED = "labelSelector=group%3Dbilling,topic%3Dorders"
+
+
+def house(*definitions: MetricDefinition, groups: tuple[ApiGroup, ...] = API_GROUPS) -> House:
+    metrics = Metrics(samples.settings(), store_of(view(BILLING)), SteppedClock(), definitions)
+    return House(metrics=metrics, groups=groups)  # type: ignore[arg-type]  # the real one instead of a fake
+
+
+def test_an_added_metric_is_listed_and_served_in_thousandths() -> None:
+    added = house(*DEFINITIONS, HALF)
+    (item,) = added.get(f"{NAMESPACE}/kafka_consumergroup_half_lag?{SELECTED}").document["items"]
+
+    assert item["value"] == "1500m"
+    assert "kafka_consumergroup_half_lag" in [each["name"] for each in added.get(V1BETA1).document["resources"]]
+
+
+def test_an_added_metric_is_listed_without_a_selector_if_its_definition_says_so() -> None:
+    listed = replace(HALF, fold=SUM_BY_TOPIC, is_listed=True)
+    items = house(listed).get(f"{NAMESPACE}/kafka_consumergroup_half_lag").document["items"]
+
+    assert [(item["metricLabels"]["topic"], item["value"]) for item in items] == [("orders", "1500m"), ("refunds", "5")]
+
+
+def test_an_added_group_is_discovered_described_reviewed_and_served() -> None:
+    added = house(*DEFINITIONS, groups=(*API_GROUPS, CUSTOM))
+    path = f"{CUSTOM.path}/namespaces/shop/kafka_consumergroup_lag"
+    answer = added.get(f"{path}?{SELECTED}")
+
+    assert (answer.document["kind"], answer.document["apiVersion"]) == (
+        "MetricValueList",
+        "custom.metrics.k8s.io/v1beta2",
+    )
+    assert [item["value"] for item in answer.document["items"]] == ["3"]
+    assert (added.callers.reviewed[0].group, added.callers.reviewed[0].verb) == (CUSTOM.name, "list")
+    assert [each["name"] for each in added.get("/apis").document["groups"]] == [
+        each.name for each in (*API_GROUPS, CUSTOM)
+    ]
+    assert added.get(CUSTOM.path).document["groupVersion"] == CUSTOM.group_version
+    for address in added.get("/openapi/v3").document["paths"].values():
+        assert added.get(address["serverRelativeURL"]).code == 200
+    assert len(added.get("/openapi/v2").document["paths"]) == 2
+    assert added.get(f"{path}?watch=true").is_status(
+        405, 'watch is not supported on resources of kind "*.custom.metrics'
+    )
+
+
+def test_an_added_group_is_registered_under_its_own_name() -> None:
+    document = api_service(CUSTOM, {}, {}, b"CA")
+
+    assert document["metadata"] == {"name": "v1beta2.custom.metrics.k8s.io"}
+    assert path_of(CUSTOM).endswith("/v1beta2.custom.metrics.k8s.io")
