@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from adapter.metrics.definitions import DEFINITIONS
 from adapter.settings.models import Settings
 from adapter.settings.types import DURATION
 
@@ -21,6 +22,7 @@ def with_settings(text: str) -> str:
     """Returns the schema with the definitions and top-level values of the settings as the models have them."""
     schema = json.loads(text)
     settings = _plain(Settings.model_json_schema(by_alias=True))
+    settings["$defs"]["NamedMetric"]["properties"]["value"]["enum"] = [metric.name for metric in DEFINITIONS]
     schema["$defs"] = settings["$defs"]
     schema["properties"] |= settings["properties"]
     return json.dumps(schema, indent=2) + "\n"
