@@ -18,7 +18,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
 from apiservice.api_group import EXTERNAL
-from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Callers, Unauthorized
+from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Unauthorized
+from apiservice.auth.callers import ClusterCallers
 from apiservice.auth.request_attributes import attributes_of
 from apiservice.http import health
 from apiservice.http.health import Readiness
@@ -50,7 +51,7 @@ class ApiServer:
     def __init__(
         self,
         apis: Sequence[MetricReads],
-        callers: Callers,
+        callers: ClusterCallers,
         readiness: Readiness,
         *,
         exposition: Exposition,

@@ -47,7 +47,7 @@ class Reviews(Protocol):
 
 
 class ClusterCallers:
-    """Implements `Callers` as kube-apiserver does. All methods but `trust` belong to one event loop."""
+    """Authenticates and authorizes as kube-apiserver does. All methods but `trust` belong to one event loop."""
 
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = clock.monotonic) -> None:
         self._reviews = reviews
@@ -69,6 +69,7 @@ class ClusterCallers:
         return self._trust is not None and self._trust.peers.knows_front_proxy
 
     async def identify(self, scope: Scope) -> Caller:
+        """Returns the caller (`system:anonymous` without credentials), or raises Unauthorized or ReviewUnavailable."""
         credential = self._credential(scope)
         if isinstance(credential, Caller):
             return credential
@@ -79,6 +80,7 @@ class ClusterCallers:
         return caller
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
+        """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""
         if MASTERS in caller.groups:
             return
         accesses = self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses

@@ -19,6 +19,7 @@ from adapter.metrics.requirement import Requirement
 from apiservice.api_group import API_GROUPS, ApiGroup
 from apiservice.app import ApiServer
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
+from apiservice.auth.callers import ClusterCallers
 from apiservice.http.health import Readiness
 from apiservice.metrics_api.reads import MetricReads
 from apiservice.upstream.live import Upstreams
@@ -160,7 +161,7 @@ class House:
         self.readiness = Readiness({name: partial(bool, holds) for name, holds in self.checks.items()})
         self.app = ApiServer(
             [MetricReads(group, lambda: cast("Metrics", self.metrics), self.clock) for group in self.groups],
-            self.callers,
+            cast("ClusterCallers", self.callers),
             self.readiness,
             exposition=lambda: (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4"),
             count_read=lambda metric, code: self.counted.append((metric, code)),
