@@ -1,9 +1,11 @@
-"""The adapter's own metrics about collecting and serving."""
+"""What the adapter shows of itself: metrics about collecting and serving, and its conditions."""
 
 from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from adapter.conditions import Conditions
 
 CYCLE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 GAP_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -46,11 +48,6 @@ class Telemetry:
             "Rows of group and partition in the newest cycle, by state.",
             ["cluster", "state"],
         )
-        self.credentials = gauge(
-            "kafka_lag_adapter_credentials_used",
-            "1 if the files with credentials are used as they are; 0 if they cannot be read or were refused.",
-            ["cluster"],
-        )
         self.errors = counter(
             "kafka_lag_adapter_broker_errors", "Requests to brokers that failed, by cause.", ["cluster", "cause"]
         )
@@ -67,10 +64,13 @@ class Telemetry:
             "When the serving certificate, and the CA if the adapter manages it, expire (Unix time).",
             ["certificate"],
         )
-        self.upstream = gauge(
-            "kafka_lag_adapter_upstream_available",
-            "1 if the upstream of the settings answers, 0 if not; NaN without one.",
+        self.settings_changes = counter(
+            "kafka_lag_adapter_settings_changes",
+            "Changes of the settings file, by outcome: taken_over or refused.",
+            ["outcome"],
         )
+        self.conditions = Conditions()
+        self.registry.register(self.conditions)
 
     def count_cycle(self, cluster: str, outcome: str, seconds: float) -> None:
         self._cycles.labels(cluster, outcome).inc()
@@ -84,36 +84,21 @@ class Telemetry:
 
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""
-        of_cluster = (self._cycles, self._duration, self.gap, self.age, self.rows, self.credentials, self.errors)
-        for metric in (*of_cluster, self._requests):
+        of_cluster = (self._cycles, self._duration, self.gap, self.age, self.rows, self.errors, self._requests)
+        for metric in of_cluster:
             metric.remove_by_labels({"cluster": cluster})
+        self.conditions.forget(cluster=cluster)
 
     def exposition(self) -> tuple[bytes, str]:
         return generate_latest(self.registry), CONTENT_TYPE_LATEST
 
 
-class SettingsTelemetry:
-    """Metrics about the settings file, which exist only if there is one."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self.changes = Counter(
-            "kafka_lag_adapter_settings_changes",
-            "Changes of the settings file, by outcome: taken_over or refused.",
-            ["outcome"],
-            registry=registry,
-        )
-        self.in_force = Gauge(
-            "kafka_lag_adapter_settings_in_force",
-            "1 if the settings file is in force; 0 if a changed one was refused or has not taken effect yet.",
-            registry=registry,
-        )
-
-
 class HistoryTelemetry:
     """Metrics about the history, which exist only if one is kept."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+    def __init__(self, telemetry: Telemetry) -> None:
+        self.conditions = telemetry.conditions
+        counter, gauge = partial(Counter, registry=telemetry.registry), partial(Gauge, registry=telemetry.registry)
         self._files = counter("kafka_lag_adapter_history_files", "Files of the history written.")
         self._rows = counter("kafka_lag_adapter_history_rows", "Rows of the history written.")
         self._bytes = counter("kafka_lag_adapter_history_bytes", "Bytes of the history written.")

@@ -18,8 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
 from apiservice.api_group import EXTERNAL
-from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Unauthorized
-from apiservice.auth.callers import ClusterCallers
+from apiservice.auth.caller import UNAUTHENTICATED, Attributes, Callers, Unauthorized
 from apiservice.auth.request_attributes import attributes_of
 from apiservice.http import health
 from apiservice.http.health import Readiness
@@ -51,7 +50,7 @@ class ApiServer:
     def __init__(
         self,
         apis: Sequence[MetricReads],
-        callers: ClusterCallers,
+        callers: Callers,
         readiness: Readiness,
         *,
         exposition: Exposition,

@@ -4,7 +4,6 @@ Separate from `__main__`, so that `--help` and `certificates` load none of it.""
 
 import contextlib
 import datetime
-import functools
 import gc
 import importlib.util
 import logging
@@ -15,19 +14,22 @@ import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from adapter import clock
+from adapter.conditions import AUTHENTICATION_SETTINGS, AUTOSCALERS, LISTENING, SERVING_CERTIFICATE, Conditions
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.writer_election import process_name
-from adapter.memory.keeper import Exchange, MemoryKeeper
+from adapter.memory.keeper import Exchange
 from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import SettingsWatch
+from adapter.repeating import Repeated
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
-from adapter.telemetry import HistoryTelemetry, SettingsTelemetry, Telemetry
+from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.api_group import API_GROUPS
 from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
@@ -47,7 +49,7 @@ from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.metrics_api.reads import MetricReads
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
-from apiservice.tls.certificates import PairFiles, ServingTls, keep_reloading, self_signed_files
+from apiservice.tls.certificates import PairFiles, ServingTls, self_signed_files
 from apiservice.tls.issuing import service_names
 from apiservice.upstream.live import Upstreams
 
@@ -59,8 +61,8 @@ logger = logging.getLogger(__name__)
 Made = TypeVar("Made")
 
 COLLECTOR_STOP_SECONDS = 5.0  # in parallel with the listeners' end, which takes about as long
-HISTORY_CLOSE_SECONDS = 3.0  # after the collectors' end
-LEASE_RELEASE_SECONDS = 1.0  # after that
+HISTORY_STOP_SECONDS = 3.0  # after the collectors' end
+LEASE_STOP_SECONDS = 1.0  # after that
 MEMORY_STOP_SECONDS = 1.0  # after that, twice at most
 FIRST_LIST_SECONDS = 5.0  # of HPAs, so that the first cycle reads what they ask for
 GC_THRESHOLD = 50_000
@@ -88,8 +90,6 @@ def run(flags: Flags, version: str) -> None:
     with contextlib.ExitStack() as stack:
         telemetry = Telemetry()
         prepared = _prepare(flags, telemetry, stack)
-        logger.info("settings: %s", prepared.settings.model_dump_json(by_alias=True))
-        logger.info("serving certificate: %s", prepared.tls.served)
         is_hanging = _serve(prepared, flags, telemetry, version)
     if is_hanging:
         # The interpreter's exit would wait longer than we can: object-store libraries for pending requests, Python for
@@ -182,41 +182,26 @@ def _registration(
         tls if is_managed else None,
         may_register=flags.register,
         show_authority=lambda end: telemetry.certificate_end.labels("authority").set(end),
+        conditions=telemetry.conditions,
     )
 
 
 def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str) -> bool:
     """Serves until a signal; returns whether a thread still waits for the history's location or the upstream."""
-    settings, tls, registration, config = prepared.settings, prepared.tls, prepared.registration, flags.config
-    exchange = _exchange(flags.last_commits_config_map, prepared.client)
+    settings, client, tls, registration = prepared.settings, prepared.client, prepared.tls, prepared.registration
+    conditions = telemetry.conditions
+    conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
-    lease = _lease(prepared)
+    lease = _lease(prepared, conditions)
     history = _history(settings, telemetry, lease)
-    memory = MemoryKeeper(lambda: metrics.remembered, clock, exchange)
     keep = None if history is None else history.append
-    metrics = LiveMetrics(settings, telemetry, clock, keep, memory)
-    hpas = _hpas(prepared.client, metrics)
-    in_force = SettingsTelemetry(telemetry.registry)
-    changes = SettingsWatch(config, metrics, in_force, clock, hpas.list_again) if config else None
-    upstreams = _upstreams(metrics, prepared.client, telemetry)
-    reviews = ClusterReviews(prepared.client)
+    metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
+    hpas = _hpas(client, metrics, conditions)
+    changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
+    upstreams = Upstreams(lambda: metrics.settings.upstream, partial(authorization_of, client), conditions)
+    reviews = ClusterReviews(client)
     callers = ClusterCallers(reviews)
-    listening = threading.Event()
-    checks = {
-        "listening": listening.is_set,
-        "authentication-settings": lambda: callers.knows_front_proxy,
-        "first-values": metrics.has_begun,
-    }
-    remarks = {
-        "settings": lambda: "" if changes is None else changes.remark,
-        "credentials": lambda: metrics.credentials_remark,
-        "upstream": upstreams.remark,
-        "autoscalers": hpas.remark,
-    }
-    if registration is not None:
-        checks["serving-certificate"] = lambda: registration.has_certificate
-        remarks["api-service"] = registration.remark
-    readiness = Readiness(checks, remarks, {} if lease is None else {"history": lease.state})
+    readiness = Readiness(conditions)
     api = ApiServer(
         [MetricReads(group, lambda: metrics.current, clock.monotonic) for group in API_GROUPS],
         callers,
@@ -226,62 +211,75 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         version=version,
         upstreams=upstreams,
     )
-    authentication = _authentication(prepared.client, functools.partial(_trust, tls, callers))
-    reloading = functools.partial(keep_reloading, tls.reload_if_changed)
-    collecting = (changes, metrics, history, lease)
-    end_of_collecting = threading.Thread(target=_stop_collecting, args=collecting, name="stop-collectors")
+    authentication = _authentication(client, partial(_trust, tls, callers), conditions)
+    # Where the Secret is the source, the files hold only the bootstrap pair.
+    is_managing = registration is not None and registration.is_managing
+    reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
+    beside = (authentication, hpas, upstreams, registration, reloading)
+    # The history includes the final cycle, and another replica continues it afterwards.
+    collecting = (
+        (changes, COLLECTOR_STOP_SECONDS),
+        (metrics, COLLECTOR_STOP_SECONDS),
+        (history, HISTORY_STOP_SECONDS),
+        (lease, LEASE_STOP_SECONDS),
+    )
+    end_of_collecting = threading.Thread(target=_stop, args=collecting, name="stop-collectors")
 
     def on_started() -> None:
-        listening.set()
+        places = f"serving on {_place(prepared.secure_socket)}, metrics on {_place(prepared.plain_socket)}"
+        conditions.holds(LISTENING, details=places)
         _favour_readers()
-        logger.info("serving on %s, metrics on %s", _place(prepared.secure_socket), _place(prepared.plain_socket))
 
     def on_stopping() -> None:
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
         readiness.shut_down()
 
-    for part in (authentication, hpas, upstreams, registration, lease, history, memory):
-        if part is not None:
-            part.start()
+    _start(*beside, lease, history, metrics.memory)
     hpas.has_tried.wait(FIRST_LIST_SECONDS)
-    metrics.start()
-    if changes is not None:
-        changes.start()
+    _start(metrics, changes)
     serve(
         (
             Listener(prepared.secure_socket, api, tls.context),
             Listener(prepared.plain_socket, create_metrics_app(readiness, telemetry.exposition)),
         ),
         Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration),
-        # Where the Secret is the source, the files have the temporary pair.
-        background=() if registration is not None and registration.is_managing else (reloading,),
     )
     api.close()
-    for part in (authentication, hpas, upstreams):
-        part.stop(timeout_seconds=1.0)
-    if registration is not None:
-        registration.stop(timeout_seconds=1.0)
+    _stop(*((part, 1.0) for part in beside))
     reviews.close()
     end_of_collecting.join()
-    memory.stop(timeout_seconds=MEMORY_STOP_SECONDS)
+    metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
     return upstreams.is_hanging or (history is not None and history.is_hanging)
 
 
-def _hpas(client: Client, metrics: LiveMetrics) -> Watch:
+class _Part(Protocol):
+    def start(self) -> None: ...
+    def stop(self, timeout_seconds: float) -> None: ...
+
+
+def _start(*parts: _Part | None) -> None:
+    for part in parts:
+        if part is not None:
+            part.start()
+
+
+def _stop(*parts: tuple[_Part | None, float]) -> None:
+    """Stops one after the other, each within its seconds."""
+    for part, seconds in parts:
+        if part is not None:
+            part.stop(seconds)
+
+
+def _hpas(client: Client, metrics: LiveMetrics, conditions: Conditions) -> Watch:
     autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
-    return Watch(client, followed.PATH, autoscalers, subject=followed.SUBJECT, consequence=followed.CONSEQUENCE)
+    consequence = followed.CONSEQUENCE
+    return Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=consequence)
 
 
-def _authentication(client: Client, on_change: Callable[[Authentication], None]) -> Watch:
+def _authentication(client: Client, on_change: Callable[[Authentication], None], conditions: Conditions) -> Watch:
     follower, query = AuthenticationFollower(on_change), (cluster_settings.ONE_NAME,)
-    return Watch(client, cluster_settings.PATH, follower, subject=cluster_settings.SUBJECT, query=query)
-
-
-def _upstreams(metrics: LiveMetrics, client: Client, telemetry: Telemetry) -> Upstreams:
-    upstreams = Upstreams(lambda: metrics.settings.upstream, functools.partial(authorization_of, client))
-    telemetry.upstream.set_function(upstreams.availability)
-    return upstreams
+    return Watch(client, cluster_settings.PATH, follower, conditions, AUTHENTICATION_SETTINGS, query=query)
 
 
 def _exchange(config_map: str | None, client: Client) -> Exchange | None:
@@ -289,14 +287,15 @@ def _exchange(config_map: str | None, client: Client) -> Exchange | None:
     if config_map is None:
         return None
     namespace, _, name = config_map.rpartition("/")
-    return functools.partial(kept_text.exchange, client, namespace or _own_namespace() or "default", name)
+    return partial(kept_text.exchange, client, namespace or _own_namespace() or "default", name)
 
 
-def _lease(prepared: Prepared) -> Lease | None:
+def _lease(prepared: Prepared, conditions: Conditions) -> Lease | None:
     """Returns who writes the history, if there may be several replicas; each process is another holder."""
-    if prepared.service is None or prepared.settings.history.location is None:
+    service = prepared.service
+    if service is None or prepared.settings.history.location is None:
         return None
-    return Lease(ClusterObjects(prepared.client), prepared.service.namespace, prepared.service.lease, process_name())
+    return Lease(ClusterObjects(prepared.client), service.namespace, service.lease, process_name(), conditions)
 
 
 def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "HistoryWriter | None":
@@ -307,20 +306,7 @@ def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "
     from adapter.history.writer import HistoryWriter  # noqa: PLC0415 - see above
 
     files, writer = files_at(settings.history.location), process_name() if lease is None else lease.identity
-    return HistoryWriter(settings.history, files, HistoryTelemetry(telemetry.registry), clock, writer, lease)
-
-
-def _stop_collecting(
-    changes: SettingsWatch | None, metrics: LiveMetrics, history: "HistoryWriter | None", lease: Lease | None
-) -> None:
-    """The history includes the final cycle, and another replica continues it afterwards."""
-    if changes is not None:
-        changes.stop(COLLECTOR_STOP_SECONDS)
-    metrics.stop(COLLECTOR_STOP_SECONDS)
-    if history is not None:
-        history.close(HISTORY_CLOSE_SECONDS)
-    if lease is not None:
-        lease.release(LEASE_RELEASE_SECONDS)
+    return HistoryWriter(settings.history, files, HistoryTelemetry(telemetry), clock, writer, lease)
 
 
 def _favour_readers() -> None:

@@ -1,8 +1,6 @@
 """One thread per cluster, so that a hanging cluster delays neither the others nor the server."""
 
-import logging
 from collections.abc import Collection, Iterable, Mapping
-from threading import Event, Thread
 from types import MappingProxyType
 
 import numpy as np
@@ -10,6 +8,7 @@ import numpy as np
 from adapter.clock import Clock
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.columns import NEVER
+from adapter.conditions import CREDENTIALS, VALUES, Status
 from adapter.errors import some_of
 from adapter.history.sample import Keep, Sample
 from adapter.kafka.client import Brokers
@@ -19,20 +18,20 @@ from adapter.lag.values import states_of
 from adapter.memory.keeper import MemoryKeeper
 from adapter.memory.value import ClusterMemory
 from adapter.metrics.store import Store
-from adapter.repeating import be_nice
+from adapter.repeating import Repeating
 from adapter.settings.models import Cluster, Settings
 from adapter.telemetry import Telemetry
 
-logger = logging.getLogger(__name__)
-
 LEAST_SECONDS = 1.0
 """Pause before a cycle that is run early because an HPA asks for something new."""
+FIRST_SECONDS = 20.0
+"""A cluster that can be read only in part delays the readiness of a new process by at most this, and a cycle."""
 
 NO_COLLECTORS: Mapping[str, "Collector"] = MappingProxyType({})
 
 
-class Collector:
-    """One cluster's loop. A failed cycle is logged and counted, and the loop continues."""
+class Collector(Repeating):
+    """One cluster's loop. An unexpected error in a cycle is counted, and the loop continues."""
 
     def __init__(
         self,
@@ -44,10 +43,13 @@ class Collector:
         keep: Keep | None = None,
         memory: MemoryKeeper | None = None,
     ) -> None:
+        super().__init__(f"collector-{cluster.name}", is_nice=True)
         self.basis = basis_of(settings, cluster)
         self.feed = store.feeds[cluster.name]
         self.outcome = ""
         """Of the latest cycle; empty before the first one has ended."""
+        self.trouble = ""
+        """What failed in the latest cycle."""
         self.name = cluster.name
         self._interval = settings.collection.interval
         self._telemetry = telemetry
@@ -61,16 +63,17 @@ class Collector:
             cluster.name, self._interval, watching, self._brokers, self.feed, clock,
             keep=keep, memory=memory,
         )  # fmt: skip
-        self._stopping = Event()
-        self._woken = Event()
-        """The next cycle is due, or the thread is to end."""
-        self._thread = Thread(target=self._run, name=f"collector-{cluster.name}", daemon=True)
-        self._logged = ""
-        self.credentials_problem = ""
-        """Why the files with credentials are not used as they are now; empty: they are."""
+        self._due = self._patient_until = clock.monotonic()
+        self._has_begun = False
+        """Whether a cycle has read every known group, or waiting longer is useless."""
 
     def start(self) -> None:
-        self._thread.start()
+        self._due = self._clock.monotonic()
+        self._patient_until = self._due + FIRST_SECONDS
+        super().start()
+
+    def expect(self) -> None:
+        self._telemetry.conditions.expect(VALUES, cluster=self.name)
 
     def serve(self) -> None:
         """Its values are served from now on: they are kept in the history and shown in the adapter's own metrics."""
@@ -91,56 +94,44 @@ class Collector:
             self._cycle.asked = asked
             pairs = self.feed.view.layout.pairs
             if any((group, topic) not in pairs for group, topics in asked.items() for topic in topics):
-                self._woken.set()
-
-    @property
-    def has_begun(self) -> bool:
-        """Whether a cycle has read every known group, or found that it cannot read any."""
-        return self.outcome == "failed" or (self.outcome == "complete" and not self.feed.view.has_unread)
+                self.wake()
 
     @property
     def has_read_everything(self) -> bool:
         view = self.feed.view
         return self.outcome == "complete" and not view.has_unread and not view.possible_groups.leaves_doubt
 
-    def stop(self) -> None:
+    def stop(self, timeout_seconds: float) -> None:
         self._is_serving = False
-        self._stopping.set()
-        self._woken.set()
+        super().stop(timeout_seconds)
 
-    def join(self, seconds: float) -> None:
-        self._thread.join(seconds)
-
-    def _run(self) -> None:
-        # The client library's thread starts here and inherits the priority.
-        be_nice()
-        due = self._clock.monotonic()
-        while not self._stopping.is_set():
-            self._round()
-            # A long cycle shortens the pause; missed ticks are skipped.
-            due = max(due + self._interval, self._clock.monotonic())
-            self._stopping.wait(min(LEAST_SECONDS, due - self._clock.monotonic()))
-            if self._woken.wait(due - self._clock.monotonic()):
-                due = self._clock.monotonic()
-            self._woken.clear()
-        self._brokers.close()
-
-    def _round(self) -> None:
+    def turn(self) -> float:
         started = self._clock.monotonic()
+        self._due = min(self._due, started)  # earlier if it was woken
         try:
             self._note(self._cycle.run_once(), started)
-        except Exception:
-            logger.exception("unexpected error in the collection cycle of cluster %s", self.name)
-            self.outcome = "failed"
+        except Exception as error:
+            self.outcome, self.trouble = "failed", f"unexpected {type(error).__name__}"
             if self._is_serving:
                 self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
+                self._report()
+            raise
+        # A long cycle shortens the pause; missed ticks are skipped.
+        self._due = max(self._due + self._interval, self._clock.monotonic())
+        if not self._has_begun:
+            self._due = min(self._due, max(self._patient_until, self._clock.monotonic()))
+        self._stopping.wait(min(LEAST_SECONDS, self._due - self._clock.monotonic()))
+        return max(self._due - self._clock.monotonic(), 0.0)
+
+    def end(self) -> None:
+        self._brokers.close()
 
     def _note(self, outcome: Outcome, started: float) -> None:
+        self.trouble = some_of(sorted({failure.text for failure in outcome.failures}), most=10)
+        self.outcome = outcome.word
         if self._is_serving:
             self._count(outcome, self._clock.monotonic() - started)
-        self._log_change(outcome)
-        self._show_credentials()
-        self.outcome = outcome.word
+            self._report()
 
     def _count(self, outcome: Outcome, seconds: float) -> None:
         self._telemetry.count_cycle(self.name, outcome.word, seconds)
@@ -157,26 +148,24 @@ class Collector:
         if self._keep is not None and self._is_serving:
             self._keep(sample)
 
-    def _log_change(self, outcome: Outcome) -> None:
-        """Logs one line per change, not per cycle."""
-        troubles = sorted({failure.text for failure in outcome.failures})
-        text = f"{outcome.word}: {some_of(troubles, most=10)}" if troubles else outcome.word
-        if text != self._logged:
-            self._logged = text
-            logger.log(
-                logging.WARNING if troubles else logging.INFO,
-                "cluster %s: %d of %d partitions of groups read, %s",
-                self.name, outcome.read, outcome.rows, text,
-            )  # fmt: skip
-
-    def _show_credentials(self) -> None:
-        known, self.credentials_problem = self.credentials_problem, self._brokers.credentials_problem
-        if self._is_serving:
-            self._telemetry.credentials.labels(self.name).set(not self.credentials_problem)
-        if self.credentials_problem and self.credentials_problem != known:
-            logger.warning("cluster %s: credentials are not used: %s", self.name, self.credentials_problem)
-        elif known and not self.credentials_problem:
-            logger.info("cluster %s: changed credentials have taken effect", self.name)
+    def _report(self) -> None:
+        """Sets the conditions. Until every group has been read once, it is unknown whether the values are complete."""
+        conditions, is_late = self._telemetry.conditions, self._clock.monotonic() >= self._patient_until
+        is_complete = self.outcome == "complete"
+        is_read = is_complete and not self.feed.view.has_unread
+        self._has_begun = self._has_begun or is_read or is_late or self.outcome == "failed"
+        if not is_complete:
+            message = "nothing could be read" if self.outcome == "failed" else "a part could not be read"
+            given = {"details": self.trouble, "cluster": self.name}
+            status = Status.FALSE if self._has_begun else Status.UNKNOWN
+            conditions.fails(VALUES, self.outcome.capitalize(), message, **given, status=status)
+        elif self._has_begun:
+            conditions.holds(VALUES, cluster=self.name)
+        if problem := self._brokers.credentials_problem:
+            message = "the newest credentials are not used; those that worked before stay in use"
+            conditions.fails(CREDENTIALS, "NotUsed", message, details=problem, cluster=self.name)
+        else:
+            conditions.holds(CREDENTIALS, cluster=self.name)
 
     def _age(self) -> float:
         received = self.feed.view.snapshot.received
@@ -215,7 +204,9 @@ def collectors_of(
 
 
 def start_all(collectors: Iterable[Collector]) -> None:
+    """Starts the first loops of a process, which is not ready until it is known whether they can read."""
     for collector in collectors:
+        collector.expect()
         collector.serve()
         collector.start()
 
@@ -223,6 +214,6 @@ def start_all(collectors: Iterable[Collector]) -> None:
 def stop_all(collectors: Collection[Collector], timeout_seconds: float) -> None:
     """Ends these loops; one that hangs in a call ends with the process."""
     for collector in collectors:
-        collector.stop()
+        collector.stop(0.0)
     for collector in collectors:
-        collector.join(timeout_seconds / len(collectors))
+        collector.stop(timeout_seconds / len(collectors))

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from threading import Event, Thread
 
 import pyarrow as pa
 
 from adapter.clock import Clock
+from adapter.conditions import HISTORY, HISTORY_RETENTION, HISTORY_ROWS
 from adapter.history.buffer import FILE_BYTES, SAMPLE_BYTES, Buffer
 from adapter.history.clock_runs import ClockRuns
 from adapter.history.errors import HistoryUnwritable
@@ -22,6 +22,7 @@ from adapter.history.retention import Retention
 from adapter.history.rows import Rows, by_hour, rows_of
 from adapter.history.sample import Sample
 from adapter.history.writer_election import Marks, SoleWriter, WriterElection, is_covered
+from adapter.repeating import Repeating
 from adapter.settings.models import History
 from adapter.telemetry import HistoryTelemetry
 
@@ -55,8 +56,8 @@ class NewFile:
         return int(self.content.size)
 
 
-class HistoryWriter:
-    """Any thread may call `append`. Everything else runs in the history's own thread, which `close` ends."""
+class HistoryWriter(Repeating):
+    """Any thread may call `append`. Everything else runs in the history's own thread."""
 
     def __init__(
         self,
@@ -67,6 +68,7 @@ class HistoryWriter:
         writer: str,
         election: WriterElection | None = None,
     ) -> None:
+        super().__init__("history")
         self._settings = settings
         self._files = files
         self._telemetry = telemetry
@@ -87,15 +89,10 @@ class HistoryWriter:
         self._days_written: set[str] = set()
         """Days that are not noted in the retention ledger yet."""
         self._retention = self._retention_from_now()
-        self._logged: dict[str, str] = {}
-        self._wake, self._ending = Event(), Event()
-        self._thread = Thread(target=self._run, name="history", daemon=True)
+        self._conditions = telemetry.conditions
         telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
         telemetry.buffered.set_function(lambda: self.buffered_rows)
         telemetry.is_writer.set_function(self._election.is_ours)
-
-    def start(self) -> None:
-        self._thread.start()
 
     def append(self, sample: Sample) -> None:
         """Keeps the sample until it is written, here or by another; drops the oldest rows if the buffer is full."""
@@ -105,41 +102,31 @@ class HistoryWriter:
         elif dropped:
             self._shed.append(dropped)
         if self._samples.size > EARLY_BYTES:
-            self._wake.set()
+            self.wake()
 
-    def close(self, timeout_seconds: float) -> bool:
-        """Writes what is left; returns False and logs the loss if that did not succeed in time."""
-        self._ending.set()
-        self._wake.set()
-        self._thread.join(timeout_seconds)
+    def stop(self, timeout_seconds: float) -> None:
+        """Writes what is left, and logs the loss if that does not succeed in time."""
+        super().stop(timeout_seconds)
         lost = self.buffered_rows
         if lost and self._is_standing_by:
             logger.info("history: %d rows are left to the replica that writes it", lost)
-            return True
-        if lost:
+        elif lost:
             logger.error("history: %d rows could not be written before the end", lost)
-        return not lost
-
-    @property
-    def is_hanging(self) -> bool:
-        """After `close`: whether the thread is still waiting for the location."""
-        return self._thread.is_alive()
 
     @property
     def buffered_rows(self) -> int:
         return self._samples.rows + self._unwritten.rows + self._under_way
 
-    def _run(self) -> None:
-        is_last = False
-        while not is_last:
-            self._wake.wait(self._pause())
-            self._wake.clear()
-            is_last = self._ending.is_set()
-            try:
-                self._round(is_last=is_last)
-            except Exception:
-                logger.exception("history: writing failed unexpectedly")
-                self._telemetry.failures.labels("unexpected").inc()
+    def turn(self) -> float:
+        try:
+            self._round(is_last=self._stopping.is_set())
+        except Exception:
+            logger.exception("history: writing failed unexpectedly")
+            self._telemetry.failures.labels("unexpected").inc()
+        return self._pause()
+
+    def end(self) -> None:
+        self.turn()
 
     def _pause(self) -> float:
         if self._is_standing_by:
@@ -170,7 +157,7 @@ class HistoryWriter:
 
     def _may_write(self) -> bool:
         """What nobody else writes is not lost with this process; if both write it, readers choose one."""
-        return self._election.is_ours() or (self._ending.is_set() and self._election.is_vacant())
+        return self._election.is_ours() or (self._stopping.is_set() and self._election.is_vacant())
 
     def _try_location(self) -> None:
         """Writes the retention ledger, so that an unwritable location is reported before the first file is due."""
@@ -181,12 +168,12 @@ class HistoryWriter:
 
     def _report_unwritable(self, error: HistoryUnwritable) -> None:
         self._telemetry.failures.labels(error.cause).inc()
-        self._log_change("written", f"cannot be written, and waits in memory: {error}")
+        self._conditions.fails(HISTORY, "NotWritten", "rows that are due wait in memory", details=str(error))
 
     def _stand_by(self, now: float) -> None:
         self._is_standing_by = True
         self._written_at = now  # nothing is due
-        self._logged["written"] = ""
+        self._conditions.holds(HISTORY)
         self._drop_covered()
 
     def _take_over(self, now: float) -> None:
@@ -242,13 +229,13 @@ class HistoryWriter:
                 self._days_written.add(file.day)
                 self._telemetry.count_file(file.rows, file.size)
                 self._under_way -= unwritten.popleft().rows
-                text = f"written to {self._settings.location} as {self._names.writer}"
-                self._log_change("written", text, is_good=True)
+                place = f"to {self._settings.location} as {self._names.writer}"
+                self._conditions.holds(HISTORY, details=place)
         except HistoryUnwritable as error:
             self._report_unwritable(error)
         else:
             self._written_at = self._clock.monotonic()
-            self._logged["kept"] = ""
+            self._conditions.holds(HISTORY_ROWS)
         finally:
             self._under_way = 0
             self._count_dropped(self._unwritten.put_back(unwritten))
@@ -261,19 +248,23 @@ class HistoryWriter:
             self._telemetry.failures.labels(error.cause).inc()
 
     def _tidy(self) -> None:
-        """A day that cannot be deleted does not stop the others; `close` and a failed listing do."""
+        """A day that cannot be deleted does not stop the others; `stop` and a failed listing do."""
         troubles: list[HistoryUnwritable] = []
 
         def attempt(act: Callable[[], None]) -> None:
             try:
-                if not self._ending.is_set():
+                if not self._stopping.is_set():
                     act()
             except HistoryUnwritable as error:
                 self._telemetry.failures.labels(error.cause).inc()
                 troubles.append(error)
 
         attempt(lambda: self._tidy_tables(attempt))
-        self._log_change("tidied", f"old days cannot be deleted: {troubles[0]}" if troubles else "")
+        if troubles:
+            message = "old days cannot be deleted"
+            self._conditions.fails(HISTORY_RETENTION, "NotDeleted", message, details=str(troubles[0]))
+        else:
+            self._conditions.holds(HISTORY_RETENTION)
 
     def _tidy_tables(self, attempt: Callable[[Callable[[], None]], None]) -> None:
         tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
@@ -293,14 +284,7 @@ class HistoryWriter:
     def _count_dropped(self, rows: int) -> None:
         if rows:
             self._telemetry.dropped.inc(rows)
-            self._log_change("kept", "the oldest rows are dropped: the memory for unwritten rows is full")
-
-    def _log_change(self, subject: str, text: str, *, is_good: bool = False) -> None:
-        """Logs one line per change."""
-        if self._logged.get(subject, "") != text:
-            self._logged[subject] = text
-            if text:
-                logger.log(logging.INFO if is_good else logging.WARNING, "history: %s", text)
+            self._conditions.fails(HISTORY_ROWS, "Dropped", "the memory for unwritten rows is full")
 
 
 def _until(samples: Iterable[Sample]) -> Marks:

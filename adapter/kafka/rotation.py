@@ -42,7 +42,7 @@ class Rotation:
         self._newest: BrokerAccess | None = None
         self.in_use: BrokerAccess | None = None
         """Those that worked last."""
-        self.problem = ""
+        self._problem = ""
         """Why the files' content is not in use; empty: it is, or has not been tried yet."""
 
     def refresh(self) -> None:
@@ -54,7 +54,13 @@ class Rotation:
                 self._files = files
         except CredentialsInvalid as error:
             self._replace(None)
-            self._files, self.problem = None, str(error)
+            self._files, self._problem = None, str(error)
+
+    @property
+    def problem(self) -> str:
+        """Returns why the newest credentials are not used, or the token not renewed; empty: neither is known."""
+        tokens = None if self.in_use is None else self.in_use.tokens
+        return self._problem or ("" if tokens is None else tokens.problem)
 
     @property
     def candidates(self) -> Sequence[BrokerAccess]:
@@ -71,11 +77,11 @@ class Rotation:
             self.in_use.close()
         self.in_use = access
         if access is self._newest:
-            self.problem = ""
+            self._problem = ""
 
     def reject(self, access: BrokerAccess, why: str) -> None:
         if access is self._newest:
-            self.problem = why
+            self._problem = why
 
     def close(self) -> None:
         """Ends what runs for the credentials; connecting with them starts it again."""

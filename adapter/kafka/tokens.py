@@ -4,7 +4,6 @@ They are fetched in a thread of their own and refreshed before they expire, so n
 
 import base64
 import json
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from threading import Condition
@@ -17,11 +16,9 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from adapter import clock
 from adapter.errors import quoted_words
-from adapter.repeating import Repeating
+from adapter.repeating import Repeated
 from adapter.settings.credentials import Login, TokenRequest
 from adapter.tls import certificate_fault
-
-logger = logging.getLogger(__name__)
 
 FETCH_SECONDS = 10.0
 MOST_BYTES = 1024 * 1024
@@ -48,7 +45,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
         self._login = login
         self._request = request
         self._changed = Condition()
-        self._refreshing: Repeating | None = None
+        self._refreshing: Repeated | None = None
         self._pause = RETRY_SECONDS[0]
         self._token, self._expires = "", 0.0
         self.problem = ""
@@ -56,7 +53,7 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
 
     def start(self) -> None:
         if self._refreshing is None:
-            self._refreshing = _Refreshing(self)
+            self._refreshing = Repeated("kafka-tokens", self.refresh)
             self._refreshing.start()
 
     def close(self) -> None:
@@ -91,22 +88,11 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # as above
         else:
             wait, self._pause = REFRESH_AT * lifetime, RETRY_SECONDS[0]
         with self._changed:
-            if problem and problem != self.problem:
-                logger.warning("no new token: %s", problem)
             self.problem = problem
             if not problem:
                 self._token, self._expires = token, begun + lifetime
             self._changed.notify_all()
         return wait
-
-
-class _Refreshing(Repeating):
-    def __init__(self, tokens: Tokens) -> None:
-        super().__init__("kafka-tokens")
-        self._tokens = tokens
-
-    def turn(self) -> float:
-        return self._tokens.refresh()
 
 
 def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:

@@ -2,18 +2,16 @@
 
 Kafka can report live commits again, so they are written less often than what it cannot report any more."""
 
-import logging
 import math
 from collections.abc import Callable, Mapping
 from threading import Thread
 
 from adapter.clock import Clock
+from adapter.conditions import MEMORY, Conditions
 from adapter.errors import AdapterError, StateNotPersistable, some_of
 from adapter.memory.text import Key, dumps, loads
 from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
 from adapter.repeating import Repeating
-
-logger = logging.getLogger(__name__)
 
 ROUND_SECONDS = 60.0
 RETRY_SECONDS = 5.0
@@ -30,7 +28,11 @@ and StateNotPersistable if it always will."""
 
 class MemoryKeeper(Repeating):
     def __init__(
-        self, seen: Callable[[], Mapping[str, ClusterMemory]], clock: Clock, exchange: Exchange | None = None
+        self,
+        seen: Callable[[], Mapping[str, ClusterMemory]],
+        clock: Clock,
+        conditions: Conditions,
+        exchange: Exchange | None = None,
     ) -> None:
         """`seen` returns what is known now of the groups that the settings or HPAs name, by cluster."""
         super().__init__("memory")
@@ -48,7 +50,7 @@ class MemoryKeeper(Repeating):
         """When commits that have only moved on were last written."""
         self._left_out: list[Key] = []
         """The groups that the latest text had no room for."""
-        self._logged: dict[str, str] = {}
+        self._conditions = conditions
 
     def of(self, cluster: str) -> ClusterMemory:
         """Returns the same object until something changes."""
@@ -75,13 +77,12 @@ class MemoryKeeper(Repeating):
             return
         writes_live = is_last or now - self._live_at >= LIVE_SECONDS
         live_since = math.inf if writes_live else self._clock.time() - ROUND_SECONDS
-        left_out = self._left_out
+        left_out, bad = self._left_out, list[str]()
 
         def changed(text: str) -> str:
             """What was read counts, whether or not it can be written."""
-            nonlocal left_out
+            nonlocal left_out, bad
             found, bad = loads(text, self._clock.time())
-            self._warn("lines", f"lines that cannot be read are dropped: {some_of(bad)}" if bad else "")
             # A group that has not been named for a day is forgotten with the next write.
             self._named_at = {key: self._named_at.get(key, now) for key in found.keys() | named.keys()}
             is_old = {key: now - self._named_at[key] >= UNNAMED_SECONDS for key in found}
@@ -100,15 +101,13 @@ class MemoryKeeper(Repeating):
             self._exchange(changed)
         except StateNotPersistable as error:
             self.is_loaded = True
-            self._warn("kept", f"nothing is kept over restarts: {error}")
+            self._conditions.fails(MEMORY, "NeverKept", "nothing is kept over restarts", details=str(error))
         except AdapterError as error:
-            self._warn("kept", f"it could not be kept, and will be later: {error}")
+            self._conditions.fails(MEMORY, "NotKept", "it could not be kept, and will be later", details=str(error))
         else:
             self._live_at = now if writes_live else self._live_at
             self._left_out = left_out
-            names = [f"{group[:80]!r} of cluster {cluster}" for cluster, group in left_out]
-            self._warn("room", f"there is no room for group {some_of(names)}" if names else "")
-            self._warn("kept", "")
+            self._report(bad)
 
     def _know(self, known: Mapping[Key, GroupMemory]) -> None:
         by_cluster: dict[str, dict[str, GroupMemory]] = {}
@@ -117,11 +116,15 @@ class MemoryKeeper(Repeating):
         self._known = known
         self._by_cluster = by_cluster
 
-    def _warn(self, about: str, problem: str) -> None:
-        """Logs each problem once while it lasts."""
-        if problem and self._logged.get(about) != problem:
-            logger.warning("what is remembered of groups: %s", problem)
-        self._logged[about] = problem
+    def _report(self, bad_lines: list[str]) -> None:
+        if self._left_out:
+            names = some_of([f"{group[:80]!r} of cluster {cluster}" for cluster, group in self._left_out])
+            self._conditions.fails(MEMORY, "NoRoom", "there is no room for some groups", details=names)
+        elif bad_lines:
+            message = "lines that cannot be read are dropped"
+            self._conditions.fails(MEMORY, "LinesDropped", message, details=some_of(bad_lines))
+        else:
+            self._conditions.holds(MEMORY)
 
 
 def _is_news(found: Mapping[Key, GroupMemory], key: Key, known: GroupMemory, live_since: float) -> bool:

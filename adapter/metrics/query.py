@@ -40,11 +40,14 @@ class Served:
     own: NamedMetric | None = None
 
     def requirements(self) -> tuple[Requirement, ...]:
-        own = self.own
-        if own is None:
+        if self.own is None:
             return ()
-        named = {"cluster": own.cluster and (own.cluster,), "group": (own.group,), "topic": own.topics}
-        return tuple(Requirement(key, Operator.IN, frozenset(values)) for key, values in named.items() if values)
+        named = {"cluster": (self.own.cluster,), "group": (self.own.group,), "topic": self.own.topics or (None,)}
+        return tuple(
+            Requirement(key, Operator.IN, frozenset(value for value in values if value is not None))
+            for key, values in named.items()
+            if None not in values
+        )
 
     @property
     def lists_topics(self) -> bool:

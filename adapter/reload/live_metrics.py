@@ -10,9 +10,10 @@ from threading import Lock
 
 from adapter.clock import Clock
 from adapter.collector.threads import NO_COLLECTORS, Collector, collectors_of, start_all, stop_all
+from adapter.conditions import SETTINGS
 from adapter.history.sample import Keep
 from adapter.lag.rules import AskedTopics, topics_for
-from adapter.memory.keeper import MemoryKeeper
+from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.memory.value import ClusterMemory
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
@@ -21,8 +22,6 @@ from adapter.telemetry import Telemetry
 
 PATIENCE_SECONDS = 60.0
 """A cluster that cannot be read completely delays changed settings no longer than this."""
-FIRST_SECONDS = 20.0
-"""A cluster that can be read only in part delays the readiness of a new process by at most this."""
 STOP_SECONDS = 5.0
 
 
@@ -56,9 +55,9 @@ class LiveMetrics:
         telemetry: Telemetry,
         clock: Clock,
         keep: Keep | None = None,
-        memory: MemoryKeeper | None = None,
+        exchange: Exchange | None = None,
     ) -> None:
-        self._memory = memory
+        self.memory = MemoryKeeper(lambda: self.remembered, clock, telemetry.conditions, exchange)
         self._asked: frozenset[AskedTopics] = frozenset()
         self._lock = Lock()
         """Held while what HPAs ask for is passed on, and while a generation begins or ends."""
@@ -67,10 +66,9 @@ class LiveMetrics:
         self._keep = keep
         self._versions = count()
         self._prepared_at = 0.0
-        self._started_at = clock.monotonic()
-        self._has_begun = False
         self._next: _Generation | None = None
         self._current = self._generation(settings, None)
+        self.report_settings()
 
     @property
     def current(self) -> Metrics:
@@ -95,24 +93,10 @@ class LiveMetrics:
         return self._current.settings
 
     @property
-    def credentials_remark(self) -> str:
-        """Returns which clusters' files with credentials are not used; empty: all are. Everybody may read it."""
-        names = sorted(each.name for each in self._current.collectors.values() if each.credentials_problem)
-        return f"not used as they are; the log has the reasons: cluster {', '.join(names)}" if names else ""
-
-    @property
     def is_preparing(self) -> bool:
         return self._next is not None
 
-    def has_begun(self) -> bool:
-        """Whether every cluster has been read once, or waiting longer is useless; then it stays so."""
-        collectors = self._current.collectors.values()
-        is_late = self._clock.monotonic() - self._started_at > FIRST_SECONDS
-        self._has_begun = self._has_begun or is_late or all(each.has_begun for each in collectors)
-        return self._has_begun
-
     def start(self) -> None:
-        self._started_at = self._clock.monotonic()
         start_all(self._current.collectors.values())
 
     def stop(self, timeout_seconds: float) -> None:
@@ -137,17 +121,17 @@ class LiveMetrics:
             with self._lock:
                 self._next = None
 
-    def waiting_for(self) -> list[str]:
-        """Returns the clusters that must be read before the prepared settings take effect."""
+    def waiting_for(self) -> dict[str, str]:
+        """Returns the clusters that must be read before the prepared settings take effect, and what fails there."""
         if self._next is None:
-            return []
+            return {}
         is_late = self._clock.monotonic() - self._prepared_at > PATIENCE_SECONDS
         running = self._current.collectors
-        return [
-            name
+        return {
+            name: collector.trouble
             for name, collector in self._next.collectors.items()
             if collector is not running.get(name) and not _may_replace(collector, running.get(name), is_late=is_late)
-        ]
+        }
 
     def take_over(self) -> None:
         """Makes the prepared settings take effect; callable once `waiting_for` is empty."""
@@ -156,7 +140,7 @@ class LiveMetrics:
             return
         retired = old.without(new)
         for collector in retired:
-            collector.stop()
+            collector.stop(0.0)
         for collector in new.without(old):
             collector.serve()
         with self._lock:
@@ -165,6 +149,11 @@ class LiveMetrics:
         new.store.renew()
         stop_all(retired, STOP_SECONDS)
         self._forget(old, new)
+        self.report_settings()
+
+    def report_settings(self) -> None:
+        """Reports that those in force are those of the file."""
+        self._telemetry.conditions.holds(SETTINGS, details=self.settings.model_dump_json(by_alias=True))
 
     def _forget(self, gone: _Generation, kept: _Generation) -> None:
         for name in gone.collectors.keys() - kept.collectors.keys():
@@ -173,7 +162,7 @@ class LiveMetrics:
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
         running = NO_COLLECTORS if before is None else before.collectors
-        collectors = collectors_of(settings, store, self._telemetry, self._clock, self._keep, running, self._memory)
+        collectors = collectors_of(settings, store, self._telemetry, self._clock, self._keep, running, self.memory)
         return _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
 
 

@@ -2,20 +2,18 @@
 
 A ConfigMap's file is replaced through a symlink, which keeps modification times, so the content is compared."""
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
 from adapter.clock import Clock
+from adapter.conditions import SETTINGS
 from adapter.errors import SettingsInvalid, some_of
 from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.repeating import Repeating
 from adapter.settings.file import content_of, settings_in
 from adapter.settings.models import Settings
-from adapter.telemetry import SettingsTelemetry
-
-logger = logging.getLogger(__name__)
+from adapter.telemetry import Telemetry
 
 LOOK_SECONDS = 2.0
 WAIT_SECONDS = 0.1
@@ -31,7 +29,7 @@ class SettingsWatch(Repeating):
         self,
         path: Path,
         live: LiveMetrics,
-        telemetry: SettingsTelemetry,
+        telemetry: Telemetry,
         clock: Clock,
         on_taken_over: Callable[[], None],
     ) -> None:
@@ -39,14 +37,13 @@ class SettingsWatch(Repeating):
         self._path = path
         self._live = live
         self._on_taken_over = on_taken_over
-        self._telemetry = telemetry
+        self._changes, self._conditions = telemetry.settings_changes, telemetry.conditions
         self._clock = clock
         self._seen: bytes | str | None = None
         self._checked: bytes | str | None = None
         """The file's content, or why it could not be read: at the latest look, and when it was last checked."""
-        self._refused: tuple[str, ...] = ()
+        self._is_refused = False
         self._look_at = self._retry_at = clock.monotonic()
-        self._show("")
 
     def turn(self) -> float:
         self.look()
@@ -64,7 +61,7 @@ class SettingsWatch(Repeating):
         # A file that is being edited in place may be half written, so it must be the same twice.
         if self._seen != before:
             return
-        is_retry = bool(self.remark) and not self._live.is_preparing and self._clock.monotonic() >= self._retry_at
+        is_retry = self._is_refused and self._clock.monotonic() >= self._retry_at
         if self._seen != self._checked or is_retry:
             self._checked = self._seen
             self._retry_at = self._clock.monotonic() + RETRY_SECONDS
@@ -77,10 +74,10 @@ class SettingsWatch(Repeating):
             self._live.discard()
             self._refuse(invalid.problems)
             return
-        self._refused = ()
+        self._is_refused = False
         if settings == self._live.settings:
             self._live.discard()
-            self._show("")
+            self._live.report_settings()
         else:
             self._live.prepare(settings)
 
@@ -93,33 +90,25 @@ class SettingsWatch(Repeating):
         return settings
 
     def _refuse(self, problems: tuple[str, ...]) -> None:
-        if problems == self._refused:
-            return
-        self._refused = problems
-        self._telemetry.changes.labels("refused").inc()
-        for problem in problems:
-            logger.error("settings refused, the previous ones stay in force: %s", problem)
-        # Everybody may read it, so it has places in the file and no values.
+        self._is_refused = True
+        # The message has places in the file and no values.
         places = dict.fromkeys(problem.removeprefix(f"{self._path}: ").partition(": ")[0] for problem in problems)
         shown = some_of([*places], most=10, separator=", ")
-        self._show(f"{self._path}: refused, so the previous settings stay in force; the log has the reasons: {shown}")
+        message = f"{self._path} is refused, so the previous settings stay in force: {shown}"
+        if self._conditions.fails(SETTINGS, "Refused", message, details="; ".join(problems)):
+            self._changes.labels("refused").inc()
 
     def _take_over_if_ready(self) -> None:
         waiting_for = self._live.waiting_for()
         if waiting_for:
-            clusters = some_of(waiting_for, separator=", ")
-            self._show(f"{self._path}: changed settings take effect when these clusters have been read: {clusters}")
+            clusters = some_of([*waiting_for], separator=", ")
+            message = f"{self._path}: changed settings take effect when these clusters have been read: {clusters}"
+            details = some_of([f"cluster {name}: {trouble}" for name, trouble in waiting_for.items() if trouble])
+            self._conditions.fails(SETTINGS, "WaitingForClusters", message, details=details)
             return
         self._live.take_over()
         self._on_taken_over()
-        self._telemetry.changes.labels("taken_over").inc()
-        logger.info("settings of %s take effect: %s", self._path, self._live.settings.model_dump_json(by_alias=True))
-        self._show("")
-
-    def _show(self, remark: str) -> None:
-        self.remark = remark
-        """Why the settings in force are not those of the file; empty if they are."""
-        self._telemetry.in_force.set(not remark)
+        self._changes.labels("taken_over").inc()
 
 
 def _content(path: Path) -> bytes | str:

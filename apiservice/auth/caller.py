@@ -9,7 +9,7 @@ AdapterError
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from adapter.errors import AdapterError
 
@@ -73,6 +73,16 @@ class Forbidden(AdapterError):
 
 class ReviewUnavailable(AdapterError):
     """The Kubernetes API server did not answer the review."""
+
+
+class Callers(Protocol):
+    """Authenticates and authorizes requests."""
+
+    async def identify(self, scope: Scope) -> Caller:
+        """Returns the caller (`system:anonymous` without credentials), or raises Unauthorized or ReviewUnavailable."""
+
+    async def authorize(self, caller: Caller, attributes: Attributes) -> None:
+        """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""
 
 
 def authenticated(caller: Caller) -> Caller:

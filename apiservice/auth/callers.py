@@ -47,7 +47,7 @@ class Reviews(Protocol):
 
 
 class ClusterCallers:
-    """Authenticates and authorizes as kube-apiserver does. All methods but `trust` belong to one event loop."""
+    """Implements `Callers` as kube-apiserver does. All methods but `trust` belong to one event loop."""
 
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = clock.monotonic) -> None:
         self._reviews = reviews
@@ -63,13 +63,7 @@ class ClusterCallers:
         """Uses these CAs and header names for all later requests, also on open connections. From any thread."""
         self._trust = Trust(authentication)
 
-    @property
-    def knows_front_proxy(self) -> bool:
-        """Whether requests forwarded by kube-apiserver can be recognised; nothing can be served before that."""
-        return self._trust is not None and self._trust.peers.knows_front_proxy
-
     async def identify(self, scope: Scope) -> Caller:
-        """Returns the caller (`system:anonymous` without credentials), or raises Unauthorized or ReviewUnavailable."""
         credential = self._credential(scope)
         if isinstance(credential, Caller):
             return credential
@@ -80,7 +74,6 @@ class ClusterCallers:
         return caller
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
-        """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""
         if MASTERS in caller.groups:
             return
         accesses = self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses

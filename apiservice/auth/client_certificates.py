@@ -34,10 +34,6 @@ class Peers:
         self._clients = _store(authentication.client_ca)
         self._verdicts: LRUCache[Chain, Verdict] = LRUCache(maxsize=256)
 
-    @property
-    def knows_front_proxy(self) -> bool:
-        return self._front_proxies is not None
-
     def verdict(self, chain: Chain) -> Verdict:
         try:
             kept = self._verdicts[chain]

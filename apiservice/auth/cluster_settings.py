@@ -17,7 +17,6 @@ logger = logging.getLogger(__name__)
 PATH = "/api/v1/namespaces/kube-system/configmaps"
 ONE_NAME = ("fieldSelector", "metadata.name=extension-apiserver-authentication")
 """The Role we ship allows list and watch of this one name only."""
-SUBJECT = "authentication settings of the cluster"
 
 Data = Mapping[str, str]
 """The `data` of the ConfigMap kube-system/extension-apiserver-authentication."""
@@ -83,7 +82,9 @@ class AuthenticationFollower:
         if newest != self._newest:
             self._on_change(newest)
             self._newest = newest
-            logger.info("%s read: %s", SUBJECT, _summary(newest))
+            logger.info("authentication settings of the cluster: %s", _summary(newest))
+        if not newest.requestheader_ca:
+            raise AuthenticationInvalid("requestheader-client-ca-file is missing, so no front proxy can be recognised")
 
 
 def certificates_of(bundle: str) -> list[x509.Certificate]:

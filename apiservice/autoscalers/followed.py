@@ -7,7 +7,6 @@ from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
-SUBJECT = "HPAs"
 CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by an HPA that was read before"
 
 

@@ -6,21 +6,20 @@ people only. A holder stops counting as one before that, whether or not it can r
 The client library has an election as well, but by wall clocks, without an end, and with models that take 80 MB."""
 
 import json
-import logging
 import random
-import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from pydantic import TypeAdapter, ValidationError
 
 from adapter import clock
+from adapter.conditions import HISTORY_WRITER, Conditions
 from adapter.history.writer_election import Marks
+from adapter.repeating import Repeating
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
-
-logger = logging.getLogger(__name__)
 
 # As in kube-controller-manager and kube-scheduler.
 DURATION_SECONDS = 15.0
@@ -34,7 +33,7 @@ _MISSING = {403, 404}
 _MARKS = TypeAdapter(dict[str, float])
 
 
-class Lease:
+class Lease(Repeating):
     """As `WriterElection`: whether the history is ours to write, and how far it is written."""
 
     def __init__(
@@ -43,21 +42,20 @@ class Lease:
         namespace: str,
         name: str,
         identity: str,
+        conditions: Conditions,
         monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
+        super().__init__("history-lease")
         self._objects = objects
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         self.identity = identity
+        self._conditions = conditions
         self._monotonic = monotonic
         self._held_until = float("-inf")
         self._seen: Json = {}
         self._seen_at = monotonic()
-        self._trouble = ""
         self._is_unusable = False
-        self._logged = ""
         self.written: Marks = {}
-        self._wake, self._stopping = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._run, name="history-lease", daemon=True)
 
     def is_ours(self) -> bool:
         return self._is_unusable or self._monotonic() < self._held_until
@@ -71,45 +69,33 @@ class Lease:
     def note_written(self, until: Marks) -> None:
         """Publishes it in the Lease at once."""
         self.written = {**self.written, **until}
-        self._wake.set()
+        self.wake()
 
-    def state(self) -> str:
-        """Returns one line for people, without the API server's words: anybody may read it."""
+    def turn(self) -> float:
+        trouble = None
+        try:
+            self.renew()
+        except ClusterUnreachable as error:
+            trouble = error
+        self._is_unusable = trouble is not None and trouble.status in _MISSING
+        self._report(trouble)
+        return RETRY_SECONDS * random.uniform(1.0, 1.2)  # noqa: S311 - jitter, no secret
+
+    def end(self) -> None:
+        """Lets another replica take over at once."""
+        if self.is_ours() and not self._is_unusable:
+            with suppress(ClusterUnreachable):
+                self.give_back()
+
+    def _report(self, trouble: ClusterUnreachable | None) -> None:
         holder = str(self._seen.get("holderIdentity") or "")
         other = holder if holder not in {"", self.identity} else "no replica"
-        who = "every replica" if self._is_unusable else "this replica" if self.is_ours() else other
-        return f"written by {who}{'; the Lease cannot be used, see the log' if self._trouble else ''}"
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def release(self, timeout_seconds: float) -> None:
-        """Ends the thread and lets another replica take over at once."""
-        self._stopping.set()
-        self._wake.set()
-        self._thread.join(timeout_seconds)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._try(self.renew)
-            self._wake.wait(RETRY_SECONDS * random.uniform(1.0, 1.2))  # noqa: S311 - jitter, no secret
-            self._wake.clear()
-        if self.is_ours() and not self._is_unusable:
-            self._try(self.give_back)
-
-    def _try(self, step: Callable[[], None]) -> None:
-        try:
-            step()
-            self._is_unusable, self._trouble = False, ""
-        except ClusterUnreachable as error:
-            self._is_unusable = error.status in _MISSING
-            self._trouble = f": {error}"
-        except Exception:
-            logger.exception("unexpected error in the election of the history's writer")
-        text = self.state() + self._trouble
-        if self._logged != text and not self._stopping.is_set():
-            self._logged = text
-            logger.log(logging.WARNING if self._trouble else logging.INFO, "history: %s", text)
+        message = f"written by {'every replica' if self._is_unusable else 'this replica' if self.is_ours() else other}"
+        if trouble is None:
+            self._conditions.holds(HISTORY_WRITER, message)
+        else:
+            message = f"{message}, because the Lease cannot be used"
+            self._conditions.fails(HISTORY_WRITER, "LeaseUnusable", message, details=str(trouble))
 
     def renew(self) -> None:
         """One round: takes the Lease, renews it, or sees who has it. Raises ClusterUnreachable."""

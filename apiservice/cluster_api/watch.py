@@ -3,7 +3,6 @@
 The watch is our own, because the client's does not end when it is stopped."""
 
 import contextlib
-import logging
 import random
 from collections.abc import Iterator, Sequence
 from threading import Event
@@ -11,12 +10,11 @@ from typing import Protocol
 
 import urllib3
 
+from adapter.conditions import Conditions, Definition, Status
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import CALL_SECONDS, Client, Json, calling, content, json_object, send
-
-logger = logging.getLogger(__name__)
 
 WATCH_SECONDS = 240  # then the API server ends the watch, and the next one continues it
 PAGE = 50
@@ -39,15 +37,16 @@ class Follower(Protocol):
 class Watch(Repeating):
     """A thread that lists the objects at `path`, watches them, and continues after errors where it was.
 
-    Logs once that `subject` cannot be read, and that `consequence` follows."""
+    Sets a condition: the objects can be read. If they cannot, `consequence` follows."""
 
     def __init__(
         self,
         client: Client,
         path: str,
         follower: Follower,
+        conditions: Conditions,
+        condition: Definition,
         *,
-        subject: str,
         consequence: str = "",
         query: Sequence[tuple[str, str]] = (),
         pauses_seconds: tuple[float, float] = (0.5, 30.0),
@@ -55,7 +54,8 @@ class Watch(Repeating):
         super().__init__(f"watch-{path.rpartition('/')[2]}", is_nice=True)
         self._client, self._path, self._query = client, path, tuple(query)
         self._follower = follower
-        self._subject, self._consequence = subject, f"; {consequence}" if consequence else ""
+        self._conditions, self._condition = conditions, condition
+        self._consequence = f"; {consequence}" if consequence else ""
         self._pauses = pauses_seconds
         self._failures = 0
         self._version = ""
@@ -65,17 +65,8 @@ class Watch(Repeating):
         self._listed, self._wanted = 0, 1
         """How many lists have been taken, and how many are due."""
         self._response: urllib3.BaseHTTPResponse | None = None
-        self._error: AdapterError | None = None
         self.has_tried = Event()
         """Set after the first list, or when it has failed."""
-
-    def remark(self) -> str:
-        """Returns what follows while the objects cannot be read, or nothing. Everybody may read it."""
-        if self._error is None:
-            return ""
-        is_forbidden = isinstance(self._error, ClusterUnreachable) and self._error.status == _FORBIDDEN
-        reason = "the right to list and watch them is missing" if is_forbidden else "the log has the reason"
-        return f"{self._subject} cannot be read, {reason}{self._consequence}"
 
     def list_again(self) -> None:
         """Any thread may call it."""
@@ -112,6 +103,8 @@ class Watch(Repeating):
         self._follower.listed(self._objects())
         self._listed = wanted
         self.has_tried.set()
+        if not self._failures:
+            self._note_success()
 
     def _objects(self) -> Iterator[Json]:
         """Holds one page at a time."""
@@ -166,18 +159,22 @@ class Watch(Repeating):
         return send(self._client, "GET", self._path, query=query, timeout_seconds=timeout_seconds)
 
     def _note_success(self) -> None:
-        if self._failures:
-            logger.info("%s can be read again, after %d failures", self._subject, self._failures)
-        self._failures, self._error = 0, None
+        self._failures = 0
+        self._conditions.holds(self._condition)
 
     def _note_failure(self, error: AdapterError) -> None:
         if self._stopping.is_set():
             return
         self._failures += 1
-        self._error = error
         self.has_tried.set()
-        log = logger.warning if self._failures == 1 else logger.debug
-        log("%s cannot be read, trying again: %s%s", self._subject, error, self._consequence)
+        is_forbidden = isinstance(error, ClusterUnreachable) and error.status == _FORBIDDEN
+        reason, why = (
+            ("Forbidden", ": the right to list and watch them is missing") if is_forbidden else ("NotRead", "")
+        )
+        # What was read before stays in use.
+        status = Status.FALSE if self._listed else Status.UNKNOWN
+        message = f"they cannot be read{why}{self._consequence}"
+        self._conditions.fails(self._condition, reason, message, details=str(error), status=status)
 
     def _pause_seconds(self) -> float:
         """Doubles after each failure, with jitter, so that replicas do not ask at the same time.

@@ -3,11 +3,12 @@
 Readiness depends on Kafka only in the first seconds, when other replicas have values and this one has none. Later, one
 slow broker must not remove the API group from the cluster."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from fastapi import Request, Response
 
+from adapter.conditions import Condition, Conditions, Status
 from adapter.errors import some_of
 from apiservice.http.replies import Endpoint, text_reply
 from apiservice.http.status import PathUnknown
@@ -16,20 +17,10 @@ PATHS = ("/healthz", "/livez", "/readyz")
 
 
 class Readiness:
-    """Named checks, which only read memory, and whether the process is shutting down.
+    """Whether the required conditions are known, and whether the process is shutting down."""
 
-    With `?verbose`, `remarks` are shown as warnings unless they are empty, and `facts` always. Neither affects
-    readiness."""
-
-    def __init__(
-        self,
-        checks: Mapping[str, Callable[[], bool]],
-        remarks: Mapping[str, Callable[[], str]] = MappingProxyType({}),
-        facts: Mapping[str, Callable[[], str]] = MappingProxyType({}),
-    ) -> None:
-        self._checks = dict(checks)
-        self._remarks = dict(remarks)
-        self._facts = dict(facts)
+    def __init__(self, conditions: Conditions) -> None:
+        self._conditions = conditions
         self._is_shutting_down = False
 
     def shut_down(self) -> None:
@@ -37,14 +28,19 @@ class Readiness:
         self._is_shutting_down = True
 
     def results(self) -> dict[str, bool]:
-        checked = {name: check() for name, check in self._checks.items()}
-        return {"ping": True, **checked, "shutdown": not self._is_shutting_down}
+        return {"ping": True, **self._conditions.checks, "shutdown": not self._is_shutting_down}
 
     def remarks(self) -> list[str]:
-        # Line breaks in the words of other servers would look like other checks.
-        said = {name: " ".join(remark().split()) for name, remark in self._remarks.items()}
-        warnings = [f"warn: {name}: {text}" for name, text in said.items() if text]
-        return [*(f"info: {name}: {fact()}" for name, fact in self._facts.items()), *warnings]
+        """Returns a line for each condition."""
+        return [_remark(each) for each in self._conditions.current]
+
+
+def _remark(condition: Condition) -> str:
+    is_good = condition.status is Status.TRUE
+    since = f"{datetime.fromtimestamp(condition.changed_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    hint = "; the log has details" if condition.details and not is_good else ""
+    level = "info" if is_good else "warn"
+    return f"{level}: {condition.subject}: {condition.reason} since {since}: {condition.message}{hint}"
 
 
 def is_health_path(path: str) -> bool:

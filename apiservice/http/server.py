@@ -9,7 +9,7 @@ import resource
 import signal
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 
 import uvicorn
@@ -75,9 +75,6 @@ def allow_open_files(wanted: int = OPEN_FILES) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (possible, hard))
 
 
-Work = Callable[[], Coroutine[None, None, None]]
-
-
 @dataclass(frozen=True, slots=True)
 class Stages:
     """What to call when the listeners accept, at the signal, and when no new callers are expected any more."""
@@ -89,28 +86,23 @@ class Stages:
     """From the signal until then: the time that others need to learn that this process is not ready."""
 
 
-def serve(listeners: tuple[Listener, ...], stages: Stages, background: tuple[Work, ...] = ()) -> None:
+def serve(listeners: tuple[Listener, ...], stages: Stages) -> None:
     """Serves until SIGTERM or SIGINT, drains, and finishes requests, which takes at most about 7 s more.
 
     A second signal kills."""
 
     async def serve_until_signal() -> None:
-        await serve_until(_first_signal(), listeners, stages, background)
+        await serve_until(_first_signal(), listeners, stages)
 
     allow_open_files()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve_until_signal())
 
 
-async def serve_until(
-    stopping: asyncio.Event, listeners: tuple[Listener, ...], stages: Stages, background: tuple[Work, ...] = ()
-) -> None:
-    """Serves until the event is set, drains, and finishes requests in progress.
-
-    `background` runs meanwhile and is cancelled at the end."""
+async def serve_until(stopping: asyncio.Event, listeners: tuple[Listener, ...], stages: Stages) -> None:
+    """Serves until the event is set, drains, and finishes requests in progress."""
     servers = [_Server(listener) for listener in listeners]
     async with asyncio.TaskGroup() as tasks:
-        beside = [tasks.create_task(work()) for work in background]
         for server in servers:
             tasks.create_task(server.serve())
         for server in servers:
@@ -125,8 +117,6 @@ async def serve_until(
         await _grace(servers, GRACE_SECONDS - stages.drain_seconds)
         for server in servers:
             server.leave()
-        for task in beside:
-            task.cancel()
 
 
 def _first_signal() -> asyncio.Event:

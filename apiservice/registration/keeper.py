@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cryptography import x509
 
+from adapter.conditions import API_SERVICE, SERVING_CERTIFICATE, Conditions
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
 from apiservice.api_group import API_GROUPS, ApiGroup
@@ -43,6 +44,7 @@ class Registration(Repeating):
         *,
         may_register: bool,
         show_authority: Callable[[float], None],
+        conditions: Conditions,
         groups: Sequence[ApiGroup] = API_GROUPS,
     ) -> None:
         super().__init__("registration")
@@ -52,18 +54,14 @@ class Registration(Repeating):
         self._may_register = may_register
         self._show_authority = show_authority
         self._groups = groups
-        self._note = "not looked at yet"
-        self.has_certificate = tls is None
+        self._conditions = conditions
+        self._has_certificate = tls is None
         self._spread: x509.Certificate | None = None
         """The newest CA, once kube-apiserver has it."""
 
     @property
     def is_managing(self) -> bool:
         return self._tls is not None
-
-    def remark(self) -> str:
-        """Returns what is wrong with the APIService, or nothing."""
-        return "" if self._note == api_service.REGISTERED else self._note
 
     def look(self) -> None:
         """One round: the Secret, then the APIService of each group. Raises AdapterError."""
@@ -72,7 +70,11 @@ class Registration(Repeating):
         found = [each for each, _ in api_services]
         if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in found):
             self._spread = managed.authorities[0]
-        self._take_note("; ".join(dict.fromkeys(finding.text for _, finding in api_services)), logging.INFO)
+        text = "; ".join(dict.fromkeys(finding.text for _, finding in api_services))
+        if text == api_service.REGISTERED:
+            self._conditions.holds(API_SERVICE)
+        else:
+            self._conditions.fails(API_SERVICE, "NotRegistered", text)
 
     def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
         found = self._objects.read(api_service.path_of(group))
@@ -100,7 +102,8 @@ class Registration(Repeating):
             logger.info("certificates in Secret %s/%s renewed: %s", namespace, name, _difference(current, wanted))
         place = Path(f"Secret {namespace}/{name}")
         tls.serve(wanted.serving, PairFiles(place / "tls.crt", place / "tls.key"))
-        self.has_certificate = True
+        self._has_certificate = True
+        self._conditions.holds(SERVING_CERTIFICATE, details=tls.served)
         self._show_authority(wanted.authorities[0].not_valid_after_utc.timestamp())
         return wanted
 
@@ -120,17 +123,12 @@ class Registration(Repeating):
         # Without force, an object that another program creates at the same moment stays as it is.
         return self._objects.apply(api_service.path_of(group), document, force=found is not None)
 
-    def _take_note(self, text: str, level: int) -> None:
-        if text != self._note and not self._stopping.is_set():
-            logger.log(level, "APIService: %s", text)
-        self._note = text
-
     def turn(self) -> float:
         try:
             self.look()
         except AdapterError as error:
-            self._take_note(str(error), logging.WARNING)
-        pause = ROUND_SECONDS if self.has_certificate else FIRST_SECONDS
+            self._conditions.fails(API_SERVICE, "NotChecked", str(error))
+        pause = ROUND_SECONDS if self._has_certificate else FIRST_SECONDS
         return pause * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, no secret
 
 

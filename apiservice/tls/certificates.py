@@ -2,27 +2,24 @@
 
 New connections use the latest certificate and CAs, so renewals need no restart."""
 
-import asyncio
 import contextlib
 import datetime
-import logging
 import os
 import ssl
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
+from adapter.conditions import SERVING_CERTIFICATE, Conditions
 from adapter.errors import AdapterError
 from adapter.tls import server_context
 from apiservice.auth.cluster_settings import Authentication, AuthenticationInvalid, certificates_of
 from apiservice.tls.issuing import Pair, self_signed
-
-logger = logging.getLogger(__name__)
 
 RELOAD_SECONDS = 5.0
 SELF_SIGNED_DAYS = 3650  # nothing verifies it, so it need not expire while the process runs
@@ -59,7 +56,6 @@ class ServingTls:
         self._files = files
         self._ca_bundle = b""
         self._lock = threading.Lock()  # the cluster watch and the reload run in different threads
-        self._problem = ""
         self._serving = _usable(files, _read(files), self._ca_bundle)
         # Called in every handshake, even without SNI.
         self.context = _context(self._serving.pair, self._ca_bundle)
@@ -91,30 +87,18 @@ class ServingTls:
         with self._lock:
             if pair != self._serving.pair:
                 self._serving = _usable(files, pair, self._ca_bundle)
-                logger.info("serving certificate loaded: %s", self.served)
 
-    def reload_if_changed(self) -> None:
-        """Loads the pair again. An unusable pair is logged once, and the previous one stays in use."""
+    def reload(self, conditions: Conditions) -> float:
+        """Loads a changed pair; an unusable one leaves the previous one in use. Returns the seconds until the next."""
         try:
             self.serve(_read(self._files), self._files)
-            problem = ""
+            conditions.holds(SERVING_CERTIFICATE, details=self.served)
         except CertificateUnusable as error:
-            problem = str(error)
-        if problem and problem != self._problem:
-            logger.warning("the serving certificate cannot be reloaded, the old one stays in use: %s", problem)
-        self._problem = problem
+            conditions.fails(SERVING_CERTIFICATE, "NotReloaded", "the previous one is served", details=str(error))
+        return RELOAD_SECONDS
 
     def _choose_newest(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
         connection.context = self._serving.context
-
-
-async def keep_reloading(reload_if_changed: Callable[[], None], every_seconds: float = RELOAD_SECONDS) -> None:
-    while True:
-        await asyncio.sleep(every_seconds)
-        try:
-            reload_if_changed()
-        except Exception:  # one failure must not stop the server or later renewals
-            logger.exception("the serving certificate cannot be reloaded, trying again")
 
 
 def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.datetime) -> PairFiles:

@@ -4,7 +4,6 @@ read ──► access review ──► ours? ──► MetricReads
                              └ no ──► circuit ──► a thread of the upstream ──► its reply, or 503"""
 
 import asyncio
-import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from fastapi import Response
 
 from adapter import clock
+from adapter.conditions import UPSTREAM, Conditions
 from adapter.repeating import Repeating
 from adapter.settings import upstream as settings
 from apiservice.api_group import EXTERNAL
@@ -20,8 +20,6 @@ from apiservice.http.status import UpstreamUnavailable
 from apiservice.upstream.circuit import PAUSE_SECONDS, Circuit
 from apiservice.upstream.client import ANSWER_SECONDS, MOST_AT_ONCE, UpstreamClient
 from apiservice.upstream.documents import merged, names_in, path_of, response_of
-
-logger = logging.getLogger(__name__)
 
 THREADS = "upstream"
 LOOK_SECONDS = 1.0
@@ -86,15 +84,17 @@ class Upstream:
 
 
 class Upstreams(Repeating):
-    """Follows the settings: `wanted` returns those in force. A thread renews the list and logs what changes."""
+    """Follows the settings: `wanted` returns those in force. A thread renews the list and the condition."""
 
     def __init__(
         self,
         wanted: Callable[[], settings.UpstreamSettings | None],
         authorization: Callable[[], str],
+        conditions: Conditions,
         monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
         super().__init__("upstream-list")
+        self._conditions = conditions
         self._wanted = wanted
         self._authorization = authorization
         self._monotonic = monotonic
@@ -103,7 +103,7 @@ class Upstreams(Repeating):
         self._settings: settings.UpstreamSettings | None = None
         self._current: Upstream | None = None
         self._listed: Upstream | None = None
-        self._due, self._noted = 0.0, ""
+        self._due = 0.0
 
     @property
     def current(self) -> Upstream | None:
@@ -121,14 +121,6 @@ class Upstreams(Repeating):
         upstream = self.current
         return ours if upstream is None else merged(ours, upstream.names)
 
-    def remark(self) -> str:
-        """Returns why the upstream's metrics are unavailable, or nothing."""
-        upstream = self.current
-        return "" if upstream is None else upstream.problem
-
-    def availability(self) -> float:
-        return float("nan") if self.current is None else float(not self.remark())
-
     def stop(self, timeout_seconds: float) -> None:
         super().stop(timeout_seconds)
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -143,8 +135,10 @@ class Upstreams(Repeating):
         if upstream is not None and (upstream is not self._listed or self._monotonic() >= self._due):
             self._listed, self._due = upstream, self._monotonic() + LIST_SECONDS
             upstream.list_metrics()
-        remark = self.remark()
-        if remark != self._noted:
-            logger.log(logging.WARNING if remark else logging.INFO, "upstream: %s", remark or "available")
-            self._noted = remark
+        if upstream is None:
+            self._conditions.forget(name=UPSTREAM.name)
+        elif upstream.problem:
+            self._conditions.fails(UPSTREAM, "Unavailable", upstream.problem)
+        else:
+            self._conditions.holds(UPSTREAM)
         return LOOK_SECONDS

@@ -141,10 +141,11 @@ def _cycles(plan: CyclePlan, clock: _Clock) -> tuple[_Stopwatch, Store]:
     collector.serve()
     collector.start()
     is_done = stopwatch.is_done.wait(CYCLE_TIMEOUT_SECONDS * (plan.warm_up + plan.cycles))
-    collector.stop()
-    collector.join(CYCLE_TIMEOUT_SECONDS)
-    if history and not history.close(CYCLE_TIMEOUT_SECONDS):
-        raise RigError("the history could not be written")
+    collector.stop(CYCLE_TIMEOUT_SECONDS)
+    if history:
+        history.stop(CYCLE_TIMEOUT_SECONDS)
+        if history.buffered_rows:
+            raise RigError("the history could not be written")
     if not is_done:
         raise RigError(f"only {len(stopwatch.taken)} cycles: {stopwatch.outcomes}")
     return stopwatch, store
@@ -155,9 +156,7 @@ def _history(plan: CyclePlan, telemetry: Telemetry) -> HistoryWriter | None:
     if not plan.history:
         return None
     settings = History.model_validate({"location": plan.history})
-    return HistoryWriter(
-        settings, files_at(plan.history), HistoryTelemetry(telemetry.registry), adapter_clock, "benchmark"
-    )
+    return HistoryWriter(settings, files_at(plan.history), HistoryTelemetry(telemetry), adapter_clock, "benchmark")
 
 
 def _admin_rounds(plan: CyclePlan, groups: Sequence[str], partitions: Sequence[TopicPartition]) -> list[Cost]:

@@ -6,6 +6,7 @@ machine's monotonic clock, and how late it was."""
 
 import argparse
 import asyncio
+import dataclasses
 import functools
 import sys
 import time
@@ -18,7 +19,7 @@ from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from apiservice import __main__ as command
 from apiservice import serving
-from apiservice.http.server import Listener, Stages, Work, serve
+from apiservice.http.server import Listener, Stages, serve
 
 BEAT_SECONDS = 0.001
 LATE_SECONDS = 0.001
@@ -40,10 +41,14 @@ async def _beat(file: TextIO) -> None:
             written = now
 
 
-def _serve_with_heartbeat(
-    file: TextIO, listeners: tuple[Listener, ...], stages: Stages, background: tuple[Work, ...] = ()
-) -> None:
-    serve(listeners, stages, (*background, functools.partial(_beat, file)))
+def _serve_with_heartbeat(file: TextIO, listeners: tuple[Listener, ...], stages: Stages) -> None:
+    beats: list[asyncio.Task[None]] = []
+
+    def on_started() -> None:
+        beats.append(asyncio.create_task(_beat(file)))
+        stages.on_started()
+
+    serve(listeners, dataclasses.replace(stages, on_started=on_started))
 
 
 def _without_pause(content: bytes, path: Path, metrics: settings_file.BuiltIn, *, opens_files: bool = True) -> Settings:

@@ -193,8 +193,8 @@ def test_a_silent_api_server_means_live_but_not_ready(tmp_path: Path) -> None:
         assert server.process.wait(60) == 0
         log = server.log.read_text()
     assert "Traceback" not in log
-    for subject in ("authentication settings of the cluster", "HPAs"):
-        assert log.count(f"{subject} cannot be read, trying again") == 1
+    for name in ("authentication-settings", "autoscalers"):
+        assert log.count(f"{name}: NotRead: they cannot be read") == 1
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter.conditions import Conditions
 from apiservice.app import create_metrics_app
 from apiservice.auth.caller import Attributes, ReviewUnavailable
 from apiservice.http.health import Readiness
@@ -197,7 +198,7 @@ def test_a_long_query_with_a_made_up_token_is_refused_unread() -> None:
 
 
 def test_the_port_without_tls_has_the_same_bounds() -> None:
-    app = create_metrics_app(Readiness({}), exposition=lambda: (b"", "text/plain"))
+    app = create_metrics_app(Readiness(Conditions()), exposition=lambda: (b"", "text/plain"))
 
     assert ask(app, "GET", "/metrics").code == 200
     assert ask(app, "GET", f"/metrics?{'a' * 8193}").is_status(400, "the query is longer")

@@ -13,7 +13,6 @@ import pytest
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
 from adapter.cluster.topics import Topology
 from adapter.collector import threads as collector_module
-from adapter.collector.cycle import Outcome
 from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
 from adapter.kafka.answers import Answer, Failure
 from adapter.metrics.store import Store
@@ -100,8 +99,7 @@ def collect(watched: Watched, until: Callable[[], bool]) -> None:
     try:
         wait_until(until)
     finally:
-        collector.stop()
-        collector.join(DEADLINE)
+        collector.stop(DEADLINE)
     assert not [thread for thread in threading.enumerate() if thread.name == "collector-main"]
 
 
@@ -149,7 +147,7 @@ def test_an_unexpected_error_in_a_cycle_is_logged_and_the_next_cycle_runs(
     collect(watched, lambda: watched.store.version >= 1)
 
     assert watched.shown("cycles_total", "failed") == 1
-    assert "unexpected error in the collection cycle of cluster main" in caplog.text
+    assert "unexpected error in thread collector-main" in caplog.text
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -158,11 +156,11 @@ def test_an_unexpected_error_in_the_report_of_a_cycle_ends_no_thread(
 ) -> None:
     mishaps = iter([ZeroDivisionError("nobody thought of it")])
 
-    def fail_once(_: Collector, __: Outcome) -> None:
+    def fail_once(_: Collector) -> None:
         for mishap in mishaps:
             raise mishap
 
-    monkeypatch.setattr(Collector, "_log_change", fail_once)
+    monkeypatch.setattr(Collector, "_report", fail_once)
     collect(watched, lambda: watched.store.version >= 3)
 
     assert watched.shown("cycles_total", "failed") == 1
@@ -170,13 +168,14 @@ def test_an_unexpected_error_in_the_report_of_a_cycle_ends_no_thread(
 
 def test_failures_are_counted_by_cause_and_logged_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
     watched.kafka.refusing = {2}
-    caplog.set_level(logging.INFO, "adapter.collector.threads")
+    caplog.set_level(logging.INFO, "adapter.conditions")
     collect(watched, lambda: watched.store.version >= 2)
 
     assert (watched.shown("broker_errors_total", "refused") or 0) >= 2
-    lines = [record.getMessage() for record in caplog.records if record.name == "adapter.collector.threads"]
+    lines = [record.getMessage() for record in caplog.records if record.name == "adapter.conditions"]
     assert lines == [
-        "cluster main: 1 of 2 partitions of groups read, partial: broker 2 at kafka-2:9092 refuses the connection"
+        "values of cluster main: Partial: a part could not be read: broker 2 at kafka-2:9092 refuses the connection",
+        "credentials of cluster main: Used: the newest credentials are used",
     ]
 
 

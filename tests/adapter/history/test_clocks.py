@@ -59,7 +59,7 @@ class Machine:
         """The monotonic clock begins anew with the machine; nothing of the process is left."""
         self.monotonic_seconds = 50.0
         given = samples.settings(history={"location": "/history", "retention": f"{RETENTION_DAYS}d"}).history
-        telemetry = HistoryTelemetry(Telemetry().registry)
+        telemetry = HistoryTelemetry(Telemetry())
         self.history = HistoryWriter(given, self.location, telemetry, self, next(iter(self.names)))
         self.history._round()
 

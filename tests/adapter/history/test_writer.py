@@ -38,7 +38,7 @@ class Rig:
         self.clock = SteppedClock()
         self.telemetry = Telemetry()
         given = samples.settings(history={"location": "/history", **settings}).history
-        own = HistoryTelemetry(self.telemetry.registry)
+        own = HistoryTelemetry(self.telemetry)
         self.history = HistoryWriter(given, self.files, own, self.clock, writer, election)
 
     def round_after(self, seconds: float) -> None:
@@ -65,7 +65,7 @@ def test_a_location_that_cannot_be_written_is_reported_at_the_start(caplog: pyte
 
     rig.round_after(0)
 
-    assert "history: cannot be written, and waits in memory: /history: No space left on device" in caplog.messages
+    assert "history: NotWritten: rows that are due wait in memory: /history: No space left on device" in caplog.messages
     assert rig.metric("failures_total", "no_space") >= 1
     assert not rig.files.written
 
@@ -102,8 +102,8 @@ def test_what_could_not_be_written_waits_is_tried_again_and_counted(caplog: pyte
     assert rig.metric("flush_age_seconds") == 0
     reported = [record.message for record in caplog.records if "rit" in record.message]
     assert reported == [
-        "history: cannot be written, and waits in memory: /history: No space left on device",
-        "history: written to /history as pod-1",
+        "history: NotWritten: rows that are due wait in memory: /history: No space left on device",
+        "history: Written: all rows that are due are written: to /history as pod-1",
     ]
 
 
@@ -201,7 +201,9 @@ def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptu
     rig.round_after(3600)
     assert ("samples", "2026-11-15") in rig.files.deleted
     reported = [record.message for record in caplog.records if "cannot" in record.message]
-    assert reported == ["history: old days cannot be deleted: /history/samples/date=2026-11-15: Permission denied"]
+    assert reported == [
+        "history-retention: NotDeleted: old days cannot be deleted: /history/samples/date=2026-11-15: Permission denied"
+    ]
 
 
 def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
@@ -212,7 +214,7 @@ def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
 
     def delete_until_the_end(table: str, day: str) -> None:
         is_deleting.set()
-        assert rig.history._ending.wait(60)
+        assert rig.history._stopping.wait(60)
         delete(table, day)
 
     rig.files.delete_day = delete_until_the_end  # type: ignore[method-assign]  # a slow store
@@ -220,7 +222,7 @@ def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
     rig.history.start()
     assert is_deleting.wait(60)
 
-    assert rig.history.close(60.0)
+    rig.history.stop(60.0)
     assert rig.files.deleted == [("samples", "2026-11-14")]
     assert rig.metric("rows_total") == 2
 
@@ -248,7 +250,7 @@ def test_the_end_writes_what_is_left_by_itself() -> None:
     rig.history.start()
     rig.history.append(sample())
 
-    assert rig.history.close(60.0)
+    rig.history.stop(60.0)
     assert [len(read_back(content)) for content in rig.files.written.values()] == [2]
 
 
@@ -264,7 +266,7 @@ def test_the_end_waits_no_longer_than_it_may_for_a_store_that_hangs(caplog: pyte
     rig.history.start()
     rig.history.append(sample())
     try:
-        assert not rig.history.close(0.2)
+        rig.history.stop(0.2)
         assert rig.history.is_hanging
     finally:
         goes_on.set()
@@ -292,7 +294,7 @@ def test_appending_goes_on_while_a_store_hangs(monkeypatch: pytest.MonkeyPatch) 
     assert rig.metric("buffered_rows") == 10
 
     goes_on.set()
-    assert rig.history.close(60.0)
+    rig.history.stop(60.0)
     assert (rig.metric("rows_total"), rig.metric("dropped_rows_total")) == (10, 0)
 
 
@@ -312,7 +314,7 @@ def test_an_unexpected_failure_is_counted_and_does_not_end_the_thread(
         wait_until(lambda: 'failures_total{cause="unexpected"} 1.0' in exposed(rig), "the failure", 60)
     rig.history.append(sample(at=SAMPLED + 10))
 
-    assert rig.history.close(60.0)
+    rig.history.stop(60.0)
     assert rig.metric("failures_total", "unexpected") == 1
     assert (rig.metric("dropped_rows_total"), rig.metric("rows_total")) == (2, 2)
 

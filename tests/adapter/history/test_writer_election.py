@@ -78,7 +78,7 @@ def test_the_one_whose_turn_it_is_not_writes_and_deletes_nothing_and_counts_noth
     assert both.b.metric("flush_age_seconds") <= 10
     assert both.b.metric("writer") == 0
     both.b.history.start()
-    assert both.b.history.close(60)
+    both.b.history.stop(60)
     assert both.b.metric("dropped_rows_total") == 0
 
 
@@ -127,7 +127,7 @@ def test_at_its_end_a_replica_writes_what_no_other_writes(holder: str, *, is_wri
     both.run(300)
     both.b.history.start()
 
-    assert both.b.history.close(60)
+    both.b.history.stop(60)
     assert bool(both.files.written) == is_written
     assert (both.b.metric("buffered_rows") == 0) == is_written
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from adapter.conditions import Conditions
 from adapter.errors import AdapterError, StateNotPersistable
 from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
 from adapter.memory.text import dumps, loads
@@ -428,7 +429,7 @@ def test_a_line_that_cannot_be_read_costs_itself_and_is_logged(bad: str, caplog:
 
     assert adapter.lag() == 13
     assert [record.getMessage() for record in caplog.records] == [
-        f"what is remembered of groups: lines that cannot be read are dropped: {bad}"
+        f"memory: LinesDropped: lines that cannot be read are dropped: {bad}"
     ]
 
 
@@ -439,6 +440,7 @@ def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pyte
     keeper = MemoryKeeper(
         lambda: {"main": {name: one for (_, name), one in {**long, **own}.items()}},
         samples.SteppedClock(),
+        Conditions(),
         shelf.exchange,
     )
     for _ in range(3):
@@ -446,7 +448,7 @@ def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pyte
 
     assert loads(shelf.text, now) == (own, [])
     assert (shelf.writes, len(caplog.records)) == (1, 1)
-    assert "there is no room for group '\\x01" in caplog.text
+    assert "memory: NoRoom: there is no room for some groups: '\\x01" in caplog.text
 
 
 def test_where_there_is_no_room_what_kafka_may_still_report_is_left_out() -> None:

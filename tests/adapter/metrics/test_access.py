@@ -91,10 +91,7 @@ def test_trouble_with_the_groups_of_others_is_not_shown() -> None:
     )
     mine, theirs = (Answers([troubled], settings, namespace=name) for name in ("payments", "logistics"))
 
-    access = Access(settings)
-
     assert mine.read("lag").warnings == ()
-    assert not access.views_for([troubled], access.audience_of("payments"), None)[0].problems
     assert mine.value("records_lag_max") == 3
     assert len(theirs.read("lag").warnings) == 3
     assert theirs.reasons("records_lag_max") == [Reason.TOPIC_MISSING, Reason.NOT_READ_YET, Reason.NOT_READ_YET]

@@ -39,6 +39,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(cluster.name)
         if cluster.bootstrap_servers == ("down:9092",):
             world.silent = {1, 2, 3}
+        if cluster.bootstrap_servers == ("partly:9092",):
+            world.silent = {2}
         return FakeBrokers(world, SteppedClock(time.monotonic()))
 
     monkeypatch.setattr(collector_module, "Brokers", make_brokers)
@@ -99,7 +101,7 @@ def test_a_cluster_that_can_be_read_is_not_replaced_by_one_that_cannot(
 
     wait_until(lambda: live.current.version > before + 3)
 
-    assert live.waiting_for() == ["main"]
+    assert [*live.waiting_for()] == ["main"]
     live.discard()
     before = live.current.version
     wait_until(lambda: live.current.version > before)
@@ -112,7 +114,7 @@ def test_an_unreachable_new_cluster_delays_the_others_for_a_limited_time(
     down = {"name": "new", "bootstrapServers": ["down:9092"]}
     parts = {"collection": SECOND_APART, "metrics": [NAMED]}
     live.prepare(samples.settings(clusters=[samples.cluster("main"), samples.cluster("eu"), down], **parts))
-    wait_until(lambda: live.waiting_for() == ["new"])
+    wait_until(lambda: [*live.waiting_for()] == ["new"])
 
     monkeypatch.setattr(live_module, "PATIENCE_SECONDS", 0.0)
 
@@ -130,20 +132,20 @@ def test_commits_that_have_expired_count_from_the_last_one_seen_before_the_chang
     assert values_of(live, "backlog") == [3]
 
 
-def test_credentials_that_are_not_used_are_a_remark_a_metric_and_one_line_in_the_log(
+def test_credentials_that_are_not_used_are_one_line_in_the_log(
     live: LiveMetrics, telemetry: Telemetry, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    used = ("kafka_lag_adapter_credentials_used", frozenset({"main"}))
-    wait_until(lambda: samples_of(telemetry).get(used) == 1)
-    assert live.credentials_remark == ""
+    not_used = ("kafka_lag_adapter_condition", frozenset({"credentials", "main", "false"}))
+    wait_until(lambda: samples_of(telemetry).get(not_used) == 0)
 
     monkeypatch.setattr(FakeBrokers, "credentials_problem", "passwordFile /secret is empty")
-    wait_until(lambda: samples_of(telemetry).get(used) == 0)
-    wait_until(lambda: live.credentials_remark == "not used as they are; the log has the reasons: cluster eu, main")
+    wait_until(lambda: samples_of(telemetry).get(not_used) == 1)
     version = live.current.version
     wait_until(lambda: live.current.version > version + 2)
 
-    assert caplog.text.count("cluster main: credentials are not used: passwordFile /secret is empty") == 1
+    (line,) = (line for line in caplog.messages if line.startswith("credentials of cluster main: NotUsed: "))
+    assert line.endswith(": passwordFile /secret is empty")
+    assert not any("secret" in condition.message for condition in telemetry.conditions.current)
 
 
 def test_a_cluster_that_is_gone_leaves_no_series(live: LiveMetrics, telemetry: Telemetry) -> None:
@@ -187,32 +189,25 @@ def test_only_cycles_of_collectors_that_serve_are_kept(opened: list[str], teleme
     assert sorted(opened) == ["eu", "main", "main"]
 
 
-def test_a_process_has_begun_once_every_cluster_was_read_and_stays_so(live: LiveMetrics) -> None:
-    fresh = LiveMetrics(settings("main"), Telemetry(), WallClock())
-    assert not fresh.has_begun()
-
-    wait_until(live.has_begun)
+def test_it_is_known_whether_values_can_be_read_once_every_cluster_was_read_and_stays_so(
+    live: LiveMetrics, telemetry: Telemetry
+) -> None:
+    wait_until(lambda: telemetry.conditions.checks == {"values": True})
     live.prepare(settings("main", "eu", "asia"))
-    assert live.has_begun()
+
+    assert telemetry.conditions.checks == {"values": True}
 
 
 @pytest.mark.usefixtures("opened")
-def test_a_cluster_that_cannot_be_read_keeps_no_process_from_beginning(telemetry: Telemetry) -> None:
-    down = {"name": "main", "bootstrapServers": ["down:9092"]}
-    made = LiveMetrics(samples.settings(clusters=[down], collection=SECOND_APART), telemetry, WallClock())
+@pytest.mark.parametrize("down", ["down:9092", "partly:9092"])
+def test_a_cluster_that_cannot_be_read_keeps_no_process_unready_for_long(
+    telemetry: Telemetry, down: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collector_module, "FIRST_SECONDS", 1.5)
+    given = {"name": "main", "bootstrapServers": [down]}
+    made = LiveMetrics(samples.settings(clusters=[given]), telemetry, WallClock())
     made.start()
     try:
-        wait_until(made.has_begun)
+        wait_until(lambda: telemetry.conditions.checks == {"values": True})
     finally:
         made.stop(60.0)
-
-
-@pytest.mark.usefixtures("opened")
-def test_waiting_for_the_first_values_ends() -> None:
-    clock = SteppedClock()
-    made = LiveMetrics(settings("main"), Telemetry(), clock)
-    clock.seconds += live_module.FIRST_SECONDS
-    assert not made.has_begun()
-
-    clock.seconds += 1
-    assert made.has_begun()

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from prometheus_client import CollectorRegistry
 
+from adapter.conditions import SETTINGS, Conditions, Status
 from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import LOOK_SECONDS, RETRY_SECONDS, SettingsWatch
 from adapter.settings.file import load
 from adapter.settings.models import Settings
-from adapter.telemetry import SettingsTelemetry
+from adapter.telemetry import Telemetry
 from tests.support.samples import SteppedClock
 
 FIRST = "clusters: [{name: main, bootstrapServers: ['kafka:9092']}]\n"
@@ -25,6 +25,7 @@ class FakeLive:
     """Remembers what it was asked to do."""
 
     settings: Settings
+    conditions: Conditions
     prepared: Settings | None = None
     unread: Sequence[str] = ()
     done: list[str] = field(default_factory=list)
@@ -40,13 +41,17 @@ class FakeLive:
     def discard(self) -> None:
         self.prepared = None
 
-    def waiting_for(self) -> list[str]:
-        return list(self.unread)
+    def waiting_for(self) -> dict[str, str]:
+        return dict.fromkeys(self.unread, "broker 1 does not answer")
+
+    def report_settings(self) -> None:
+        self.conditions.holds(SETTINGS)
 
     def take_over(self) -> None:
         assert self.prepared is not None
         self.settings, self.prepared = self.prepared, None
         self.done.append("take over")
+        self.report_settings()
 
 
 @dataclass
@@ -55,26 +60,32 @@ class Watched:
     clock: SteppedClock
     live: FakeLive
     watch: SettingsWatch
-    registry: CollectorRegistry
+    telemetry: Telemetry
 
     def look(self, times: int = 2, seconds: float = LOOK_SECONDS) -> None:
         for _ in range(times):
             self.clock.seconds += seconds
             self.watch.look()
 
-    def shown(self, name: str, **labels: str) -> float | None:
-        return self.registry.get_sample_value(f"kafka_lag_adapter_settings_{name}", labels)
+    def changes(self, outcome: str) -> float | None:
+        name = "kafka_lag_adapter_settings_changes_total"
+        return self.telemetry.registry.get_sample_value(name, {"outcome": outcome})
+
+    @property
+    def message(self) -> str:
+        """Why the file is not in force; empty: it is."""
+        (condition,) = self.telemetry.conditions.current
+        return "" if condition.status is Status.TRUE else condition.message
 
 
 @pytest.fixture
 def watched(tmp_path: Path) -> Watched:
     path = tmp_path / "settings.yaml"
     path.write_text(FIRST)
-    live, clock, registry = FakeLive(load(path, SERVED)), SteppedClock(), CollectorRegistry()
-    watch = SettingsWatch(
-        path, cast("LiveMetrics", live), SettingsTelemetry(registry), clock, lambda: live.done.append("say so")
-    )
-    made = Watched(path, clock, live, watch, registry)
+    clock, telemetry = SteppedClock(), Telemetry()
+    live = FakeLive(load(path, SERVED), telemetry.conditions)
+    watch = SettingsWatch(path, cast("LiveMetrics", live), telemetry, clock, lambda: live.done.append("say so"))
+    made = Watched(path, clock, live, watch, telemetry)
     made.look()
     return made
 
@@ -88,7 +99,7 @@ def test_a_file_takes_effect_once_it_has_stayed_the_same(watched: Watched) -> No
 
     assert watched.live.done == ["prepare", "take over", "say so"]
     assert watched.live.settings.rules[0].group == "billing"
-    assert (watched.shown("in_force"), watched.shown("changes_total", outcome="taken_over")) == (1, 1)
+    assert (watched.message, watched.changes("taken_over")) == ("", 1)
     watched.look(5)
     assert watched.live.done == ["prepare", "take over", "say so"]
 
@@ -97,7 +108,7 @@ def test_a_file_that_means_the_same_changes_nothing(watched: Watched) -> None:
     watched.path.write_text("# a comment\n" + FIRST)
     watched.look(3)
 
-    assert (watched.live.done, watched.watch.remark, watched.shown("in_force")) == ([], "", 1)
+    assert (watched.live.done, watched.message) == ([], "")
 
 
 @pytest.mark.parametrize(
@@ -113,7 +124,7 @@ def test_a_file_that_means_the_same_changes_nothing(watched: Watched) -> None:
 def test_a_file_that_cannot_take_effect_is_refused_as_a_whole_and_reported_once(
     watched: Watched, caplog: pytest.LogCaptureFixture, text: str | None, place: str, words: str
 ) -> None:
-    """Everybody may read the remark, so it has no value of the file: only the log has."""
+    """Everybody may read the message, so only the log has values of the file."""
     watched.path.write_text(SECOND)
     watched.look()
     in_force = watched.live.settings
@@ -125,17 +136,13 @@ def test_a_file_that_cannot_take_effect_is_refused_as_a_whole_and_reported_once(
 
     assert watched.live.settings is in_force
     problem = f"{place}: {words}" if words else place
-    assert watched.watch.remark == (
-        f"{watched.path}: refused, so the previous settings stay in force; the log has the reasons: {place}"
-    )
-    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
-        f"settings refused, the previous ones stay in force: {watched.path}: {problem}"
-    ]
-    assert (watched.shown("in_force"), watched.shown("changes_total", outcome="refused")) == (0, 1)
+    assert watched.message == f"{watched.path} is refused, so the previous settings stay in force: {place}"
+    assert caplog.messages == [f"settings: Refused: {watched.message}: {watched.path}: {problem}"]
+    assert watched.changes("refused") == 1
 
     watched.path.write_text(SECOND)
     watched.look()
-    assert (watched.watch.remark, watched.shown("in_force")) == ("", 1)
+    assert watched.message == ""
 
 
 def test_a_file_that_is_refused_for_an_absent_secret_takes_effect_when_that_is_mounted(watched: Watched) -> None:
@@ -143,20 +150,22 @@ def test_a_file_that_is_refused_for_an_absent_secret_takes_effect_when_that_is_m
     security = f"{{protocol: SASL_PLAINTEXT, mechanism: PLAIN, username: lag, passwordFile: {secret}}}"
     watched.path.write_text(f"clusters: [{{name: main, bootstrapServers: ['kafka:9092'], security: {security}}}]\n")
     watched.look()
-    assert "clusters[0].security" in watched.watch.remark
+    assert "clusters[0].security" in watched.message
     secret.write_text("wonderland")
     watched.look(1, RETRY_SECONDS)
 
     assert watched.live.done == ["prepare", "take over", "say so"]
 
 
-def test_settings_whose_clusters_have_not_been_read_are_reported_as_waiting(watched: Watched) -> None:
+def test_settings_whose_clusters_have_not_been_read_are_reported_as_waiting(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
     watched.live.unread = ["main"]
     watched.path.write_text(SECOND)
     watched.look()
 
-    assert watched.watch.remark.endswith("changed settings take effect when these clusters have been read: main")
-    assert watched.shown("in_force") == 0
+    assert watched.message.endswith("changed settings take effect when these clusters have been read: main")
+    assert caplog.messages[-1].endswith("read: main: cluster main: broker 1 does not answer")
     watched.path.write_text(FIRST)
     watched.look()
-    assert (watched.watch.remark, watched.live.prepared) == ("", None)
+    assert (watched.message, watched.live.prepared) == ("", None)

@@ -1,11 +1,15 @@
 import pytest
 
-from apiservice.auth.callers import ClusterCallers
-from apiservice.auth.cluster_settings import AuthenticationInvalid, authentication_of
+from apiservice.auth.cluster_settings import (
+    Authentication,
+    AuthenticationFollower,
+    AuthenticationInvalid,
+    authentication_of,
+)
 from tests.support.kubernetes.authorities import (
     config_map_data,
 )
-from tests.support.kubernetes.callers import CLIENTS, PROXIES, FakeReviews, trusting
+from tests.support.kubernetes.callers import CLIENTS, PROXIES
 
 
 @pytest.mark.parametrize(
@@ -21,9 +25,10 @@ def test_a_config_map_that_cannot_be_used_is_refused_with_the_key(key: str, text
         authentication_of(config_map_data(PROXIES, CLIENTS) | {key: text})
 
 
-def test_a_cluster_without_aggregation_has_no_front_proxy() -> None:
-    callers = ClusterCallers(FakeReviews())
-    callers.trust(authentication_of({"client-ca-file": CLIENTS.pem}))
+def test_a_cluster_without_aggregation_is_followed_but_not_taken_for_usable() -> None:
+    followed: list[Authentication] = []
+    follower = AuthenticationFollower(followed.append)
+    with pytest.raises(AuthenticationInvalid, match="no front proxy can be recognised"):
+        follower.listed(iter([{"data": {"client-ca-file": CLIENTS.pem}}]))
 
-    assert not callers.knows_front_proxy
-    assert trusting().knows_front_proxy
+    assert [each.client_ca for each in followed] == [CLIENTS.pem]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from kubernetes.config import incluster_config
 
+from adapter.conditions import AUTHENTICATION_SETTINGS, Conditions
 from apiservice.auth import cluster_settings
 from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower, ClusterUnreachable
@@ -44,7 +45,8 @@ def watch_of(client: Client, on_change: Callable[[Authentication], None]) -> Wat
         client,
         cluster_settings.PATH,
         AuthenticationFollower(on_change),
-        subject=cluster_settings.SUBJECT,
+        Conditions(),
+        AUTHENTICATION_SETTINGS,
         query=(cluster_settings.ONE_NAME,),
         pauses_seconds=(0.01, 0.05),
     )
@@ -165,7 +167,9 @@ def test_the_config_map_is_followed_again_once_the_api_server_answers(
     states.get(timeout=60)
     fake.failing_with = 503
     fake.end_watches()
-    wait_until(lambda: "cannot be read, trying again" in caplog.text, "the failure to be logged", 60)
+    wait_until(
+        lambda: "authentication-settings: NotRead: they cannot be read" in caplog.text, "the failure to be logged", 60
+    )
     fake.replace({"requestheader-allowed-names": '["second"]'})
 
     fake.failing_with = None

@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from typing import cast
 
+from adapter.conditions import Conditions
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.lease import DEADLINE_SECONDS, DURATION_SECONDS, Lease
@@ -17,6 +18,7 @@ class Server:
         self.now = 100.0
         self.kept: Json | None = {"metadata": {"name": "history", "resourceVersion": "1"}}
         self.trouble: Exception | None = None
+        self.conditions: dict[str, Conditions] = {}
         self.before_write: list[Callable[[], None]] = []
 
     def read(self, path: str) -> Json | None:
@@ -37,19 +39,25 @@ class Server:
         return True
 
     def replica(self, name: str) -> Lease:
-        return Lease(cast(ClusterObjects, self), "lag", "history", name, lambda: self.now)
+        self.conditions[name] = Conditions()
+        objects = cast(ClusterObjects, self)
+        return Lease(objects, "lag", "history", name, self.conditions[name], lambda: self.now)
+
+    def message(self, name: str) -> str:
+        (condition,) = self.conditions[name].current
+        return condition.message
 
 
 def test_the_first_takes_it_and_renews_it_and_the_others_wait() -> None:
     server = Server()
     first, second = server.replica("a"), server.replica("b")
     for _ in range(20):
-        first.renew()
-        second.renew()
+        first.turn()
+        second.turn()
         server.now += 2
 
         assert (first.is_ours(), second.is_ours()) == (True, False)
-    assert (first.state(), second.state()) == ("written by this replica", "written by a")
+    assert (server.message("a"), server.message("b")) == ("written by this replica", "written by a")
 
 
 def test_of_two_that_take_it_at_once_one_has_it() -> None:
@@ -117,30 +125,30 @@ def test_a_holder_that_ends_leaves_it_to_the_next_at_once_and_says_how_far_it_wr
 def test_an_api_server_that_does_not_answer_leaves_it_to_its_holder_until_the_deadline() -> None:
     server = Server()
     first = server.replica("a")
-    first._try(first.renew)
+    first.turn()
     server.trouble = ClusterUnreachable("connection refused")
     server.now += DEADLINE_SECONDS - 1
-    first._try(first.renew)
+    first.turn()
     assert first.is_ours()
 
     server.now += 1
-    first._try(first.renew)
+    first.turn()
     assert not first.is_ours()
-    assert first.state() == "written by no replica; the Lease cannot be used, see the log"
+    assert server.message("a") == "written by no replica, because the Lease cannot be used"
 
 
 def test_while_the_api_server_is_unavailable_the_lease_of_another_counts_until_it_has_expired() -> None:
     server = Server()
     first, second = server.replica("a"), server.replica("b")
-    first._try(first.renew)
-    second._try(second.renew)
+    first.turn()
+    second.turn()
     server.trouble = ClusterUnreachable("connection refused")
     server.now += DURATION_SECONDS - 1
-    second._try(second.renew)
+    second.turn()
     assert not second.is_vacant()
 
     server.now += 1
-    second._try(second.renew)
+    second.turn()
     assert (second.is_ours(), second.is_vacant()) == (False, True)
 
 
@@ -151,10 +159,10 @@ def test_without_the_lease_or_the_right_to_it_every_replica_writes() -> None:
     for server in (missing, forbidden):
         both = [server.replica("a"), server.replica("b")]
         for each in both:
-            each._try(each.renew)
+            each.turn()
 
         assert all(each.is_ours() for each in both)
-        assert both[0].state() == "written by every replica; the Lease cannot be used, see the log"
+        assert server.message("a") == "written by every replica, because the Lease cannot be used"
 
 
 def test_marks_that_cannot_be_read_count_as_nothing_written() -> None:

@@ -8,6 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 
+from adapter.conditions import AUTOSCALERS, Conditions, Status
 from apiservice.cluster_api import watch as watch_module
 from apiservice.cluster_api.connection import Json, connect
 from apiservice.cluster_api.watch import Watch
@@ -55,9 +56,14 @@ def names() -> Names:
 
 
 @pytest.fixture
-def watch(fake: FakeCluster, names: Names, tmp_path: Path) -> Iterator[Watch]:
-    client = connect(fake.kubeconfig(tmp_path))
-    running = Watch(client, HPAS, names, subject="HPAs", consequence="nothing works", pauses_seconds=(0.01, 0.02))
+def conditions() -> Conditions:
+    return Conditions()
+
+
+@pytest.fixture
+def watch(fake: FakeCluster, names: Names, conditions: Conditions, tmp_path: Path) -> Iterator[Watch]:
+    client, pauses = connect(fake.kubeconfig(tmp_path)), (0.01, 0.02)
+    running = Watch(client, HPAS, names, conditions, AUTOSCALERS, consequence="nothing works", pauses_seconds=pauses)
     yield running
     running.stop(WAIT_SECONDS)
 
@@ -140,7 +146,7 @@ def test_a_version_that_is_gone_makes_everything_be_listed_again_without_a_warni
 
 
 def test_a_missing_right_is_said_once_and_missing_no_longer_when_it_is_there(
-    watch: Watch, fake: FakeCluster, names: Names, caplog: pytest.LogCaptureFixture
+    watch: Watch, fake: FakeCluster, names: Names, conditions: Conditions, caplog: pytest.LogCaptureFixture
 ) -> None:
     fake.hpas.is_forbidden = True
     caplog.set_level(logging.INFO)
@@ -148,15 +154,16 @@ def test_a_missing_right_is_said_once_and_missing_no_longer_when_it_is_there(
     assert watch.has_tried.wait(WAIT_SECONDS)
     wait_until(lambda: lists(fake) > MANY, "further attempts", WAIT_SECONDS)
     (warning,) = caplog.messages
-    assert warning.startswith("HPAs cannot be read, trying again: the Kubernetes API server answered 403: ")
-    assert warning.endswith("; nothing works")
-    assert watch.remark() == "HPAs cannot be read, the right to list and watch them is missing; nothing works"
+    (condition,) = conditions.current
+    assert condition.message == "they cannot be read: the right to list and watch them is missing; nothing works"
+    assert warning.startswith(f"autoscalers: Forbidden: {condition.message}: the Kubernetes API server answered 403: ")
+    assert condition.status is Status.UNKNOWN, "there was no list yet"
 
     fake.hpas.is_forbidden = False
 
     assert names.next() == "first"
-    wait_until(lambda: not watch.remark(), "no remark", WAIT_SECONDS)
-    assert "can be read again" in caplog.messages[-1]
+    wait_until(lambda: conditions.current[0].status is Status.TRUE, "the condition to hold", WAIT_SECONDS)
+    assert caplog.messages[-1] == "autoscalers: Read: HPAs can be read"
 
 
 def test_a_list_is_taken_anew_on_request(watch: Watch, fake: FakeCluster, names: Names) -> None:

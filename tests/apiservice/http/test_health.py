@@ -4,10 +4,11 @@ import itertools
 
 import pytest
 
+from adapter.conditions import API_SERVICE, VALUES, Conditions
 from apiservice.app import create_metrics_app
 from apiservice.auth.caller import ReviewUnavailable
 from apiservice.http.health import Readiness
-from tests.support.kubernetes.fakes import LAG, FakeCallers, House, ask
+from tests.support.kubernetes.fakes import LAG, FakeCallers, House, ask, conditions_of
 
 
 @pytest.mark.parametrize(
@@ -31,25 +32,31 @@ def test_a_failing_check_is_named_and_its_reason_is_not() -> None:
         "[+]certificate ok",
         "[-]authentication failed: reason withheld",
         "[+]shutdown ok",
+        "info: certificate: Fine since 2026-11-21T11:48:29Z: all is well",
+        "warn: authentication: NotKnownYet since 2026-11-21T11:48:29Z: not known yet",
         "readyz check failed",
     ]
 
 
-def test_verbose_lists_every_check() -> None:
-    answer = House(checks={"certificate": True}).get("/readyz?verbose")
-
-    assert answer.body == b"[+]ping ok\n[+]certificate ok\n[+]shutdown ok\nreadyz check passed\n"
-
-
-def test_a_remark_is_shown_when_asked_for_and_makes_nobody_unready() -> None:
-    remarks = {"api-service": lambda: "belongs\n[+]to KEDA", "nothing": lambda: ""}
-    app = create_metrics_app(Readiness({}, remarks), lambda: (b"", "text/plain"))
+def test_verbose_shows_every_condition_without_its_details() -> None:
+    conditions = conditions_of({"certificate": True})
+    conditions.fails(API_SERVICE, "NotRegistered", "belongs\n[+]to KEDA", details="secret")
+    conditions.holds(VALUES, cluster="main", details="secret")
+    app = create_metrics_app(Readiness(conditions), lambda: (b"", "text/plain"))
 
     assert ask(app, "GET", "/readyz").body == b"ok"
     verbose = ask(app, "GET", "/readyz?verbose")
-    assert (verbose.code, verbose.body) == (
+    assert (verbose.code, verbose.body.decode().splitlines()) == (
         200,
-        b"[+]ping ok\n[+]shutdown ok\nwarn: api-service: belongs [+]to KEDA\nreadyz check passed\n",
+        [
+            "[+]ping ok",
+            "[+]certificate ok",
+            "[+]shutdown ok",
+            "info: certificate: Fine since 2026-11-21T11:48:29Z: all is well",
+            "warn: api-service: NotRegistered since 2026-11-21T11:48:29Z: belongs [+]to KEDA; the log has details",
+            "info: values of cluster main: Complete since 2026-11-21T11:48:29Z: everything could be read",
+            "readyz check passed",
+        ],
     )
 
 
@@ -86,13 +93,13 @@ def test_our_own_metrics_are_text() -> None:
 def test_a_flood_of_scrapes_writes_our_metrics_ten_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("apiservice.app.EXPOSED_SECONDS", 3600)
     bodies = itertools.count()
-    app = create_metrics_app(Readiness({}), lambda: (b"%d" % next(bodies), "text/plain"))
+    app = create_metrics_app(Readiness(Conditions()), lambda: (b"%d" % next(bodies), "text/plain"))
 
     assert [ask(app, "GET", "/metrics").body for _ in range(3)] == [b"0"] * 3
 
 
 def test_the_plain_port_serves_health_and_metrics_and_nothing_else() -> None:
-    app = create_metrics_app(Readiness({"certificate": lambda: False}), lambda: (b"up 1\n", "text/plain"))
+    app = create_metrics_app(Readiness(conditions_of({"certificate": False})), lambda: (b"up 1\n", "text/plain"))
     codes = {path: ask(app, "GET", path).code for path in ("/metrics", "/livez", "/readyz", "/apis", LAG)}
 
     assert codes == {"/metrics": 200, "/livez": 200, "/readyz": 500, "/apis": 404, LAG: 404}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from adapter.conditions import Conditions
 from adapter.metrics.aggregation import MetricValue
 from adapter.metrics.problems import NoMatch, Problem, Reason, ValueUnavailable
 from apiservice.app import create_metrics_app
@@ -176,7 +177,7 @@ def test_a_fault_behind_another_route_is_a_status_too() -> None:
     def broken() -> tuple[bytes, str]:
         raise RuntimeError("password=secret")
 
-    answer = ask(create_metrics_app(Readiness({}), broken), "GET", "/metrics")
+    answer = ask(create_metrics_app(Readiness(Conditions()), broken), "GET", "/metrics")
 
     assert answer.is_status(500, "Internal error occurred: RuntimeError")
     assert b"secret" not in answer.body

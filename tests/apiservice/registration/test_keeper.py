@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from cryptography import x509
 
+from adapter.conditions import Conditions
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.objects import ClusterObjects
@@ -54,10 +55,11 @@ class Objects:
 
 
 class Tls:
-    served: Pair
+    pair: Pair
+    served = "the pair"
 
     def serve(self, pair: Pair, _files: object) -> None:
-        self.served = pair
+        self.pair = pair
 
 
 def with_bundle(*authorities: bytes) -> dict[str, Any]:
@@ -75,6 +77,7 @@ def registration(objects: Objects, tls: Tls) -> Registration:
         cast("ServingTls", tls),
         may_register=True,
         show_authority=lambda _: None,
+        conditions=Conditions(),
     )
 
 
@@ -88,7 +91,7 @@ def served_in_the_end(api_service_now: dict[str, Any] | None) -> Pair:
     for _ in range(2):
         with contextlib.suppress(ClusterUnreachable):
             kept.look()
-    return tls.served
+    return tls.pair
 
 
 def test_the_old_certificate_is_served_while_the_api_service_cannot_be_read() -> None:
@@ -112,7 +115,7 @@ def test_a_replica_whose_clock_is_months_ahead_renews_nothing_early() -> None:
 
     registration(objects, tls).look()
 
-    assert tls.served == managed.serving
+    assert tls.pair == managed.serving
 
 
 def test_a_certificate_that_is_not_valid_yet_is_renewed() -> None:
@@ -122,4 +125,4 @@ def test_a_certificate_that_is_not_valid_yet_is_renewed() -> None:
 
     registration(objects, tls).look()
 
-    assert x509.load_pem_x509_certificate(tls.served.certificate).not_valid_before_utc < NOW
+    assert x509.load_pem_x509_certificate(tls.pair.certificate).not_valid_before_utc < NOW

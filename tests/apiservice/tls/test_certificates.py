@@ -1,4 +1,3 @@
-import asyncio
 import base64
 import datetime
 import logging
@@ -13,9 +12,10 @@ import pytest
 import yaml
 from cryptography import x509
 
+from adapter.conditions import Conditions
 from apiservice.api_group import EXTERNAL
 from apiservice.tls import issuing
-from apiservice.tls.certificates import CertificateUnusable, PairFiles, ServingTls, keep_reloading, self_signed_files
+from apiservice.tls.certificates import CertificateUnusable, PairFiles, ServingTls, self_signed_files
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
 
 SERVERS, PROXIES, CLIENTS = Authority("serving-ca"), Authority("front-proxy-ca"), Authority("kubernetes")
@@ -137,7 +137,7 @@ def test_a_renewed_serving_certificate_is_served_without_restart(tmp_path: Path)
         serving_pair(tmp_path)
         assert handshake(port, client_context(tmp_path)) == before
 
-        tls.reload_if_changed()
+        tls.reload(Conditions())
 
         assert handshake(port, client_context(tmp_path)) != before
 
@@ -146,7 +146,7 @@ def test_client_cas_survive_a_renewed_serving_certificate(tmp_path: Path) -> Non
     tls = ServingTls(serving_pair(tmp_path))
     tls.trust(authentication(PROXIES, CLIENTS))
     serving_pair(tmp_path)
-    tls.reload_if_changed()
+    tls.reload(Conditions())
     with accepting(tls.context) as port:
         assert is_accepted(port, tmp_path, PROXIES.issue("front-proxy-client"))
 
@@ -155,14 +155,14 @@ def test_a_broken_new_pair_is_logged_once_and_the_old_one_stays(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     files = serving_pair(tmp_path)
-    tls = ServingTls(files)
+    tls, conditions = ServingTls(files), Conditions()
     with accepting(tls.context) as port:
         before = handshake(port, client_context(tmp_path))
         serving_pair(tmp_path)
         files.key.write_bytes(SERVERS.issue("other").key_pem())
         with caplog.at_level(logging.WARNING):
             for _ in range(3):
-                tls.reload_if_changed()
+                tls.reload(conditions)
 
         assert handshake(port, client_context(tmp_path)) == before
     (reported,) = [record.message for record in caplog.records]
@@ -173,7 +173,7 @@ def test_a_pair_that_vanished_keeps_the_old_one(tmp_path: Path) -> None:
     files = serving_pair(tmp_path)
     tls = ServingTls(files)
     files.certificate.unlink()
-    tls.reload_if_changed()
+    tls.reload(Conditions())
     with accepting(tls.context) as port:
         assert handshake(port, client_context(tmp_path))
 
@@ -187,12 +187,12 @@ def test_a_certificate_that_one_library_refuses_stops_no_later_renewal(
         before = handshake(port, client_context(tmp_path))
         files.certificate.write_bytes(version_4(odd.pem))
         files.key.write_bytes(odd.key_pem())
-        tls.reload_if_changed()
+        tls.reload(Conditions())
         assert handshake(port, client_context(tmp_path)) == before
         assert f"{files.certificate} contains no readable certificate" in caplog.text
 
         serving_pair(tmp_path)
-        tls.reload_if_changed()
+        tls.reload(Conditions())
 
         assert handshake(port, client_context(tmp_path)) != before
 
@@ -224,9 +224,9 @@ def test_a_certificate_that_vanishes_between_two_steps_stops_no_later_renewal(
         serving_pair(tmp_path)
         with monkeypatch.context() as patched:
             patched.setattr(Path, "read_bytes", read_and_delete)
-            tls.reload_if_changed()
+            tls.reload(Conditions())
         serving_pair(tmp_path)
-        tls.reload_if_changed()
+        tls.reload(Conditions())
 
         assert handshake(port, client_context(tmp_path)) != before
 
@@ -247,29 +247,6 @@ def test_comments_between_the_clusters_cas_may_have_any_letters(tmp_path: Path) 
         tls.trust(authentication(f"# Zertifizierungsstelle für Proxys\n{PROXIES.pem}", CLIENTS))
 
         assert is_accepted(port, tmp_path, PROXIES.issue("front-proxy-client"))
-
-
-def test_a_reload_that_fails_unexpectedly_is_logged_and_tried_again(caplog: pytest.LogCaptureFixture) -> None:
-    class Failing:
-        def __init__(self) -> None:
-            self.attempts = 0
-            self.tried_twice = asyncio.Event()
-
-        def reload_if_changed(self) -> None:
-            self.attempts += 1
-            if self.attempts == 2:
-                self.tried_twice.set()
-            raise RuntimeError("unexpected")
-
-    async def run() -> None:
-        failing = Failing()
-        task = asyncio.create_task(keep_reloading(failing.reload_if_changed, every_seconds=0.001))
-        await asyncio.wait_for(failing.tried_twice.wait(), 5)
-        task.cancel()
-
-    asyncio.run(run())
-
-    assert "the serving certificate cannot be reloaded" in caplog.text
 
 
 def test_an_unusable_pair_is_refused_with_the_file(tmp_path: Path) -> None:

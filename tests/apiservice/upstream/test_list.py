@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from adapter.conditions import Conditions
 from apiservice.upstream import live
 from apiservice.upstream.live import Upstreams
 from local.processes import wait_until
@@ -28,19 +29,19 @@ def test_its_list_is_merged_ours_win_and_the_last_one_is_kept(beside: Beside) ->
         beside.other.answer = answer
         beside.upstream.list_metrics()
         assert beside.upstreams.names_beside(ours) == (*ours, "queue")
-        assert beside.upstreams.remark().startswith(NAME)
-        assert beside.upstreams.availability() == 0
+        assert beside.upstream.problem.startswith(NAME)
     beside.other.answer = Answer(body=LIST)
     beside.upstream.list_metrics()
-    assert (beside.upstreams.remark(), beside.upstreams.availability()) == ("", 1)
+    assert beside.upstream.problem == ""
 
 
 def test_a_thread_renews_the_list_and_logs_what_changes(
     beside: Beside, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "apiservice.upstream.live")
+    caplog.set_level("INFO", "adapter.conditions")
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
-    renewing = Upstreams(lambda: beside.settings, lambda: beside.tokens[-1], beside.clock)
+    conditions = Conditions()
+    renewing = Upstreams(lambda: beside.settings, lambda: beside.tokens[-1], conditions, beside.clock)
     beside.other.answer = Answer(500, b"")
     renewing.start()
     try:
@@ -50,7 +51,9 @@ def test_a_thread_renews_the_list_and_logs_what_changes(
         beside.other.answer = Answer(body=LIST)
         beside.clock.seconds += live.LIST_SECONDS
         wait_until(lambda: renewing.names_beside(()) != (), "the list", 60)
-        wait_until(lambda: "upstream: available" in caplog.text, "its recovery in the log", 60)
+        wait_until(lambda: "upstream: Available: " in caplog.text, "its recovery in the log", 60)
+        beside.settings = None
+        wait_until(lambda: not conditions.current, "no condition of an upstream", 60)
     finally:
         renewing.stop(60)
     assert len(caplog.records) == 2
@@ -70,7 +73,7 @@ def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None
         assert beside.read() == VALUES
         beside.ca_file.unlink()
         beside.upstream.list_metrics()
-        assert "cannot be verified: caFile" in beside.upstreams.remark()
+        assert "cannot be verified: caFile" in beside.upstream.problem
         assert beside.read() == VALUES
 
 

@@ -168,7 +168,7 @@ def test_a_server_that_does_not_answer_is_asked_again_by_one_read_at_a_time(
     beside.other.answer = frozen = Answer(gate=threading.Event())
     assert [beside.refusal() for _ in range(FAILURES)] == ["does not answer in time"] * FAILURES
     asked = reads(beside)
-    assert beside.upstreams.remark() == f"{NAME} does not answer in time"
+    assert beside.upstream.problem == f"{NAME} does not answer in time"
 
     assert beside.refusal() == f"does not answer in time; it is asked again every {PAUSE_SECONDS:g} s"
     assert reads(beside) == asked
@@ -241,7 +241,6 @@ def test_the_upstream_follows_the_settings(beside: Beside) -> None:
     assert beside.upstream is not first
     beside.settings = None
     assert beside.upstreams.current is None
-    assert beside.upstreams.availability() != beside.upstreams.availability()
 
 
 def test_our_metrics_are_never_asked_of_the_upstream(beside: Beside) -> None:

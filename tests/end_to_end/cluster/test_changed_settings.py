@@ -48,23 +48,22 @@ def test_changed_settings_take_effect_as_a_whole_while_every_read_succeeds(
             wait_until(lambda: cycles in own_metrics(running), "the first cycle that is served", WAIT_SECONDS)
 
             settings.replace({"clusters": [], "rule": []})
-            wait_until(lambda: "refused" in remarks(running), "the file to be refused", WAIT_SECONDS)
-            assert remarks(running).endswith("the log has the reasons: clusters, rule")
-            assert f"in force: {running.settings}: clusters: must not be empty" in running.process.log.read_text()
-            assert "settings_in_force 0.0" in own_metrics(running)
+            wait_until(lambda: "is refused" in remarks(running), "the file to be refused", WAIT_SECONDS)
+            assert remarks(running).endswith("in force: clusters, rule; the log has details")
+            assert f"rule: {running.settings}: clusters: must not be empty" in running.process.log.read_text()
+            assert 'condition{cluster="",condition="settings",status="false"} 1.0' in own_metrics(running)
             assert NAMED in discovered(running, administrator)
 
             settings.replace(misspelt)
             wait_until(lambda: "have been read: main" in remarks(running), "the new address to be tried", WAIT_SECONDS)
 
             settings.replace({**second, "history": {"location": str(tmp_path / "history")}})
-            wait_until(lambda: remarks(running).endswith("reasons: history"), "the history to be refused", WAIT_SECONDS)
+            wait_until(lambda: "in force: history;" in remarks(running), "the history to be refused", WAIT_SECONDS)
 
             settings.replace(first)
             wait_until(lambda: NAMED not in discovered(running, administrator), "the first settings", WAIT_SECONDS)
             wait_until(lambda: 'cluster="again"' not in own_metrics(running), "its series to go", WAIT_SECONDS)
             assert remarks(running) == ""
-            assert "settings_in_force 1.0" in own_metrics(running)
         assert 'settings_changes_total{outcome="taken_over"} 2.0' in own_metrics(running)
         assert 'settings_changes_total{outcome="refused"} 2.0' in own_metrics(running)
     assert set(codes) == {200}

@@ -106,14 +106,16 @@ def test_without_the_right_to_list_hpas_all_else_works_until_it_is_granted(
         read = functools.partial(values, adapter, administrator)
         assert read(f"group={group},topic={committed}") == (200, ["0"])
         assert read(f"group={group},topic={topic}") == (404, [])
-        missing = b"warn: autoscalers: HPAs cannot be read, the right to list and watch them is missing"
+        missing = (
+            b"they cannot be read: the right to list and watch them is missing; meanwhile, a group without commits"
+        )
         assert missing in adapter.get_plain("/readyz?verbose")[1]
 
         control_plane.apply([bound("reads-hpas", namespace, "ClusterRole", "kafka-lag-adapter-reads-hpas")])
 
         wait_until(lambda: read(f"group={group},topic={topic}") == (200, ["0"]), "the topic to be read", WAIT_SECONDS)
         wait_until(lambda: missing not in adapter.get_plain("/readyz?verbose")[1], "no such line", WAIT_SECONDS)
-        assert adapter.process.log.read_text().count("HPAs cannot be read, trying again") == 1
+        assert adapter.process.log.read_text().count("autoscalers: Forbidden: ") == 1
 
 
 def test_two_replicas_that_write_at_once_lose_no_entry_of_each_other(

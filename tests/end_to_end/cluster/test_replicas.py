@@ -150,7 +150,9 @@ def installed(port: int) -> list[Manifest]:
 
 
 def state(one: Adapter) -> str:
-    found = re.search(r"^info: history: (.*)$", one.get_plain("/readyz?verbose")[1].decode(), re.MULTILINE)
+    found = re.search(
+        r"^info: history-writer: Elected since \S+: (.*)$", one.get_plain("/readyz?verbose")[1].decode(), re.MULTILINE
+    )
     assert found is not None
     return found[1]
 

@@ -1,6 +1,7 @@
 """Secrets as Strimzi, KEDA and Confluent lay them out, mounted as the kubelet does, in the real process on a broker."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -222,7 +223,7 @@ def test_mounted_secrets_of_every_layout_are_used_and_their_rotation_costs_no_re
         log = running.process.log.read_text()
     assert set(replies) == {(200, *((name, "6") for name in sorted(layouts)))}
     for name, layout in layouts.items():
-        (refusal,) = (line for line in log.splitlines() if f"cluster {name}: credentials are not used" in line)
+        (refusal,) = (line for line in log.splitlines() if f"credentials of cluster {name}: NotUsed: " in line)
         assert layout.reason in refusal
     assert "s3cret" not in log
     assert "guessed" not in log
@@ -237,6 +238,5 @@ def read_all(adapter: Adapter, administrator: Pair) -> tuple[Any, ...]:
 
 def used(adapter: Adapter) -> set[str]:
     """Returns the clusters whose newest credentials are used."""
-    lines = adapter.get_plain("/metrics")[1].decode().splitlines()
-    shown = [line for line in lines if line.startswith("kafka_lag_adapter_credentials_used{")]
-    return {line.split('"')[1] for line in shown if line.endswith(" 1.0")}
+    body = adapter.get_plain("/readyz?verbose")[1].decode()
+    return set(re.findall(r"^info: credentials of cluster (\S+): ", body, re.MULTILINE))

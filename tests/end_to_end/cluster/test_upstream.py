@@ -97,9 +97,9 @@ class Cluster:
 
         wait_until(is_so, f"{code} with {words!r}", WAIT_SECONDS, alive=[self.adapter.process])
 
-    def available(self) -> str:
-        (value,) = re.findall(r"^kafka_lag_adapter_upstream_available (\S+)", self.metrics(), re.MULTILINE)
-        return str(value)
+    def statuses(self) -> list[str]:
+        """Of the condition `upstream`."""
+        return re.findall(r'_condition{cluster="",condition="upstream",status="(\w+)"} 1.0', self.metrics())
 
     def metrics(self) -> str:
         return self.adapter.get_plain("/metrics")[1].decode()
@@ -363,12 +363,12 @@ def test_a_frozen_server_delays_none_of_our_reads(cluster: Cluster) -> None:
         # Now it is asked once a second, and others are refused at once.
         cluster.wait_for(THEIRS, 503, "does not answer in time; it is asked again every")
         cluster.wait_for_remark("does not answer in time")
-        assert cluster.available() == "0.0"
+        assert cluster.statuses() == ["false"]
     finally:
         cluster.other.process.send(signal.SIGCONT)
     cluster.wait_for(THEIRS, 200)
     cluster.wait_for_remark("")
-    assert cluster.available() == "1.0"
+    assert cluster.statuses() == ["true"]
 
 
 def test_the_upstream_can_be_taken_out_of_the_settings_and_back_in_while_the_adapter_runs(cluster: Cluster) -> None:
@@ -377,7 +377,7 @@ def test_the_upstream_can_be_taken_out_of_the_settings_and_back_in_while_the_ada
     cluster.adapter.settings.write_text(yaml.safe_dump(without))
     cluster.wait_for(THEIRS, 404, f"no metric '{QUEUE}' is served")
     assert QUEUE not in cluster.listed()
-    assert cluster.available() == "NaN"
+    wait_until(lambda: not cluster.statuses(), "no condition of an upstream", WAIT_SECONDS)
     cluster.adapter.settings.write_text(yaml.safe_dump(whole))
     cluster.wait_for(THEIRS, 200)
 
@@ -391,7 +391,7 @@ def test_a_server_that_is_gone_takes_no_metric_of_ours_along(cluster: Cluster) -
     assert QUEUE in cluster.listed()
     assert values(cluster.plane.raw(READ)) == [(OURS, "0")]
     assert (
-        f"upstream: the upstream {THEIR_PLACE}/{OTHER} cannot be reached: Connection refused"
+        f"upstream: Unavailable: the upstream {THEIR_PLACE}/{OTHER} cannot be reached: Connection refused"
         in cluster.adapter.process.log.read_text()
     )
     assert 'reads_total{code="503",metric="upstream"}' in cluster.metrics()

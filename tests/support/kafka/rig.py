@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from adapter.collector.cycle import Cycle, Outcome
+from adapter.conditions import Conditions
 from adapter.history.sample import Sample
 from adapter.lag.rules import Watching
 from adapter.memory.keeper import Exchange, MemoryKeeper
@@ -37,7 +38,7 @@ class Rig:
         interval = self.settings.collection.interval
         self.samples: list[Sample] = []
         """What the newest cycle handed over to be kept."""
-        self.memory = MemoryKeeper(lambda: {cluster: self.cycle.remembered()}, self.clock, exchange)
+        self.memory = MemoryKeeper(lambda: {cluster: self.cycle.remembered()}, self.clock, Conditions(), exchange)
         self.cycle = Cycle(
             cluster, interval, watching, self.brokers, self.store.feeds[cluster], self.clock,
             keep=self.samples.append, memory=self.memory,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from adapter.conditions import Conditions
 from adapter.settings.upstream import UpstreamSettings
 from apiservice.http.status import UpstreamUnavailable, status_of
 from apiservice.upstream.live import Upstream, Upstreams
@@ -35,7 +36,7 @@ class Beside:
         self.ca_file = self.folder / "ca.crt"
         self.ca_file.write_text(self.authority.pem)
         self.settings = self.settings_with()
-        self.upstreams = Upstreams(lambda: self.settings, lambda: self.tokens[-1], self.clock)
+        self.upstreams = Upstreams(lambda: self.settings, lambda: self.tokens[-1], Conditions(), self.clock)
 
     def settings_with(self, **changes: object) -> UpstreamSettings:
         place = {"service": SERVICE, "namespace": NAMESPACE, "port": self.other.port, "caFile": str(self.ca_file)}

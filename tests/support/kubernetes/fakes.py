@@ -5,12 +5,12 @@ import json
 import threading
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, cast
 from urllib.parse import unquote
 
 from starlette.types import ASGIApp
 
+from adapter.conditions import Conditions, Definition
 from adapter.errors import MetricUnknown
 from adapter.metrics.access import Audience
 from adapter.metrics.aggregation import MetricValue
@@ -19,7 +19,6 @@ from adapter.metrics.requirement import Requirement
 from apiservice.api_group import API_GROUPS, ApiGroup
 from apiservice.app import ApiServer
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
-from apiservice.auth.callers import ClusterCallers
 from apiservice.http.health import Readiness
 from apiservice.metrics_api.reads import MetricReads
 from apiservice.upstream.live import Upstreams
@@ -145,6 +144,17 @@ class FakeConnection:
         self.is_recognised = True
 
 
+def conditions_of(checks: Mapping[str, bool]) -> Conditions:
+    """Conditions on which readiness depends; those that do not hold are not known yet."""
+    conditions = Conditions(lambda: MEASURED_AT)
+    for name, holds in checks.items():
+        definition = Definition(name, "Fine", "all is well")
+        conditions.expect(definition)
+        if holds:
+            conditions.holds(definition)
+    return conditions
+
+
 @dataclass
 class House:
     """An application with everything around it that a test may want to turn or read."""
@@ -158,10 +168,10 @@ class House:
     groups: tuple[ApiGroup, ...] = API_GROUPS
 
     def __post_init__(self) -> None:
-        self.readiness = Readiness({name: partial(bool, holds) for name, holds in self.checks.items()})
+        self.readiness = Readiness(conditions_of(self.checks))
         self.app = ApiServer(
             [MetricReads(group, lambda: cast("Metrics", self.metrics), self.clock) for group in self.groups],
-            cast("ClusterCallers", self.callers),
+            self.callers,
             self.readiness,
             exposition=lambda: (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4"),
             count_read=lambda metric, code: self.counted.append((metric, code)),

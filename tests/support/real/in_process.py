@@ -13,6 +13,7 @@ from typing import Any
 
 from adapter import clock
 from adapter.collector.cycle import Cycle, Outcome
+from adapter.conditions import Conditions
 from adapter.errors import AdapterError
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
@@ -162,7 +163,7 @@ def in_process(
     (main,) = settings.clusters
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
-    memory = MemoryKeeper(lambda: {main.name: cycle.remembered()}, clock, exchange)
+    memory = MemoryKeeper(lambda: {main.name: cycle.remembered()}, clock, Conditions(), exchange)
     watching = Watching(settings, main.name)
     cycle = Cycle(
         main.name, settings.collection.interval, watching, brokers, store.feeds[main.name], clock, memory=memory

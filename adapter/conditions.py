@@ -1,0 +1,142 @@
+"""What state the adapter is in: conditions in the style of Kubernetes, each defined once, here.
+
+Components set them; the log (one line per change), `/readyz?verbose` and a gauge show them."""
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from threading import Lock
+
+from prometheus_client.metrics_core import GaugeMetricFamily
+
+from adapter import clock
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A condition, and its reason and message while it holds."""
+
+    name: str
+    reason: str
+    message: str
+
+
+LISTENING = Definition("listening", "Serving", "the ports accept requests")
+AUTHENTICATION_SETTINGS = Definition("authentication-settings", "Read", "the CAs of callers are known")
+SERVING_CERTIFICATE = Definition("serving-certificate", "Served", "the newest certificate is served")
+VALUES = Definition("values", "Complete", "everything could be read")
+CREDENTIALS = Definition("credentials", "Used", "the newest credentials are used")
+SETTINGS = Definition("settings", "InForce", "the newest settings are in force")
+MEMORY = Definition("memory", "Kept", "what is remembered of groups is kept over restarts")
+HISTORY = Definition("history", "Written", "all rows that are due are written")
+HISTORY_ROWS = Definition("history-rows", "Kept", "no row is dropped")
+HISTORY_RETENTION = Definition("history-retention", "Deleted", "old days are deleted")
+HISTORY_WRITER = Definition("history-writer", "Elected", "a replica writes the history")
+AUTOSCALERS = Definition("autoscalers", "Read", "HPAs can be read")
+API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads external metrics here")
+UPSTREAM = Definition("upstream", "Available", "the other server answers")
+
+
+class Status(StrEnum):
+    TRUE = "true"
+    FALSE = "false"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    name: str
+    status: Status
+    reason: str
+    """A word in CamelCase."""
+    message: str
+    """Anybody may read it, so it contains no words of a broker and no value of the settings."""
+    changed_at: float
+    """When the status or the reason last changed, in seconds since the epoch."""
+    cluster: str = ""
+    """The Kafka cluster that it is about, if it is about one."""
+    details: str = ""
+    """For the log alone."""
+
+    @property
+    def subject(self) -> str:
+        return f"{self.name} of cluster {self.cluster}" if self.cluster else self.name
+
+
+class Conditions:
+    """Any thread may call it; it is a collector of prometheus_client."""
+
+    def __init__(self, time: Callable[[], float] = clock.time) -> None:
+        self._time = time
+        self._lock = Lock()
+        self._current: dict[tuple[str, str], Condition] = {}
+        self._required: set[str] = set()
+
+    @property
+    def current(self) -> tuple[Condition, ...]:
+        with self._lock:
+            return tuple(self._current.values())
+
+    @property
+    def checks(self) -> dict[str, bool]:
+        """Returns what was expected, and whether it is known now."""
+        unknown = {each.name for each in self.current if each.status is Status.UNKNOWN}
+        return {each.name: each.name not in unknown for each in self.current if each.name in self._required}
+
+    def expect(self, *definitions: Definition, cluster: str = "") -> None:
+        """Makes the process unready while one of these is unknown, which they are until they are set."""
+        self._required |= {each.name for each in definitions}
+        for name in (each.name for each in definitions):
+            unknown = Condition(name, Status.UNKNOWN, "NotKnownYet", "not known yet", self._time(), cluster)
+            with self._lock:
+                self._current[name, cluster] = unknown
+
+    def holds(self, definition: Definition, message: str = "", *, details: str = "", cluster: str = "") -> None:
+        name, reason, message = definition.name, definition.reason, message or definition.message
+        self._set(Condition(name, Status.TRUE, reason, message, self._time(), cluster, details))
+
+    def fails(
+        self,
+        definition: Definition,
+        reason: str,
+        message: str,
+        *,
+        details: str = "",
+        cluster: str = "",
+        status: Status = Status.FALSE,
+    ) -> bool:
+        """Returns whether this is a change."""
+        # Line breaks in the words of other servers would look like other lines.
+        message, details = (" ".join(text.split()) for text in (message, details))
+        return self._set(Condition(definition.name, status, reason, message, self._time(), cluster, details))
+
+    def forget(self, *, name: str | None = None, cluster: str | None = None) -> None:
+        """Removes the conditions of this name, or of a cluster that is no longer read."""
+        with self._lock:
+            for key in [key for key in self._current if key[0] == name or key[1] == cluster]:
+                del self._current[key]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        name, labels = "kafka_lag_adapter_condition", ("condition", "cluster", "status")
+        family = GaugeMetricFamily(name, "1 for the status that a condition has, 0 for the others.", labels=labels)
+        for each in self.current:
+            for status in Status:
+                family.add_metric((each.name, each.cluster, status), float(each.status is status))
+        yield family
+
+    def _set(self, condition: Condition) -> bool:
+        key = condition.name, condition.cluster
+        with self._lock:
+            before = self._current.get(key)
+            if before is not None and (before.status, before.reason) == (condition.status, condition.reason):
+                condition = replace(condition, changed_at=before.changed_at)
+            self._current[key] = condition
+        if condition == before:
+            return False
+        level = logging.INFO if condition.status is Status.TRUE else logging.WARNING
+        details = f": {condition.details}" if condition.details else ""
+        logger.log(level, "%s: %s: %s%s", condition.subject, condition.reason, condition.message, details)
+        return True

@@ -1,0 +1,60 @@
+"""A condition is one definition; the log, readiness and the gauge show it."""
+
+import logging
+import re
+
+import pytest
+
+from adapter import conditions as module
+from adapter.conditions import Conditions, Definition
+from adapter.telemetry import Telemetry
+from apiservice.app import create_metrics_app
+from apiservice.http.health import Readiness
+from tests.adapter.test_telemetry import samples_of
+from tests.docs.test_pages import DOCS
+from tests.support.kubernetes.fakes import ask
+
+TEAPOT = Definition("teapot", "Hot", "tea can be made")
+
+
+def test_a_new_condition_is_seen_in_the_log_in_readiness_and_in_the_gauge(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    telemetry = Telemetry()
+    app = create_metrics_app(Readiness(telemetry.conditions), telemetry.exposition)
+
+    def shown(status: str) -> float:
+        return samples_of(telemetry)["kafka_lag_adapter_condition", frozenset({"teapot", "", status})]
+
+    telemetry.conditions.expect(TEAPOT)
+    assert ask(app, "GET", "/readyz/teapot").code == 500
+    assert (shown("unknown"), shown("false")) == (1, 0)
+
+    for _ in range(2):
+        telemetry.conditions.fails(TEAPOT, "Cold", "there is no fire", details="the broker's words")
+    assert ask(app, "GET", "/readyz/teapot").code == 200, "it is known, so the process is ready"
+    verbose = ask(app, "GET", "/readyz?verbose").body.decode()
+    assert "\nwarn: teapot: Cold since " in verbose
+    assert ": there is no fire; the log has details\n" in verbose
+    assert (shown("false"), shown("true")) == (1, 0)
+
+    telemetry.conditions.holds(TEAPOT)
+    assert (shown("false"), shown("true")) == (0, 1)
+    assert caplog.messages == ["teapot: Cold: there is no fire: the broker's words", "teapot: Hot: tea can be made"]
+
+
+def test_a_condition_has_changed_when_its_status_or_reason_last_did() -> None:
+    now = iter(range(10))
+    conditions = Conditions(lambda: next(now))
+    times = []
+    for reason, message in (("Cold", "no fire"), ("Cold", "no wood"), ("Stolen", "no wood")):
+        conditions.fails(TEAPOT, reason, message)
+        times.append(conditions.current[0].changed_at)
+
+    assert times == [0, 0, 2]
+
+
+def test_the_table_of_the_docs_lists_every_condition() -> None:
+    table = (DOCS / "metrics.md").read_text().partition("| condition | true if |")[2].partition("\n\n")[0]
+    listed = [name for line in table.splitlines() for name in re.findall(r"`([\w-]+)`", line.partition(" | ")[0])]
+
+    assert listed == [each.name for each in vars(module).values() if isinstance(each, Definition)]
