@@ -50,7 +50,7 @@ class Problem(NamedTuple):
 
     reason: Reason
     text: str
-    """For people; names no metric, and only what the other fields name."""
+    """For people. It names nothing that the reader of the view may not read."""
     cluster: str = ""
     group: str = ""
     topic: str = ""

@@ -168,7 +168,8 @@ def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requi
         if known is not None and requirement.only and not requirement.only & set(known):
             key, name = requirement.key, min(requirement.only)
             text = f"no {key} {name[:249]!r} is known{hint(name, known, f'known {key}s are')}"
-            return Problem(_UNKNOWN[key], text)
+            cluster, group, topic = (name if each == key else "" for each in _UNKNOWN)
+            return Problem(_UNKNOWN[key], text, cluster, group, topic)
     if not values["group"]:
         return Problem(Reason.GROUP_UNKNOWN, "no consumer group is known")
     groups = [min(r.only) for r in asked if r.key == "group" and r.only]

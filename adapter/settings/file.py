@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, get_args
 
 import yaml
@@ -58,10 +57,8 @@ def document_in(content: bytes) -> object:
     return document
 
 
-def parse(content: object, metrics: BuiltIn = MappingProxyType({}), *, opens_files: bool = True) -> Settings:
-    """Parses a loaded document; raises SettingsInvalid with every problem.
-
-    Without `metrics`, there is none whose values a named metric could have."""
+def parse(content: object, metrics: BuiltIn, *, opens_files: bool = True) -> Settings:
+    """Parses a loaded document; raises SettingsInvalid with every problem."""
     if not isinstance(content, dict):
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
     contradictions = tuple(
@@ -87,7 +84,7 @@ def from_bootstrap_servers(text: str) -> Settings:
     """Returns the settings of `--bootstrap-servers HOST:PORT[,HOST:PORT]`: one cluster named `main` and defaults."""
     servers = [server.strip() for server in text.split(",") if server.strip()]
     try:
-        return parse({"clusters": [{"name": "main", "bootstrapServers": servers}]})
+        return parse({"clusters": [{"name": "main", "bootstrapServers": servers}]}, {})
     except SettingsInvalid as invalid:
         if not servers:
             raise SettingsInvalid(("--bootstrap-servers: does not name a server",)) from invalid

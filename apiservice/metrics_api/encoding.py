@@ -27,6 +27,11 @@ def utc_time(epoch_seconds: float) -> str:
     return _utc_second(int(epoch_seconds // 1))
 
 
+@lru_cache
+def _head(group: ApiGroup) -> bytes:
+    return encoded({"kind": group.list_kind, "apiVersion": group.group_version, "metadata": {}})
+
+
 def metric_values(group: ApiGroup, metric: str, values: Iterable[MetricValue]) -> bytes:
     """Returns the group's list of values, without `window`, because offsets are read at one moment.
 
@@ -35,8 +40,7 @@ def metric_values(group: ApiGroup, metric: str, values: Iterable[MetricValue]) -
         encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_time(at), "value": quantity(milli)})
         for labels, milli, at in values
     ]
-    head = encoded({"kind": group.list_kind, "apiVersion": group.group_version, "metadata": {}})
-    return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+    return _head(group)[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
 _MOST_CHARACTERS_OF_ONE = 256

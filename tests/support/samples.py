@@ -29,7 +29,7 @@ NOW = 1000.0
 EPOCH = 1_795_000_000.0
 """What `SteppedClock.time` says at `NOW`."""
 
-PLAIN = parse({"clusters": [{"name": "main", "bootstrapServers": ["kafka:9092"]}]})
+PLAIN = parse({"clusters": [{"name": "main", "bootstrapServers": ["kafka:9092"]}]}, SERVED)
 """The settings where none are given."""
 
 Key = tuple[str, str, int]

@@ -14,6 +14,7 @@ from kafka.net.sasl.msk import AwsMskIamClient
 
 from adapter.kafka.failures import failure_of
 from adapter.kafka.logins import AwsLogin, LoginUnavailable
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from adapter.settings.security import Security
 from tests.adapter.settings.test_security import security_problems
@@ -60,7 +61,7 @@ def aws(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
 
 def security_of(mechanism: str) -> Security:
     security = {"protocol": "SASL_SSL", "mechanism": mechanism}
-    return parse({"clusters": [{**samples.cluster("main"), "security": security}]}).clusters[0].security
+    return parse({"clusters": [{**samples.cluster("main"), "security": security}]}, SERVED).clusters[0].security
 
 
 def test_a_region_that_nobody_gave_is_refused_at_start(aws: pytest.MonkeyPatch) -> None:

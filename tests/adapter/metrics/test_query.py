@@ -234,6 +234,10 @@ def test_a_refusal_has_the_problems_of_all_that_is_selected_and_the_first_is_its
     assert str(refusal).startswith(refusal.problems[0].text)
 
 
+def test_a_name_that_is_not_known_is_the_place_of_the_problem() -> None:
+    assert answers(BILLING).refusal("lag", wants(topic="order")).problems[0].place == "topic=order"
+
+
 def test_the_partition_that_a_problem_names_is_one_that_is_selected() -> None:
     rows = {("billing", "orders", number): row(1, 2).aged(70 - number) for number in range(3)}
     (problem,) = answers(rows).refusal("lag", wants(group="billing", partition=["1", "2"])).problems

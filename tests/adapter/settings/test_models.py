@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from adapter.location import FORMS
+from adapter.metrics.definitions import SERVED
 from adapter.settings import types
 from adapter.settings.file import parse
 from adapter.settings.security import Protocol
@@ -283,7 +284,7 @@ def test_settings_are_frozen() -> None:
 
 def test_an_upstream_needs_no_file_where_files_are_not_opened() -> None:
     clusters = [{"name": "main", "bootstrapServers": ["kafka:9092"]}]
-    found = parse({"clusters": clusters, "upstream": UPSTREAM}, opens_files=False).upstream
+    found = parse({"clusters": clusters, "upstream": UPSTREAM}, SERVED, opens_files=False).upstream
 
     assert found is not None
     assert (found.host, found.port) == ("keda.keda.svc", 443)

@@ -6,6 +6,7 @@ import pytest
 
 from adapter.kafka.answers import BrokersUnreachable
 from adapter.kafka.client import Brokers
+from adapter.metrics.definitions import SERVED
 from adapter.settings.credentials import credentials_of
 from adapter.settings.file import parse
 from adapter.settings.secret_files import read
@@ -73,7 +74,7 @@ def test_a_validation_without_files_opens_none() -> None:
     login = {"mechanism": "PLAIN", "username": "lag", "passwordFile": "/absent/password", "caFile": "/absent/ca"}
     content = {"clusters": [{**samples.cluster("main"), "security": {"protocol": "SASL_SSL", **login}}]}
 
-    assert parse(content, opens_files=False).clusters[0].security.username == "lag"
+    assert parse(content, SERVED, opens_files=False).clusters[0].security.username == "lag"
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

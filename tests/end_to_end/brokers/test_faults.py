@@ -12,6 +12,7 @@ import pytest
 
 from adapter.cluster.groups import Kind
 from adapter.collector import members
+from adapter.metrics.definitions import SERVED
 from adapter.metrics.problems import ValueUnavailable
 from adapter.settings.file import parse
 from local.kafka.broker import Broker, Kafka, kafka
@@ -186,7 +187,7 @@ def test_all_brokers_gone_for_long_are_refused_and_read_again_when_they_are_back
         for name, each in (("main", cluster), ("other", one_broker))
     ]
     collection: dict[str, Any] = {**SOON, "groups": {"include": ["gone.*"]}}
-    settings = parse({"clusters": clusters, "collection": collection})
+    settings = parse({"clusters": clusters, "collection": collection}, SERVED)
 
     def is_true(group: str, lag: int, asked: float) -> bool:
         return lag == 7 if group == "gone-far" else scene.truth.is_true(group, lag, asked)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from adapter.settings.models import Settings
 from local.manifests import rendered
@@ -59,7 +60,7 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap" and "data" in document:
             settings = yaml.safe_load(document["data"]["settings.yaml"])
-            document["data"] = parse({**settings, "history": {}, "upstream": None}, opens_files=False)
+            document["data"] = parse({**settings, "history": {}, "upstream": None}, SERVED, opens_files=False)
     return found
 
 

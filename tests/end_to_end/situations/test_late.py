@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from adapter.lag.states import MOST_SECONDS_APART
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from local.kafka.late_broker import FAR_TOPIC, PARTITIONS, TOPIC, LateBroker, late_broker
 from local.kafka.level_group import LevelGroup, level_group
@@ -43,7 +44,7 @@ def running(brokers: LateBroker, load: LevelGroup) -> Iterator[Served]:
     cluster = {"name": "main", "bootstrapServers": brokers.cluster.outside_servers.split(",")}
     groups = {"include": [brokers.group, brokers.far_group]}
     collection = {"interval": "1s", "maxAge": f"{MAX_AGE:g}s", "groups": groups}
-    with served(parse({"clusters": [cluster], "collection": collection})) as running:
+    with served(parse({"clusters": [cluster], "collection": collection}, SERVED)) as running:
         running.wait_for(
             lambda: running.lag(brokers.group) >= 0 and running.lag(brokers.far_group, topic=FAR_TOPIC) == 0
         )

@@ -8,6 +8,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from apiservice.metrics_api.label_selector import parse as parse_selector
 from spark.advice.hpa import advice_for
@@ -114,7 +115,7 @@ def test_several_topics_of_one_group_are_one_sum() -> None:
 def test_other_names_get_a_named_metric_whose_settings_the_adapter_takes(name: str) -> None:
     text = written(group(name, topic("orders")))
     snippet = "\n".join(line.split("# | ", 1)[1] for line in text.splitlines() if "# | " in line)
-    parsed = parse(yaml.safe_load(f"clusters: [{{name: main, bootstrapServers: ['localhost:1']}}]\n{snippet}"))
+    parsed = parse(yaml.safe_load(f"clusters: [{{name: main, bootstrapServers: ['localhost:1']}}]\n{snippet}"), SERVED)
 
     assert parsed.metrics[0].group == name
     assert external(text) == {"name": parsed.metrics[0].name}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from adapter.clock import Clock
+from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from adapter.settings.models import Settings
 from tests.support.kafka.fake_cluster import Kafka
@@ -29,7 +30,7 @@ def kafka() -> Kafka:
 
 
 def settings(*clusters: object, max_age: float = LONG, **parts: object) -> Settings:
-    return hurried(parse({"clusters": list(clusters), **parts}), interval=0.05, max_age=max_age)
+    return hurried(parse({"clusters": list(clusters), **parts}, SERVED), interval=0.05, max_age=max_age)
 
 
 @pytest.fixture

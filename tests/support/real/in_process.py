@@ -19,6 +19,7 @@ from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.states import TOO_FAR_APART
 from adapter.memory.keeper import Exchange, MemoryKeeper
+from adapter.metrics.definitions import SERVED
 from adapter.metrics.problems import NoMatch
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.store import Store
@@ -142,7 +143,7 @@ def settings_for(cluster: Kafka, **parts: Any) -> Settings:  # noqa: ANN401 - as
     """Settings of that cluster, named `main`; `parts` are further keys as in the settings file."""
     main = {"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}
     collection = {"interval": "1s", "maxAge": "60s", **parts.get("collection", {})}
-    return parse({"clusters": [main], **parts, "collection": collection})
+    return parse({"clusters": [main], **parts, "collection": collection}, SERVED)
 
 
 @contextlib.contextmanager
