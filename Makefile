@@ -21,7 +21,7 @@ demo: $(VENV)/installed ## a topic, a consumer Deployment and an HPA on real par
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.demo.report
 
-test: rig ## every test but those of the images, the quick ones first, and how long each part took
+test: rig ## every test but those of the images, the longest first, and how long each part took
 	@$(BIN)/python -m pytest -n 4 --dist loadgroup --no-loadscope-reorder $(PYTEST_ARGS)
 
 test-unit: $(VENV)/installed ## the tests that need no real parts, in parallel

@@ -1,4 +1,4 @@
-"""Fixtures that tests in several folders share, and the parts that `make test` runs one after the other."""
+"""Fixtures that tests in several folders share, and the order in which `make test` runs all tests."""
 
 import itertools
 import os
@@ -34,6 +34,8 @@ INSTALLING = {"plane", "guarded", "documented"}
 
 IMAGES = Path(__file__).with_name("images")
 PARTS = ("unit", "spark", "e2e", "images")
+LONGEST = ("history", "spark-pipeline", "install", "cluster")
+"""Groups that take minutes in one process. Were they not the first, they would still run when all else has ended."""
 ENDED_AT: dict[str, list[float]] = {part: [] for part in PARTS}
 BEGAN_AT = time.monotonic()
 
@@ -45,19 +47,25 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Sort the tests by part, the quick ones first. Tests that share expensive fixtures run in one process."""
+    """Sort the tests: the longest groups, then by part. Tests that share expensive fixtures run in one process."""
+    groups: dict[pytest.Item, str | None] = {}
     sharing = {item.path for item in items if SHARED.intersection(getattr(item, "fixturenames", ()))}
     for item in items:
         part = _part_of(item)
         item.user_properties.append(("part", part))
         if part != "unit":
             item.add_marker(part)
-        if group := _group_of(item, part, shares=item.path in sharing):
+        groups[item] = group = _group_of(item, part, shares=item.path in sharing)
+        if group:
             item.add_marker(pytest.mark.xdist_group(group))
             if getattr(item.config.option, "loadgroup", False):
                 # pytest-xdist 3.8 adds the group to an attribute that pytest 9.2 no longer reads, and ignores groups.
                 item._id = type(item._id).parse(f"{item.nodeid}@{group}")
-    items.sort(key=lambda item: PARTS.index(_part_of(item)))
+    items.sort(key=lambda item: _place(groups[item], _part_of(item)))
+
+
+def _place(group: str | None, part: str) -> int:
+    return LONGEST.index(group) if group in LONGEST else len(LONGEST) + PARTS.index(part)
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

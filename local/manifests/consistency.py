@@ -2,7 +2,6 @@
 
 Each function is one rule and yields `file: what is wrong`."""
 
-import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
@@ -22,30 +21,9 @@ REGISTRATION = "base/cluster-role-registration.yaml"
 READS_HPAS = "base/cluster-role-reads-hpas.yaml"
 SERVING = "base/role-serving.yaml"
 HISTORY = "history/role-history.yaml"
-UNLISTED = {EXAMPLE: "it belongs to the user's consumer", "test/pod-discovery.yaml": "it is for `helm test`"}
-"""Files that no kustomization lists, and why."""
 IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
 GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}
 GIVEN_ACCOUNTS = {("kube-system", "horizontal-pod-autoscaler")}
-
-
-def every_file_is_listed(shipped: Shipped) -> Iterator[str]:
-    listed = shipped.listed
-    for name in listed:
-        if name not in shipped.files:
-            yield f"{KUSTOMIZATION}: lists {name}, which is not there"
-        if name in UNLISTED:
-            yield f"{KUSTOMIZATION}: lists {name}, but {UNLISTED[name]}"
-    for name in shipped.objects:
-        if name not in listed and name not in UNLISTED:
-            yield f"{name}: no kustomization lists it"
-
-
-def file_is_named_by_kind(shipped: Shipped) -> Iterator[str]:
-    for name, found in shipped.objects.items():
-        kind = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", found["kind"]).lower()
-        if name != EXAMPLE and not re.fullmatch(rf"{kind}(-[a-z-]+)?\.yaml", PurePosixPath(name).name):
-            yield f"{name}: holds a {found['kind']}, so its name must begin with {kind}"
 
 
 def labels_are_the_recommended_ones(shipped: Shipped) -> Iterator[str]:
@@ -213,8 +191,6 @@ def example_scales_as_it_should(shipped: Shipped) -> Iterator[str]:
 
 
 RULES: tuple[Rule, ...] = (
-    every_file_is_listed,
-    file_is_named_by_kind,
     labels_are_the_recommended_ones,
     namespaces_agree,
     accounts_and_roles_exist,

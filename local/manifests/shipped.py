@@ -4,7 +4,6 @@ A missing key is None, never an exception; the rules report it as a problem of i
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import Any
 
 NAME = "kafka-lag-adapter"
@@ -49,15 +48,6 @@ class Shipped:
     def kustomization(self) -> Manifest:
         found: Manifest = self.files.get(KUSTOMIZATION, {})
         return found
-
-    @property
-    def listed(self) -> list[str]:
-        """Returns the files that the kustomization and its components list."""
-        lists = {
-            PurePosixPath(name).parent: found for name, found in self.files.items() if name.endswith(KUSTOMIZATION)
-        }
-        names = [(place / name).as_posix() for place, found in lists.items() for name in found.get("resources", [])]
-        return [name for name in names if name.endswith(".yaml")]
 
     def of_kind(self, kind: str) -> Iterator[tuple[str, Manifest]]:
         return ((name, found) for name, found in self.objects.items() if found["kind"] == kind)

@@ -1,11 +1,11 @@
-"""Log ends and starts of every partition once, whoever reads it."""
+"""Log ends and starts that a leader refuses or cannot report."""
 
 import numpy as np
 import pytest
 
 from adapter.cluster.topics import Topology
 from adapter.collector.log_offsets import Ends, EndTable
-from adapter.columns import NEVER, NOT_KNOWN, Flags
+from adapter.columns import NOT_KNOWN, Flags
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout, layout_of
 from adapter.lag.snapshot import Causes, State
@@ -70,55 +70,6 @@ class Reads:
         return [(self.causes.table()[code].state, self.causes.table()[code].text) for code in table.cause.tolist()]
 
 
-def test_every_leader_is_asked_once_for_each_of_its_partitions_however_many_groups_read_them() -> None:
-    reads = Reads()
-    table = reads.read()
-
-    assert reads.asked() == [{1: {"orders": (0, 2)}, 2: {"orders": (1,)}, 3: {"refunds": (0,)}}]
-    assert table.log_end.tolist() == [10, 20, 30, 40]
-    assert table.received.tolist() == [reads.clock.seconds] * 4
-    assert table.cause.tolist() == [0] * 4
-    assert not reads.ends.have_moved
-
-
-def test_read_committed_ends_at_the_last_stable_offset() -> None:
-    reads = Reads()
-    reads.kafka.stable_ends = {("orders", 0): 8}
-
-    assert reads.read(COMMITTED).log_end.tolist() == [8, 20, 30, 40]
-    assert reads.read(UNCOMMITTED).log_end.tolist() == [10, 20, 30, 40]
-
-
-def test_only_wanted_partitions_are_asked_for() -> None:
-    reads = Reads()
-    wanted = np.array([False, True, False, False])
-    table = reads.read_some({UNCOMMITTED: wanted})[UNCOMMITTED]
-
-    assert reads.asked() == [{2: {"orders": (1,)}}]
-    assert table.log_end.tolist() == [NOT_KNOWN, 20, NOT_KNOWN, NOT_KNOWN]
-
-
-def test_a_silent_leader_keeps_its_own_partitions_back_and_is_not_asked_for_starts() -> None:
-    reads = Reads()
-    reads.kafka.silent = {1}
-    table = reads.read()
-    silence = (State.UNKNOWN, "broker 1 at kafka-1:9092 does not answer")
-
-    assert reads.reported(table) == [silence, (State.OK, ""), silence, (State.OK, "")]
-    assert table.received.tolist()[0] == NEVER
-    assert reads.starts() == [NOT_KNOWN, 4, NOT_KNOWN, 0]
-    assert reads.asked() == [{2: {"orders": (1,)}, 3: {"refunds": (0,)}}]
-    assert reads.reported(reads.read())[0] == silence
-
-
-def test_a_partition_without_leader_is_asked_for_nowhere() -> None:
-    reads = Reads({"orders": [1, -1, 1], "refunds": [3]})
-    table = reads.read()
-
-    assert reads.reported(table)[1] == (State.LEADERLESS, "the partition has no leader")
-    assert reads.asked() == [{1: {"orders": (0, 2)}, 3: {"refunds": (0,)}}]
-
-
 @pytest.mark.parametrize("error", [3, 5, 6, 74, 75, 100])
 def test_an_error_of_moving_leadership_is_unknown_and_says_that_metadata_has_news(error: int) -> None:
     reads = Reads()
@@ -157,34 +108,6 @@ def test_what_can_be_no_offset_is_refused(absurd: int) -> None:
     assert reads.starts() == [NOT_KNOWN, 4, 0, 0]
 
 
-def test_ends_of_a_broker_that_was_silent_are_doubtful() -> None:
-    reads = Reads()
-    reads.kafka.silent = {2}
-    reads.read()
-    reads.kafka.silent.clear()
-    reads.liveness.begin_cycle()
-
-    assert reads.read().is_doubtful.tolist() == [False, True, False, False]
-
-
-def test_starts_are_read_at_once_and_then_every_minute() -> None:
-    reads = Reads()
-    asked = []
-    for _ in range(8):
-        reads.starts()
-        asked.append(len(reads.asked()))
-
-    assert asked == [1, 0, 0, 0, 0, 0, 1, 0]
-
-
-def test_between_two_reads_the_latest_known_starts_remain() -> None:
-    reads = Reads()
-    reads.starts()
-    reads.kafka.starts["orders", 1] = 9
-
-    assert [reads.starts()[1] for _ in range(6)] == [4, 4, 4, 4, 4, 9]
-
-
 def test_the_start_of_a_new_partition_is_read_at_once_and_alone() -> None:
     reads = Reads()
     reads.starts()
@@ -194,17 +117,6 @@ def test_the_start_of_a_new_partition_is_read_at_once_and_alone() -> None:
 
     assert reads.starts() == [0, 4, 0, 5, 0]
     assert reads.asked() == [{3: {"orders": (3,)}}]
-
-
-def test_the_starts_of_a_topic_that_was_made_again_are_read_at_once() -> None:
-    reads = Reads()
-    reads.know(reads.kafka.topics, orders="A")
-    reads.starts()
-    reads.kafka.starts["orders", 1] = 0
-    reads.know(reads.kafka.topics, orders="B")
-
-    assert reads.starts() == [0, 0, 0, 0]
-    assert reads.asked() == [{1: {"orders": (0, 2)}, 2: {"orders": (1,)}}]
 
 
 def test_a_start_that_cannot_be_read_stays_as_it_was() -> None:

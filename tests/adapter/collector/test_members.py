@@ -1,15 +1,13 @@
-"""Who is in a group and reads what: asked once a minute, of groups with members, at their coordinators."""
+"""Which groups are described, and in what order."""
 
 from collections.abc import Collection
-
-import pytest
 
 from adapter.cluster.groups import Directory, GroupStatus, Kind, Phase
 from adapter.collector.members import GROUPS_PER_REQUEST, Members
 from adapter.kafka.liveness import Liveness
 from tests.support.kafka.fake_brokers import FakeBrokers
 from tests.support.kafka.fake_cluster import Kafka
-from tests.support.samples import NOW, SteppedClock
+from tests.support.samples import SteppedClock
 
 INTERVAL = 10.0
 NODES = (1, 2, 3)
@@ -60,25 +58,10 @@ class Descriptions:
         return list(self.brokers.asked_for)
 
 
-def test_every_coordinator_is_asked_once_for_its_groups() -> None:
-    descriptions = Descriptions()
-
-    assert descriptions.run() == [("Describe classic", {2: ("billing",), 3: ("audit",)})]
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-    assert descriptions.members.counts == {"billing": 4, "audit": 1}
-
-
 def test_members_are_asked_for_once_a_minute() -> None:
     descriptions = Descriptions()
 
     assert [len(descriptions.run()) for _ in range(8)] == [1, 0, 0, 0, 0, 0, 1, 0]
-
-
-def test_kinds_of_different_coordinators_are_asked_for_in_the_same_cycle() -> None:
-    descriptions = Descriptions(audit=Kind.CONSUMER)
-    asked = [one for _ in range(MINUTE) for one in descriptions.run()]
-
-    assert asked == [("Describe classic", {2: ("billing",)}), ("Describe consumer", {3: ("audit",)})]
 
 
 def test_where_a_broker_coordinates_several_kinds_they_take_turns() -> None:
@@ -136,28 +119,6 @@ def test_without_groups_that_have_members_nothing_is_requested() -> None:
     assert descriptions.members.counts == {"billing": 0, "audit": 0}
 
 
-def test_a_group_that_two_listings_call_empty_has_no_members_and_reads_nothing_that_is_known() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.is_empty("billing")
-
-    assert descriptions.members.counts == {"billing": 0, "audit": 1}
-    assert descriptions.members.topics_read == {"audit": {"trail"}}
-
-
-def test_one_listing_proves_not_that_a_group_is_empty() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    for _ in range(3):
-        descriptions.lists("billing", phase=Phase.EMPTY, also_known=["audit"])
-        descriptions.run()
-        descriptions.lists("billing", also_known=["audit"])
-        descriptions.run(3)
-
-    assert descriptions.members.counts == {"billing": 4, "audit": 1}
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-
-
 def test_a_group_that_has_been_empty_is_not_known_by_its_former_members() -> None:
     descriptions = Descriptions()
     descriptions.run()
@@ -170,153 +131,6 @@ def test_a_group_that_has_been_empty_is_not_known_by_its_former_members() -> Non
     descriptions.kafka.undescribed.clear()
     descriptions.run(MINUTE)
     assert descriptions.members.counts == {"billing": 4, "audit": 1}
-
-
-def test_a_group_that_moves_has_the_members_it_has_and_reads_what_it_read() -> None:
-    """Scaling makes a group move: were stale topics to count then, every scaling would ask for more."""
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.moving, descriptions.kafka.member_counts["billing"] = {"billing"}, 5
-    descriptions.lists("billing", phase=Phase.MOVING)
-    descriptions.run(MINUTE)
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}}
-    assert descriptions.members.counts == {"billing": 5}
-
-
-def test_a_group_that_was_never_seen_stable_reads_nothing_that_is_known() -> None:
-    descriptions = Descriptions()
-    descriptions.kafka.moving = {"billing"}
-    descriptions.run()
-
-    assert descriptions.members.topics_read == {"audit": {"trail"}}
-    assert descriptions.members.counts == {"billing": 4, "audit": 1}
-
-
-def test_nothing_is_kept_of_groups_that_are_not_listed_any_more() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.lists("audit")
-    descriptions.run()
-
-    assert descriptions.members.topics_read == {"audit": {"trail"}}
-    assert descriptions.members.counts == {"audit": 1}
-
-
-def test_a_group_that_is_of_another_kind_now_reads_what_it_read_until_it_is_described_anew() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.kinds["billing"] = Kind.CONSUMER
-    descriptions.kafka.members["billing"] = {"refunds"}
-    descriptions.lists("billing", "audit")
-    descriptions.run()
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-
-    descriptions.run(MINUTE)
-    assert descriptions.members.topics_read == {"billing": {"refunds"}, "audit": {"trail"}}
-
-
-@pytest.mark.parametrize("is_loading", [True, False], ids=["coordinator loading", "error of the group"])
-def test_a_failed_description_keeps_what_the_last_good_one_said(is_loading: bool) -> None:  # noqa: FBT001
-    descriptions = Descriptions()
-    descriptions.run()
-    if is_loading:
-        descriptions.kafka.loading = {2}
-    else:
-        descriptions.kafka.undescribed = {"billing"}
-    descriptions.run(10 * MINUTE)
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-    assert descriptions.members.counts == {"billing": 4, "audit": 1}
-
-
-def test_a_description_without_readable_subscriptions_keeps_what_the_last_good_one_said() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.members["billing"] = set()
-    descriptions.kafka.member_counts["billing"] = 5
-    descriptions.run(MINUTE)
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-    assert descriptions.members.counts == {"billing": 5, "audit": 1}
-
-
-def test_a_group_that_is_gone_as_the_kind_it_is_listed_as_is_forgotten() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    del descriptions.kafka.members["billing"]
-    descriptions.run(MINUTE)
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-
-    descriptions.lists("billing", "audit")
-    descriptions.run()
-    assert descriptions.members.topics_read == {"audit": {"trail"}}
-    assert descriptions.members.counts == {"audit": 1}
-
-
-def test_a_group_that_is_gone_only_as_the_kind_it_was_keeps_what_was_known() -> None:
-    """An upgrade to the new protocol may come between the listing and the description."""
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.kinds["billing"] = Kind.CONSUMER
-    descriptions.run(MINUTE)
-    descriptions.lists("billing", "audit")
-    descriptions.run()
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-
-
-def test_a_group_that_is_missing_in_a_listing_keeps_what_was_known() -> None:
-    """A coordinator that is shutting down lists no group, and reports no error."""
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.lists("audit", also_known=["billing"])
-    descriptions.run()
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-    assert descriptions.members.counts == {"billing": 4, "audit": 1}
-
-
-def test_a_group_that_was_not_stable_for_the_time_of_two_descriptions_is_in_doubt() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.moving = {"billing"}
-    descriptions.run(3 * MINUTE - 2)
-    assert descriptions.members.in_doubt() == {}
-
-    descriptions.run()
-    assert descriptions.members.in_doubt() == {"billing": NOW}
-
-
-def test_a_group_that_cannot_be_described_for_the_time_of_two_descriptions_is_in_doubt() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.undescribed = {"billing"}
-    descriptions.run(3 * MINUTE)
-
-    assert descriptions.members.in_doubt() == {"billing": NOW}
-
-
-def test_a_listing_that_shows_a_rebalance_makes_a_description_outdated() -> None:
-    descriptions = Descriptions()
-    descriptions.run(2)
-    descriptions.lists("billing", "audit", phase=Phase.MOVING)
-    coordinator = descriptions.kafka.coordinators.pop("billing")
-    descriptions.run(2 * MINUTE)
-    assert descriptions.members.in_doubt() == {"billing": NOW}
-
-    descriptions.kafka.coordinators["billing"] = coordinator
-    descriptions.lists("billing", "audit")
-    descriptions.run(MINUTE)
-    assert descriptions.members.in_doubt() == {}
-
-
-def test_a_group_that_was_never_described_as_stable_is_not_in_doubt() -> None:
-    descriptions = Descriptions()
-    descriptions.kafka.moving = {"billing"}
-    descriptions.run(10 * MINUTE)
-
-    assert descriptions.members.in_doubt() == {}
 
 
 def test_groups_that_may_read_something_else_are_described_first() -> None:
@@ -335,19 +149,6 @@ def test_groups_that_may_read_something_else_are_described_first() -> None:
     ((_, asked),) = descriptions.run()
     assert isinstance(asked, dict)
     assert asked[1][0] == names[0]
-
-
-def test_a_silent_coordinator_leaves_what_was_known_of_its_groups() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.silent = {2}
-    descriptions.kafka.members["audit"] = {"other"}
-    descriptions.run(MINUTE)
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"other"}}
-    assert descriptions.liveness.failure(2) is not None
-    descriptions.clock.seconds += 60
-    assert descriptions.run() == [("Describe classic", {3: ("audit",)})]
 
 
 def test_what_members_read_is_the_same_object_while_nothing_changes() -> None:

@@ -153,4 +153,3 @@ def test_a_worker_killed_halfway_through_a_day_costs_time_and_nothing_else(
     cluster.start_worker()
 
     assert tables_of(root) == here[0]
-    assert runs.report() == here[1]
