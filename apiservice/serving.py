@@ -80,7 +80,6 @@ class Prepared:
     client: Client
     tls: ServingTls
     service: Service | None
-    registration: Registration | None
     secure_socket: socket.socket
     plain_socket: socket.socket
 
@@ -89,8 +88,7 @@ def run(flags: Flags, version: str) -> None:
     """Serves until a signal; raises SettingsInvalid with every problem of the flags and files."""
     with contextlib.ExitStack() as stack:
         telemetry = Telemetry()
-        prepared = _prepare(flags, telemetry, stack)
-        is_hanging = _serve(prepared, flags, telemetry, version)
+        is_hanging = _serve(_prepare(flags, stack), flags, telemetry, version)
     if is_hanging:
         # The interpreter's exit would wait longer than we can: object-store libraries for pending requests, Python for
         # the threads of the upstream.
@@ -98,7 +96,7 @@ def run(flags: Flags, version: str) -> None:
         os._exit(0)
 
 
-def _prepare(flags: Flags, telemetry: Telemetry, stack: contextlib.ExitStack) -> Prepared:
+def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
     """Tries everything before reporting all problems."""
     attempts = _Attempts()
     settings = attempts.make(lambda: _settings(flags))
@@ -109,9 +107,7 @@ def _prepare(flags: Flags, telemetry: Telemetry, stack: contextlib.ExitStack) ->
     plain = attempts.make(lambda: stack.enter_context(_plain_socket(flags)))
     if settings is None or client is None or tls is None or secure is None or plain is None or places is None:
         raise SettingsInvalid(tuple(attempts.problems))
-    service = next(iter(places), None)
-    registration = None if service is None else _registration(flags, client, tls, service, telemetry)
-    return Prepared(settings, client, tls, service, registration, secure, plain)
+    return Prepared(settings, client, tls, next(iter(places), None), secure, plain)
 
 
 def _plain_socket(flags: Flags) -> socket.socket:
@@ -172,31 +168,17 @@ def _own_names() -> tuple[str, ...]:
     return (*service_names("kafka-lag-adapter", _own_namespace() or "default"), "localhost", "127.0.0.1")
 
 
-def _registration(
-    flags: Flags, client: Client, tls: ServingTls, service: Service, telemetry: Telemetry
-) -> Registration:
-    is_managed = flags.tls_cert_file is None and flags.cert_dir is None
-    return Registration(
-        ClusterObjects(client),
-        service,
-        tls if is_managed else None,
-        may_register=flags.register,
-        show_authority=lambda end: telemetry.certificate_end.labels("authority").set(end),
-        conditions=telemetry.conditions,
-    )
-
-
 def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str) -> bool:
     """Serves until a signal; returns whether a thread still waits for the history's location or the upstream."""
-    settings, client, tls, registration = prepared.settings, prepared.client, prepared.tls, prepared.registration
-    conditions = telemetry.conditions
+    settings, client, tls, conditions = prepared.settings, prepared.client, prepared.tls, telemetry.conditions
     conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
     lease = _lease(prepared, conditions)
     history = _history(settings, telemetry, lease)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
-    hpas = _hpas(client, metrics, conditions)
+    autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
+    hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
     upstreams = Upstreams(lambda: metrics.settings.upstream, partial(authorization_of, client), conditions)
     reviews = ClusterReviews(client)
@@ -211,9 +193,16 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
         version=version,
         upstreams=upstreams,
     )
-    authentication = _authentication(client, partial(_trust, tls, callers), conditions)
+    follower, one_object = AuthenticationFollower(partial(_trust, tls, callers)), (cluster_settings.ONE_NAME,)
+    path = cluster_settings.PATH
+    authentication = Watch(client, path, follower, conditions, AUTHENTICATION_SETTINGS, query=one_object)
+    service, objects = prepared.service, ClusterObjects(client)
+    is_managing = service is not None and flags.tls_cert_file is None and flags.cert_dir is None
+    managed = tls if is_managing else None
+    registration = None
+    if service is not None:
+        registration = Registration(objects, service, managed, telemetry, may_register=flags.register)
     # Where the Secret is the source, the files hold only the bootstrap pair.
-    is_managing = registration is not None and registration.is_managing
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
     beside = (authentication, hpas, upstreams, registration, reloading)
     # The history includes the final cycle, and another replica continues it afterwards.
@@ -269,17 +258,6 @@ def _stop(*parts: tuple[_Part | None, float]) -> None:
     for part, seconds in parts:
         if part is not None:
             part.stop(seconds)
-
-
-def _hpas(client: Client, metrics: LiveMetrics, conditions: Conditions) -> Watch:
-    autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
-    consequence = followed.CONSEQUENCE
-    return Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=consequence)
-
-
-def _authentication(client: Client, on_change: Callable[[Authentication], None], conditions: Conditions) -> Watch:
-    follower, query = AuthenticationFollower(on_change), (cluster_settings.ONE_NAME,)
-    return Watch(client, cluster_settings.PATH, follower, conditions, AUTHENTICATION_SETTINGS, query=query)
 
 
 def _exchange(config_map: str | None, client: Client) -> Exchange | None:

@@ -4,14 +4,15 @@ Every replica does the same; the API server lets one write succeed, and the othe
 
 import logging
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
 
-from adapter.conditions import API_SERVICE, SERVING_CERTIFICATE, Conditions
+from adapter.conditions import API_SERVICE, SERVING_CERTIFICATE
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
+from adapter.telemetry import Telemetry
 from apiservice.api_group import API_GROUPS, ApiGroup
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
@@ -34,17 +35,16 @@ class RegistrationFailed(AdapterError):
 class Registration(Repeating):
     """`tls`: serves the certificates of the Secret; None if the certificate and the APIService are others' work.
 
-    `may_register`: the APIService is created where there is none. `show_authority` gets the end of the CA."""
+    `may_register`: the APIService is created where there is none."""
 
     def __init__(
         self,
         objects: ClusterObjects,
         service: Service,
         tls: ServingTls | None,
+        telemetry: Telemetry,
         *,
         may_register: bool,
-        show_authority: Callable[[float], None],
-        conditions: Conditions,
         groups: Sequence[ApiGroup] = API_GROUPS,
     ) -> None:
         super().__init__("registration")
@@ -52,16 +52,12 @@ class Registration(Repeating):
         self._service = service
         self._tls = tls
         self._may_register = may_register
-        self._show_authority = show_authority
+        self._telemetry = telemetry
         self._groups = groups
-        self._conditions = conditions
+        self._conditions = telemetry.conditions
         self._has_certificate = tls is None
         self._spread: x509.Certificate | None = None
         """The newest CA, once kube-apiserver has it."""
-
-    @property
-    def is_managing(self) -> bool:
-        return self._tls is not None
 
     def look(self) -> None:
         """One round: the Secret, then the APIService of each group. Raises AdapterError."""
@@ -104,7 +100,8 @@ class Registration(Repeating):
         tls.serve(wanted.serving, PairFiles(place / "tls.crt", place / "tls.key"))
         self._has_certificate = True
         self._conditions.holds(SERVING_CERTIFICATE, details=tls.served)
-        self._show_authority(wanted.authorities[0].not_valid_after_utc.timestamp())
+        end = wanted.authorities[0].not_valid_after_utc.timestamp()
+        self._telemetry.certificate_end.labels("authority").set(end)
         return wanted
 
     def _finding(self, group: ApiGroup, found: Json | None, managed: Managed | None) -> Finding:

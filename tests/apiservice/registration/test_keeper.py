@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from cryptography import x509
 
-from adapter.conditions import Conditions
+from adapter.telemetry import Telemetry
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.cluster_api.objects import ClusterObjects
@@ -75,9 +75,8 @@ def registration(objects: Objects, tls: Tls) -> Registration:
         cast("ClusterObjects", objects),
         OURS,
         cast("ServingTls", tls),
+        Telemetry(),
         may_register=True,
-        show_authority=lambda _: None,
-        conditions=Conditions(),
     )
 
 
