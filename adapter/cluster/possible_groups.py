@@ -1,10 +1,10 @@
 """Decides which unlisted groups may exist, so that a query does not treat them as absent."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, partition_of
-from adapter.cluster.topics import NO_LEADER, Topic, Topology
+from adapter.cluster.topics import NO_LEADER, Topology
 from adapter.columns import NEVER
 
 
@@ -55,38 +55,26 @@ def possible_groups_of(
 ) -> PossibleGroups:
     """`why` returns why a broker is unavailable, or None."""
     topic = listed_at.offsets_topic(topology)
-    unheard = list(_brokers(listed_at, topology) if topic is None else _partitions(listed_at, topic, topology))
-    doubts = [one for one in unheard if one.at < limits.newest or one.node == NO_LEADER or why(one.node) is not None]
-    in_sums = next((_text(one, limits, why) for one in doubts if one.at < limits.oldest), None)
     if topic is None:
-        return PossibleGroups(anywhere=next((_text(one, limits, why) for one in doubts), None), in_sums=in_sums)
-    of_partition = {one.partition: _text(one, limits, why) for one in doubts}
-    return PossibleGroups(partitions=len(topic.leaders), of_partition=of_partition, in_sums=in_sums)
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """The broker that can list some groups, and when it last did."""
-
-    node: int
-    at: float
-    address: str
-    partition: int = -1
-
-
-def _brokers(listed_at: ListingTimes, topology: Topology) -> Iterator[_Source]:
-    for node, address in sorted(topology.brokers.items()):
-        yield _Source(node, listed_at.brokers.get(node, NEVER), address)
-
-
-def _partitions(listed_at: ListingTimes, topic: Topic, topology: Topology) -> Iterator[_Source]:
-    for partition, (node, at) in enumerate(zip(topic.leaders.tolist(), listed_at.partitions.tolist(), strict=True)):
-        yield _Source(node, at, topology.brokers.get(node, "an unknown address"), partition)
-
-
-def _text(source: _Source, limits: Limits, why: Callable[[int], str | None]) -> str:
-    if source.node == NO_LEADER:
-        return f"partition {source.partition} of {OFFSETS_TOPIC} has no leader"
-    since = "yet" if source.at == NEVER else f"for {limits.now - source.at:.0f} s"
-    reason = why(source.node) or "it is still loading them"
-    return f"broker {source.node} at {source.address} has not listed its groups {since}: {reason}"
+        sources = [(node, node, listed_at.brokers.get(node, NEVER)) for node in sorted(topology.brokers)]
+    else:
+        leaders, times = topic.leaders.tolist(), listed_at.partitions.tolist()
+        sources = list(zip(range(len(leaders)), leaders, times, strict=True))
+    doubts: dict[int, str] = {}
+    in_sums = None
+    for place, node, at in sources:
+        reason = f"partition {place} of {OFFSETS_TOPIC} has no leader"
+        if node != NO_LEADER:
+            absence = why(node)
+            if absence is None and at >= limits.newest:
+                continue
+            address = topology.brokers.get(node, "an unknown address")
+            since = "yet" if at == NEVER else f"for {limits.now - at:.0f} s"
+            absence = absence or "it is still loading them"
+            reason = f"broker {node} at {address} has not listed its groups {since}: {absence}"
+        doubts[place] = reason
+        if in_sums is None and at < limits.oldest:
+            in_sums = reason
+    if topic is None:
+        return PossibleGroups(anywhere=next(iter(doubts.values()), None), in_sums=in_sums)
+    return PossibleGroups(partitions=len(topic.leaders), of_partition=doubts, in_sums=in_sums)

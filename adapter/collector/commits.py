@@ -96,8 +96,6 @@ class Commits:
         self._plan: CommitPlan | None = None
         self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
-        self._incomplete: set[str] = set()
-        """Groups with topics that the latest responses lack."""
         self.directory = Directory()
         self.groups: tuple[str, ...] = tuple(sorted(watching.named_groups))
         """Every watched group, sorted; the same object until it changes."""
@@ -126,7 +124,6 @@ class Commits:
             self.directory = replace(directory, coordinators=before.coordinators)
         for group in before.groups - directory.groups:
             self.topics.pop(group, None)
-            self._incomplete.discard(group)
             self.version += 1
         self._update_groups()
 
@@ -143,7 +140,6 @@ class Commits:
         if groups != self.groups:
             for group in set(self.groups).difference(groups):
                 self.topics.pop(group, None)
-                self._incomplete.discard(group)
             self.groups = groups
             self.version += 1
             self._watching.forget_others(groups)
@@ -295,8 +291,8 @@ class Commits:
                 if any(known.values()) or len(known) > len(seen):
                     round_.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
             # Groups that lack topics are processed in each cycle, because the cycles are counted.
-            is_complete = is_plain and self._incomplete.isdisjoint(mapping.shape.groups)
-            mapping.remembered_at = self.version if is_complete else None
+            is_counting = any(any(self.topics.get(group, {}).values()) for group in mapping.shape.groups)
+            mapping.remembered_at = self.version if is_plain and not is_counting else None
         if unlisted:
             # A group with commits exists even if it was never listed, and must be removed once its commits expire.
             self.directory = replace(self.directory, groups=self.directory.groups | unlisted)
@@ -307,10 +303,6 @@ class Commits:
         if known is None or found is not known:
             self.topics[group] = found
             self.version += 1
-        if any(found.values()):
-            self._incomplete.add(group)
-        else:
-            self._incomplete.discard(group)
 
 
 def _note_errors(round_: CommitRound, columns: Columns, is_known: Flags, node: int, received: float) -> None:

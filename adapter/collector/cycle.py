@@ -218,7 +218,7 @@ class Cycle:
         """Reads the ends that are left, and then the starts: again where an end shows that the log may be another."""
         layout, topology, causes = self._lay_out(), self._inventory.topology, Causes()
         self._ends.ask(layout, topology, self._ends.not_asked(layout, self._rows.needed()))
-        ends = self._ends.collect(layout, topology, causes)
+        ends = self._ends.collect(layout, causes)
         observation = observation_of(
             layout, commits, shares, self._shares.topics, ends, self._rows.is_committed_only, causes
         )

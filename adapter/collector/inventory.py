@@ -21,6 +21,7 @@ from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Watching
+from adapter.latest import Latest
 from adapter.metrics.problems import Problem, Reason
 
 REFRESH_SECONDS = 30.0
@@ -70,8 +71,7 @@ class Inventory:
         self._unknown: Mapping[tuple[str, int], int] = {}
         """Partitions with commits that Metadata lacks -> the number of consecutive cycles."""
         self._checked: tuple[object, ...] = ()
-        self._watched_of: Topology | None = None
-        self._watched: frozenset[str] = frozenset()
+        self._watched_in = Latest(lambda topology: frozenset(filter(watching.watches_topic, topology.topics)))
 
     def begin_with_new_client(self) -> None:
         """Known brokers may have been replaced, so any connected broker is asked next."""
@@ -240,10 +240,7 @@ class Inventory:
     @property
     def watched_topics(self) -> frozenset[str]:
         """Returns every watched topic that exists; the same object while Metadata is unchanged."""
-        if self._watched_of is not self.topology:
-            self._watched_of = self.topology
-            self._watched = frozenset(filter(self._watching.watches_topic, self.topology.topics))
-        return self._watched
+        return self._watched_in(self.topology)
 
     def topic_problems(self, cluster: str) -> Iterator[Problem]:
         """Yields the listed topics of each group that do not exist, or of which that is not known."""

@@ -17,7 +17,7 @@ from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.layout import Layout, carried, same_places
+from adapter.lag.layout import NO_LAYOUT, Layout, carried, same_places
 from adapter.lag.snapshot import Cause, Causes, State
 from adapter.protocol.codes import NO_ERROR, TOPIC_NOT_AUTHORIZED
 from adapter.protocol.offset_responses import Columns
@@ -26,8 +26,6 @@ from adapter.settings.models import Isolation
 
 START_SECONDS = 60.0
 """A log start is read at least this often; retention moves it in steps of minutes."""
-FIRST_PATIENCE = START_SECONDS / 6
-"""A start that could not be read is retried after this time, which doubles with each failure."""
 NOT_CAUGHT_UP = 78
 """A new leader does not know its followers' progress yet; this can last seconds while leadership moves."""
 MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
@@ -56,17 +54,6 @@ class _Round:
     """Nodes that had been silent just before. Other brokers may delay the reading of their responses."""
 
 
-@dataclass(slots=True, eq=False)
-class _Starts:
-    """A layout's known starts, and when unknown ones may be requested again."""
-
-    layout: Layout
-    leaders: Codes
-    known: Offsets
-    not_before: Seconds
-    patience: Seconds
-
-
 class Ends:
     def __init__(self, brokers: Brokers, liveness: Liveness, monotonic: Callable[[], float], interval: float) -> None:
         self._brokers = brokers
@@ -74,7 +61,7 @@ class Ends:
         self._monotonic = monotonic
         self._slack = interval / 2
         self._plans = Plans()
-        self._starts: _Starts | None = None
+        self._starts: tuple[Layout, Offsets] = (NO_LAYOUT, np.empty(0, dtype=np.int64))
         self._starts_read = NEVER
         self._rounds: list[list[_Round]] = []
         self.have_moved = False
@@ -114,19 +101,18 @@ class Ends:
         calls = self._brokers.offsets({node: plan.questions[node] for node in present})
         return _Round(level, plan, calls, frozenset(filter(self._liveness.is_doubtful, present)))
 
-    def collect(self, layout: Layout, topology: Topology, causes: Causes) -> list[dict[Isolation, EndTable]]:
+    def collect(self, layout: Layout, causes: Causes) -> list[dict[Isolation, EndTable]]:
         """Waits for all responses; returns the tables of each round for this layout."""
-        starts = self._starts = _moved(self._starts, layout, self._plans.leaders(layout, topology))
-        found = []
+        starts, rounds = self._starts_in(layout), []
         for sent_together in self._rounds:
             tables = {
-                one.level: _moved_table(self._read(one, causes), one.plan.layout, layout) for one in sent_together
+                sent.level: _moved_table(self._read(sent, causes), sent.plan.layout, layout) for sent in sent_together
             }
-            found.append(tables)
+            rounds.append(tables)
             for table in tables.values():
                 is_known = table.is_asked & (table.cause == 0) & (table.log_end != NOT_KNOWN)
-                self.doubt(np.flatnonzero(is_known & (table.log_end < starts.known)))
-        return found
+                self.doubt(np.flatnonzero(is_known & (table.log_end < starts)))
+        return rounds
 
     def sent(self, number: int) -> float | None:
         """Returns when the last request of the round was passed to its connection; None if there was none."""
@@ -136,11 +122,9 @@ class Ends:
 
     def doubt(self, places: Indexes) -> None:
         """Reads the start and topic again, because ends that went backward may belong to another log."""
-        starts = self._starts
-        if len(places) and starts is not None:
+        if len(places):
             self.have_moved = True
-            starts.known = starts.known.copy()
-            starts.known[places], starts.not_before[places] = NOT_KNOWN, NEVER
+            self._starts[1][places] = NOT_KNOWN
 
     def _read(self, one: _Round, causes: Causes) -> EndTable:
         plan = one.plan
@@ -182,41 +166,38 @@ class Ends:
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
     def starts(self, layout: Layout, topology: Topology) -> Offsets:
-        """Returns the latest known starts; those of new partitions are read at once, others when they are due."""
-        leaders = self._plans.leaders(layout, topology)
-        starts = self._starts = _moved(self._starts, layout, leaders)
-        now = self._monotonic()
+        """Returns the latest known starts; unknown ones are read at once, others when they are due."""
+        starts, now = self._starts_in(layout), self._monotonic()
         is_due = now - self._starts_read >= START_SECONDS - self._slack
-        asked = (
-            np.ones(layout.table_size, dtype=bool)
-            if is_due
-            else (starts.known == NOT_KNOWN) & (starts.not_before <= now)
-        )
-        if asked.any():
-            level = Isolation.READ_UNCOMMITTED
-            if is_due:
-                self._starts_read = now
-            # These are different partitions each time, so their plan is not kept.
+        wanted = np.full(len(starts), fill_value=True) if is_due else starts == NOT_KNOWN
+        if wanted.any():
+            self._starts_read = now if is_due else self._starts_read
+            # Those that are unknown are different partitions each time, so their plan is not kept.
             plans = self._plans if is_due else Plans()
-            self._read_starts(starts, plans.plan((EARLIEST, level, 0), layout, leaders, asked), now)
-        return starts.known
+            leaders = self._plans.leaders(layout, topology)
+            plan = plans.plan((EARLIEST, Isolation.READ_UNCOMMITTED, 0), layout, leaders, wanted)
+            self._read_starts(starts, plan)
+        return starts
 
-    def _read_starts(self, starts: _Starts, plan: OffsetPlan, now: float) -> None:
-        # Copied, because earlier callers keep the old array.
-        starts.known = starts.known.copy()
-        one = self._sent(Isolation.READ_UNCOMMITTED, plan)
-        answers = self._brokers.finish(one.calls)
+    def _starts_in(self, layout: Layout) -> Offsets:
+        """Returns the starts that are known so far; those of new partitions and topic generations are not."""
+        former, known = self._starts
+        if former is not layout:
+            starts = np.full(layout.table_size, NOT_KNOWN)
+            here, there = same_places(layout, former)
+            starts[here] = known[there]
+            self._starts = (layout, starts)
+        return self._starts[1]
+
+    def _read_starts(self, starts: Offsets, plan: OffsetPlan) -> None:
+        answers = self._brokers.finish(self._sent(Isolation.READ_UNCOMMITTED, plan).calls)
         self._liveness.note(answers)
         for node, answer in answers.items():
             if isinstance(answer, Answer):
                 mapping, columns = plan.row_mapping(node, answer.content.shape), answer.content
                 offset, error = columns.offset[mapping.source], columns.error[mapping.source]
                 is_good = (error == NO_ERROR) & is_offset(offset)
-                starts.known[mapping.target[is_good]] = offset[is_good]
-                own = plan.places[node]
-                failed = own[starts.known[own] == NOT_KNOWN]
-                starts.not_before[failed] = now + starts.patience[failed] - self._slack
-                starts.patience[failed] = np.minimum(2 * starts.patience[failed], START_SECONDS)
+                starts[mapping.target[is_good]] = offset[is_good]
 
 
 def _empty_table(is_asked: Flags) -> EndTable:
@@ -235,23 +216,6 @@ def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
     if before is layout:
         return table
     return carried(table, _empty_table(np.zeros(layout.table_size, dtype=bool)), same_places(layout, before))
-
-
-def _moved(before: _Starts | None, layout: Layout, leaders: Codes) -> _Starts:
-    """Returns the same starts in another layout; new partitions and topic generations start as unknown."""
-    if before is not None and before.layout is layout and before.leaders is leaders:
-        return before
-    size = layout.table_size
-    starts = _Starts(layout, leaders, np.full(size, NOT_KNOWN), np.full(size, NEVER), np.full(size, FIRST_PATIENCE))
-    if before is None:
-        return starts
-    here, there = same_places(layout, before.layout)
-    starts.known[here] = before.known[there]
-    # A new leader may know a start that the previous one did not.
-    is_same = leaders[here] == before.leaders[there]
-    starts.not_before[here[is_same]] = before.not_before[there[is_same]]
-    starts.patience[here[is_same]] = before.patience[there[is_same]]
-    return starts
 
 
 def _fill_failed(

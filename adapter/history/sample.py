@@ -1,7 +1,7 @@
 """What a cycle hands to the history: its observations as they were, not what is served in their place."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,13 +58,9 @@ class Sample:
     @property
     def size(self) -> int:
         """Bytes of its columns; samples share layouts and owners."""
-        seen = self.observed
-        columns = (
-            *(seen.committed, seen.commit_received, seen.commit_cause, seen.log_end, seen.end_received, seen.end_cause),
-            *(seen.log_start, self.state, self.members),
-            self.is_committed_only,
-        )
-        return sum(column.nbytes for column in columns)
+        own = (self.state, self.members, self.is_committed_only)
+        read = (getattr(self.observed, column.name) for column in fields(Observed) if column.name != "causes")
+        return sum(column.nbytes for column in (*own, *read))
 
 
 Keep = Callable[[Sample], None]

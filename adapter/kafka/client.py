@@ -12,6 +12,7 @@ from threading import Condition
 from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
+from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import ListGroupsRequest
 from kafka.protocol.metadata import FindCoordinatorRequest
@@ -25,7 +26,6 @@ from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
 from adapter.kafka.failures import REFUSED_CERTIFICATE, REQUIRED_CERTIFICATE, failure_of
 from adapter.kafka.group_descriptions import descriptions_in
-from adapter.kafka.liveness import Sign
 from adapter.kafka.rotation import BrokerAccess, Rotation
 from adapter.protocol import group_responses, offset_requests
 from adapter.protocol.codes import MalformedResponse
@@ -279,10 +279,10 @@ class Brokers:
         self.wait(calls, together=float("inf"))
         return calls.take()
 
-    def probe(self, node: int) -> Sign:
+    def probe(self, node: int) -> Future:
+        """Returns the pending answer of a silent broker."""
         self._count_request("Metadata")
-        sign: Sign = self._send(node, offset_requests.metadata(()), lambda: None)
-        return sign
+        return self._send(node, offset_requests.metadata(()), lambda: None)
 
     @property
     def _manager(self) -> Any:  # noqa: ANN401 - the library has no types

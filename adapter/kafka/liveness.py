@@ -1,7 +1,8 @@
 """Tracks which brokers are worth asking: one that missed its deadline is only probed until it answers."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Protocol
+
+from kafka.future import Future
 
 from adapter.kafka.answers import Failure
 
@@ -9,21 +10,13 @@ DISTRUST_SECONDS = 5.0
 """For this long, a broker that was silent may report old offsets (0.25 s was observed)."""
 
 
-class Sign(Protocol):
-    """A pending probe of a silent broker: the client library's future."""
-
-    @property
-    def is_done(self) -> bool: ...
-    def succeeded(self) -> bool: ...
-
-
 class Liveness:
     """Which brokers are silent, and which have come back since when. Times are monotonic seconds."""
 
-    def __init__(self, probe: Callable[[int], Sign], monotonic: Callable[[], float]) -> None:
+    def __init__(self, probe: Callable[[int], Future], monotonic: Callable[[], float]) -> None:
         self._probe = probe
         self._monotonic = monotonic
-        self._absences: dict[int, tuple[Failure, Sign]] = {}
+        self._absences: dict[int, tuple[Failure, Future]] = {}
         self._returning: set[int] = set()
         self._back_since: dict[int, float] = {}
         self.failures: list[Failure] = []

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from adapter.columns import NO_COMMIT
 
@@ -107,12 +107,7 @@ def _reading(one: LastCommit, other: LastCommit) -> LastCommit:
     return latest._replace(has_marker=any(each.has_marker for each in (one, other) if each.offset == latest.offset))
 
 
-class _Seen(Protocol):
-    @property
-    def seen_at(self) -> int: ...
-
-
-_Observation = TypeVar("_Observation", bound=_Seen)
+_Observation = TypeVar("_Observation", LastCommit, TopicMemory, Reads)
 
 
 def later(one: _Observation, other: _Observation) -> _Observation:

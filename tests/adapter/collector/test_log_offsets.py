@@ -53,7 +53,7 @@ class Reads:
         """In a cycle with one round."""
         self.ends.begin()
         self.ends.ask(self.layout, self.topology, needed)
-        (tables,) = self.ends.collect(self.layout, self.topology, self.causes)
+        (tables,) = self.ends.collect(self.layout, self.causes)
         return tables
 
     def starts(self) -> list[int]:
