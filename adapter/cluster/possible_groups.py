@@ -39,21 +39,19 @@ def any_group_possible(reason: str) -> PossibleGroups:
     return PossibleGroups(anywhere=reason, in_sums=reason)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """How old a listing may be, in monotonic seconds."""
-
-    now: float
-    newest: float
-    """Start of the latest round of listings: older listings may lack new groups."""
-    oldest: float
-    """A sum may lack groups that are missing only in listings older than this."""
-
-
 def possible_groups_of(
-    listed_at: ListingTimes, topology: Topology, limits: Limits, why: Callable[[int], str | None]
+    listed_at: ListingTimes,
+    topology: Topology,
+    why: Callable[[int], str | None],
+    *,
+    now: float,
+    newest_round: float,
+    patience: float,
 ) -> PossibleGroups:
-    """`why` returns why a broker is unavailable, or None."""
+    """`why` returns why a broker is unavailable, or None.
+
+    Listings before the start of the newest round may lack new groups. A sum over all groups may lack some only if a
+    listing is older than `patience`."""
     topic = listed_at.offsets_topic(topology)
     if topic is None:
         sources = [(node, node, listed_at.brokers.get(node, NEVER)) for node in sorted(topology.brokers)]
@@ -66,14 +64,14 @@ def possible_groups_of(
         reason = f"partition {place} of {OFFSETS_TOPIC} has no leader"
         if node != NO_LEADER:
             absence = why(node)
-            if absence is None and at >= limits.newest:
+            if absence is None and at >= newest_round:
                 continue
             address = topology.brokers.get(node, "an unknown address")
-            since = "yet" if at == NEVER else f"for {limits.now - at:.0f} s"
+            since = "yet" if at == NEVER else f"for {now - at:.0f} s"
             absence = absence or "it is still loading them"
             reason = f"broker {node} at {address} has not listed its groups {since}: {absence}"
         doubts[place] = reason
-        if in_sums is None and at < limits.oldest:
+        if in_sums is None and at < now - patience:
             in_sums = reason
     if topic is None:
         return PossibleGroups(anywhere=next(iter(doubts.values()), None), in_sums=in_sums)

@@ -17,7 +17,7 @@ from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, move
 from adapter.lag.states import settled, without_commit_unknown
 from adapter.lag.transaction_markers import with_markers
 from adapter.memory.rows import recalled, remembered
-from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
+from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, merged, without_deleted
 from adapter.settings.models import Isolation
 
 
@@ -55,12 +55,14 @@ class CurrentRows:
 
     # -- layout ----------------------------------------------------------------------------------
 
-    def lay_out(self, commits: Commits, shares: Shares, topology: Topology) -> Layout:
+    def lay_out(self, commits: Commits, shares: Shares, topology: Topology, now: float) -> Layout:
         """Returns the layout of all that is known to be needed so far; moves the rows to it if it changed."""
         known, versions = self._laid_out_for, (commits.version, shares.version)
         if known is None or known[0] != versions or known[1] is not topology:
             self._laid_out_for = (versions, topology)
             self._lay_out_anew(commits, shares, topology)
+            if topology.missing:
+                self.memory = without_deleted(self.memory, topology.is_deleted, int(now + self.to_epoch))
             self._groups_read = frozenset(commits.topics).union(shares.topics)
         return self.layout
 
@@ -108,6 +110,11 @@ class CurrentRows:
         return needed
 
     # -- memory ----------------------------------------------------------------------------------
+
+    @property
+    def remembered_topics(self) -> frozenset[str]:
+        groups = self.memory.values()
+        return frozenset(name for group in groups for name, topic in group.topics.items() if topic.topic_id != DELETED)
 
     def recall(self, memory: ClusterMemory) -> None:
         self.memory = merged(self.memory, memory)

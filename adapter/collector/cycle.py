@@ -117,8 +117,10 @@ class Cycle:
         self._shares = Shares(brokers, self._liveness, watching)
         self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
         self._members = Members(brokers, self._liveness, clock.monotonic, interval)
-        self._inventory = Inventory(brokers, self._liveness, watching, self._commits, clock.monotonic, interval)
         self._rows = CurrentRows(watching)
+        self._inventory = Inventory(
+            brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic, interval
+        )
         self._treatment_of = Latest(treatment_of)
         self._owners_of = Latest(owners_of)
 
@@ -212,7 +214,7 @@ class Cycle:
         return commits, self._shares.newest
 
     def _lay_out(self) -> Layout:
-        return self._rows.lay_out(self._commits, self._shares, self._inventory.topology)
+        return self._rows.lay_out(self._commits, self._shares, self._inventory.topology, self._clock.monotonic())
 
     def _read_ends(self, commits: CommitRound, shares: ShareRound) -> Observation:
         """Reads the ends that are left, and then the starts: again where an end shows that the log may be another."""

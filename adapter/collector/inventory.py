@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, Round, updated_times
 from adapter.cluster.groups import NOBODY
-from adapter.cluster.possible_groups import Limits, PossibleGroups, any_group_possible, possible_groups_of
+from adapter.cluster.possible_groups import PossibleGroups, any_group_possible, possible_groups_of
 from adapter.cluster.topics import (
     ANSWERS_BEFORE_DELETED,
     Topic,
@@ -14,6 +14,7 @@ from adapter.cluster.topics import (
     without_epochs,
 )
 from adapter.collector.commits import CommitRound, Commits
+from adapter.collector.current_rows import CurrentRows
 from adapter.collector.log_offsets import may_not_describe_topic
 from adapter.columns import NEVER
 from adapter.errors import some_of
@@ -47,6 +48,7 @@ class Inventory:
         liveness: Liveness,
         watching: Watching,
         commits: Commits,
+        rows: CurrentRows,
         monotonic: Callable[[], float],
         interval: float,
     ) -> None:
@@ -54,6 +56,7 @@ class Inventory:
         self._liveness = liveness
         self._watching = watching
         self._commits = commits
+        self._rows = rows
         self._monotonic = monotonic
         self._interval = interval
         self.topology = Topology()
@@ -211,7 +214,8 @@ class Inventory:
         # If all known brokers may have been replaced, any connected broker comes first.
         nodes = [None, *known] if self._is_new_client or not known else known
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
-        expected = frozenset[str]().union(*named)
+        # Whether a remembered topic is deleted or hidden from us is said only where it is named.
+        expected = self._rows.remembered_topics.union(*named)
         # With named groups it matters whether the offsets topic is missing or hidden from us.
         by_name = expected | {OFFSETS_TOPIC} if self._watching.named_groups else expected
         answers = self._brokers.topology(nodes[:MOST_ASKED], by_name)
@@ -259,20 +263,19 @@ class Inventory:
 
     def possible_groups(self, unreachable: str | None = None) -> PossibleGroups:
         """Returns which unlisted groups may exist; `unreachable` is why no broker can be asked."""
-        topology, now = self.topology, self._monotonic()
-        if not topology.brokers:
+        if not self.topology.brokers:
             why = unreachable or some_of([failure.text for failure in self._liveness.failures])
             return any_group_possible(why or "no broker has described the cluster yet")
-        patience = max(self._watching.max_age, ROUNDS_BEFORE_STALE * max(REFRESH_SECONDS, self._interval))
-        limits = Limits(now, newest=self._newest_round, oldest=now - patience)
         return possible_groups_of(
             self._listing_times,
-            topology,
-            limits,
-            self._why_not_listed if unreachable is None else lambda _: unreachable,
+            self.topology,
+            lambda node: unreachable or self._why_not_listed(node),
+            now=self._monotonic(),
+            newest_round=self._newest_round,
+            patience=max(self._watching.max_age, ROUNDS_BEFORE_STALE * max(REFRESH_SECONDS, self._interval)),
         )
 
     def _why_not_listed(self, node: int) -> str | None:
         failure = self._liveness.failure(node)
-        texts = (one.text for one in self._liveness.failures if one.text.startswith(f"broker {node} "))
+        texts = (each.text for each in self._liveness.failures if each.text.startswith(f"broker {node} "))
         return failure.text if failure else next(texts, None)

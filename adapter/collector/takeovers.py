@@ -42,7 +42,7 @@ class Takeovers:
         self._groups: tuple[str, ...] = ()
         self._codes: Mapping[str, int] = {}
         self._node = np.empty(0, dtype=np.int32)
-        """Of each group: who answered last; NOBODY: nobody ever has; LOST: that one has refused it since."""
+        """Of each group: the node that answered last; NOBODY: none has; LOST: it later refused, or stopped."""
         self._since = np.empty(0)
         """Of each group: since when its newest coordinator has been doubted; NEVER: it is not."""
         self._first_reports: dict[str, tuple[bytes, int]] = {}
@@ -162,7 +162,7 @@ class Handovers:
                 self._log_ends[partition[is_end]] = columns.offset[is_end]
 
     def is_final(self, group: str, node: int) -> bool:
-        """Whether what the node reports of the group is all that has been committed."""
+        """Whether the node has loaded all the group's commits."""
         if self._topic is None:
             return True
         partition = partition_of(group, len(self.is_complete))

@@ -30,7 +30,7 @@ from adapter.kafka.rotation import BrokerAccess, Rotation
 from adapter.protocol import group_responses, offset_requests
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
-from adapter.protocol.metadata_response import Descriptions, topology_in
+from adapter.protocol.metadata_response import LatestTopology, topology_in
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
 from adapter.settings.models import Cluster
@@ -59,7 +59,7 @@ class Brokers:
         self._first_server = 0
         self._last_failures: dict[int, Failure] = {}
         self._addresses: Mapping[int, str] = {}
-        self._descriptions = Descriptions()
+        self._latest = LatestTopology()
         self._changed = Condition()
 
     @property
@@ -172,7 +172,7 @@ class Brokers:
         the broker reports the error."""
         manager = self._manager
         chosen = {node: manager.least_loaded_node() if node is None else node for node in nodes}
-        outcomes = self._first_to_describe(chosen, None, self._descriptions.topology)
+        outcomes = self._first_to_describe(chosen, None, self._latest.topology)
         for node, answer in outcomes.items():
             if isinstance(answer, Answer):
                 self._follow_addresses(answer.content.brokers)
@@ -181,36 +181,26 @@ class Brokers:
 
     def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
         """Returns node -> address of the living brokers, as reported by the first of `nodes` to answer."""
-        outcomes = self._first_to_describe(
-            {node: node for node in nodes}, (), lambda _, body: topology_in(body).brokers
-        )
+        outcomes = self._first_to_describe({node: node for node in nodes}, (), lambda body: topology_in(body).brokers)
         for answer in outcomes.values():
             if isinstance(answer, Answer):
                 self._follow_addresses(answer.content)
         return outcomes
 
     def _first_to_describe(
-        self, chosen: Mapping[Name, int], topics: Sequence[str] | None, read: Callable[[int, bytes], Answered]
+        self, chosen: Mapping[Name, int], topics: Sequence[str] | None, read: Callable[[bytes], Answered]
     ) -> dict[Name, Answer[Answered] | Failure]:
         calls: dict[Name, Calls[Answered]] = {}
         outcomes: dict[Name, Answer[Answered] | Failure] = {}
         for name, node in chosen.items():
-            asked = (node, offset_requests.metadata(topics), lambda raw, node=node: read(node, raw.body))
+            asked = (node, offset_requests.metadata(topics), lambda raw: read(raw.body))
             calls[name] = self._start("Metadata", {0: asked})
             patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
-            self._wait_for_one(list(calls.values()), patience)
+            self.wait(*calls.values(), together=0.0, within=patience)
             outcomes |= {name: answer for name, one in calls.items() for answer in one.take().values()}
             if any(isinstance(answer, Answer) for answer in outcomes.values()):
                 break
         return outcomes
-
-    def _wait_for_one(self, calls: Sequence[Calls[Any]], seconds: float) -> None:
-        """Waits until one has answered or all have failed, at most this long."""
-        with self._changed:
-            self._changed.wait_for(
-                lambda: any(one.first_response() is not None for one in calls) or all(one.are_settled for one in calls),
-                seconds,
-            )
 
     def _with_hidden(self, node: int, answer: Answer[Topology], expected: frozenset[str]) -> Answer[Topology] | Failure:
         absent = expected - answer.content.topics.keys()
@@ -262,12 +252,13 @@ class Brokers:
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
         return self._start("ListOffsets", {key: _asked_by(one) for key, one in questions.items()})
 
-    def wait(self, *calls: Calls[Any], together: float) -> bool:
-        """Waits for a response, then at most `together` seconds for the others; False: all have been taken."""
+    def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
+        """Waits at most `within` seconds for a response, then `together` for the others; False: all have been taken."""
+        latest = clock.monotonic() + within
         with self._changed:
             while not all(one.are_settled for one in calls):
                 times = [first for one in calls if (first := one.first_response()) is not None]
-                until = min(times) + together if times else float("inf")
+                until = min(times) + together if times else latest
                 left = min(until, *(one.expires for one in calls if not one.are_settled)) - clock.monotonic()
                 if left <= 0:
                     break

@@ -21,11 +21,11 @@ PREPARE_SECONDS = 2.0
 
 
 class LoginUnavailable(KafkaError):  # type: ignore[misc]  # the library has no types
-    """What a login needs is not to be had, and why; never shows a secret."""
+    """What a login needs is unavailable, and why; never shows a secret."""
 
 
 class KerberosLogin(SaslMechanismGSSAPI):  # type: ignore[misc]  # as above
-    """Has its ticket for the broker once it is made."""
+    """Gets its ticket for the broker in the constructor."""
 
     def __init__(self, **config: Any) -> None:  # noqa: ANN401 - as above
         self._saying(lambda: super(KerberosLogin, self).__init__(**config))
@@ -45,7 +45,7 @@ class KerberosLogin(SaslMechanismGSSAPI):  # type: ignore[misc]  # as above
 
 
 class AwsLogin(SaslMechanismAwsMskIam):  # type: ignore[misc]  # as above
-    """Has signed its message once it is made."""
+    """Signs its message in the constructor."""
 
     def __init__(self, **config: Any) -> None:  # noqa: ANN401 - as above
         super().__init__(**config)

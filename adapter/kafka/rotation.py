@@ -28,11 +28,6 @@ class BrokerAccess:
             self.tokens.close()
 
 
-def access_with(credentials: Credentials) -> BrokerAccess:
-    login = credentials.login
-    return BrokerAccess(credentials, Tokens(login, login.token_request) if login.token_request else None)
-
-
 class Rotation:
     """For one thread. Files are compared by their content, so that every way of replacing them is noticed."""
 
@@ -50,7 +45,10 @@ class Rotation:
         try:
             files = read(self._security)
             if files != self._files:
-                self._replace(access_with(credentials_of(self._security, files)))
+                credentials = credentials_of(self._security, files)
+                login = credentials.login
+                tokens = Tokens(login, login.token_request) if login.token_request else None
+                self._replace(BrokerAccess(credentials, tokens))
                 self._files = files
         except CredentialsInvalid as error:
             self._replace(None)

@@ -16,6 +16,8 @@ from adapter.repeating import Repeating
 ROUND_SECONDS = 60.0
 RETRY_SECONDS = 5.0
 """Until the text has been read for the first time."""
+REFUSALS_BEFORE_BELIEVED = 3
+"""After so many refusals, RETRY_SECONDS apart, nothing is expected from a text that may not be read."""
 LIVE_SECONDS = 600.0
 """Between two writes of commits that have only moved on."""
 UNNAMED_SECONDS = 86_400.0
@@ -41,6 +43,7 @@ class MemoryKeeper(Repeating):
         self._exchange = exchange
         self.is_loaded = exchange is None
         """Whether the text has been read, or never can be."""
+        self._refusals = 0
         self._known: Mapping[Key, GroupMemory] = {}
         self._by_cluster: Mapping[str, ClusterMemory] = {}
         """Replaced as a whole; read by the collectors' threads."""
@@ -89,9 +92,8 @@ class MemoryKeeper(Repeating):
             known = merged({key: one for key, one in found.items() if not is_old[key]}, named)
             self._know(known)
             self.is_loaded = True
-            news = (
-                key for key, one in known.items() if key not in self._left_out and _is_news(found, key, one, live_since)
-            )
+            room = ((key, one) for key, one in known.items() if key not in self._left_out)
+            news = (key not in found or one.has_news(found[key], live_since) for key, one in room)
             if not any(news):
                 return text
             written, left_out = dumps(known)
@@ -100,7 +102,9 @@ class MemoryKeeper(Repeating):
         try:
             self._exchange(changed)
         except StateNotPersistable as error:
-            self.is_loaded = True
+            # A right that was granted a moment ago may not have reached the API server yet.
+            self._refusals += 1
+            self.is_loaded |= self._refusals >= REFUSALS_BEFORE_BELIEVED
             self._conditions.fails(MEMORY, "NeverKept", "nothing is kept over restarts", details=str(error))
         except AdapterError as error:
             self._conditions.fails(MEMORY, "NotKept", "it could not be kept, and will be later", details=str(error))
@@ -125,7 +129,3 @@ class MemoryKeeper(Repeating):
             self._conditions.fails(MEMORY, "LinesDropped", message, details=some_of(bad_lines))
         else:
             self._conditions.holds(MEMORY)
-
-
-def _is_news(found: Mapping[Key, GroupMemory], key: Key, known: GroupMemory, live_since: float) -> bool:
-    return key not in found or known.has_news(found[key], live_since)

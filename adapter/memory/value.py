@@ -9,8 +9,8 @@ what the other one saw. An observation that a clock dates into the future counts
 Transaction markers need no time: that a marker follows an offset stays true, so it holds for every reading of that
 offset."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -30,6 +30,10 @@ class LastCommit(NamedTuple):
 
 
 NEVER_SEEN = LastCommit(0, NO_COMMIT)
+DELETED = ""
+"""In place of a topic's id."""
+DELETED_SECONDS = 86_400
+"""After that, no other process remembers a deleted topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class TopicMemory:
         return max((reading.seen_at for reading in self.commits), default=0)
 
     def has_news(self, written: "TopicMemory | None", live_since: float) -> bool:
+        if self.topic_id == DELETED:
+            return written is not None
         if written is None or written.topic_id != self.topic_id:
             return True
         pairs = zip_longest(self.commits, written.commits, fillvalue=NEVER_SEEN)
@@ -86,6 +92,20 @@ def merged(one: Mapping[_Key, GroupMemory], other: Mapping[_Key, GroupMemory]) -
         **one,
         **{group: _merged(one[group], memory) if group in one else memory for group, memory in other.items()},
     }
+
+
+def without_deleted(memory: ClusterMemory, is_deleted: Callable[[str], bool], now: int) -> ClusterMemory:
+    """Replaces deleted topics by when that was seen: a later observation than any that others may still have."""
+    gone = TopicMemory(DELETED, (LastCommit(now, NO_COMMIT),))
+    topics = {
+        group: {
+            name: gone if is_deleted(name) else topic
+            for name, topic in known.topics.items()
+            if topic.topic_id != DELETED or now - topic.seen_at < DELETED_SECONDS
+        }
+        for group, known in memory.items()
+    }
+    return {group: replace(known, topics=topics[group]) for group, known in memory.items()}
 
 
 def _merged(one: GroupMemory, other: GroupMemory) -> GroupMemory:

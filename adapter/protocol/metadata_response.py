@@ -24,23 +24,19 @@ _INT32_BYTES, _ID_BYTES, _IS_INTERNAL_BYTES = 4, 16, 1
 _NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
-class Descriptions:
-    """The last response of each node, so that an identical one is not parsed again."""
+class LatestTopology:
+    """The latest response, so that an identical one is not parsed again, whichever node sends it."""
 
     def __init__(self) -> None:
-        self._last: dict[int, tuple[bytes, Topology]] = {}
-        """Node -> fingerprint of its last response, and the parsed value."""
+        self._fingerprint = b""
+        self._topology = Topology()
 
-    def topology(self, node: int, body: bytes) -> Topology:
+    def topology(self, body: bytes) -> Topology:
         """Returns the known objects for what has not changed. Raises MalformedResponse."""
         fingerprint = _fingerprint(body)
-        known = next((last for last in self._last.values() if last[0] == fingerprint), None)
-        if known is None:
-            _, newest = next(reversed(self._last.values()), (b"", Topology()))
-            known = (fingerprint, sharing(newest, topology_in(body)))
-            self._last = {node: last for node, last in self._last.items() if node in known[1].brokers}
-        self._last[node] = known
-        return known[1]
+        if fingerprint != self._fingerprint:
+            self._topology, self._fingerprint = sharing(self._topology, topology_in(body)), fingerprint
+        return self._topology
 
 
 def _fingerprint(body: bytes) -> bytes:

@@ -209,6 +209,30 @@ def test_a_topic_that_was_created_again_recalls_nothing() -> None:
     assert adapter.lag() == 0
 
 
+def test_a_deleted_topic_is_forgotten_by_the_text_and_by_both_replicas() -> None:
+    shelf, cluster = Shelf(), kafka()
+    replicas = [Adapter(cluster, samples.settings(rules=[{"group": "billing"}]), shelf) for _ in range(2)]
+    cluster.commits["billing"]["trail", 0] = 1
+    for adapter in replicas:
+        adapter.remember()
+    del cluster.commits["billing"]["trail", 0], cluster.topics["trail"]
+    for _ in range(10):
+        for adapter in replicas:
+            adapter.remember()
+
+    assert loads(shelf.text, samples.EPOCH + 1000)[0][KEY].topics.keys() == {"orders"}
+
+
+def test_a_topic_that_may_not_be_described_for_a_while_is_remembered() -> None:
+    shelf = Shelf()
+    since = expired(shelf)
+    since.hidden = {"orders"}
+    adapter = Adapter(since, samples.settings(rules=[{"group": "billing"}]), shelf)
+    adapter.remember(20)
+
+    assert kept(shelf) == [7, 10, 5]
+
+
 def test_commits_that_the_log_has_lost_are_recalled_by_nobody() -> None:
     shelf = Shelf()
     since = expired(shelf)
@@ -306,6 +330,21 @@ def test_until_the_text_has_been_read_a_missing_commit_is_unknown_however_many_g
 
     shelf.error = None
     adapter.remember(2)
+    assert adapter.lag() == 13
+
+
+@pytest.mark.parametrize("error", [AdapterError("no answer"), StateNotPersistable("403")])
+def test_until_a_first_read_that_failed_has_been_repeated_a_missing_commit_is_unknown(error: AdapterError) -> None:
+    shelf = Shelf()
+    since = expired(shelf)
+    shelf.error = error
+    adapter = Adapter(since, LATEST, shelf)
+    adapter.remember()
+    with pytest.raises(ValueUnavailable, match="whether one has expired is not known"):
+        adapter.lag()
+
+    shelf.error = None
+    adapter.remember()
     assert adapter.lag() == 13
 
 

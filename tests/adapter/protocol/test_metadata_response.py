@@ -13,7 +13,7 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from adapter.cluster.topics import Topic, Topology
 from adapter.protocol import offset_requests
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
-from adapter.protocol.metadata_response import Descriptions, topology_in
+from adapter.protocol.metadata_response import LatestTopology, topology_in
 
 VERSION = offset_requests.METADATA_VERSION
 _Topic = MetadataResponse.MetadataResponseTopic
@@ -119,7 +119,7 @@ def test_a_response_with_other_bytes_in_it_is_a_value_or_malformed(
         begin = place % len(spoilt)
         spoilt[begin : begin + len(written)] = written
     try:
-        found = Descriptions().topology(1, bytes(spoilt))
+        found = LatestTopology().topology(bytes(spoilt))
     except MalformedResponse:
         return
 
@@ -181,28 +181,20 @@ def test_topics_that_we_may_not_describe_are_hidden_and_others_with_an_error_are
 
 
 def test_throttle_and_controller_do_not_change_the_topology() -> None:
-    known = Descriptions()
-    first = known.topology(1, orders())
+    known = LatestTopology()
+    first = known.topology(orders())
 
     assert first.topics["orders"].leaders.tolist() == [1]
-    assert known.topology(1, orders(throttle=7)) is first
-    assert known.topology(2, orders(controller=2)) is first
+    assert known.topology(orders(throttle=7)) is first
+    assert known.topology(orders(controller=2)) is first
 
 
 def test_other_bytes_are_read_and_share_what_has_not_changed() -> None:
-    known = Descriptions()
+    known = LatestTopology()
     both = [topic("orders", [partition(0, 1)]), topic("refunds", [partition(0, 2)])]
-    first = known.topology(1, body(both))
-    moved = known.topology(1, body([topic("orders", [partition(0, 2)]), both[1]]))
+    first = known.topology(body(both))
+    moved = known.topology(body([topic("orders", [partition(0, 2)]), both[1]]))
 
     assert moved.topics["orders"].leaders.tolist() == [2]
     assert moved.topics["refunds"] is first.topics["refunds"]
     assert first.topics["orders"].leaders.tolist() == [1]
-
-
-def test_what_a_node_said_that_is_no_more_is_forgotten() -> None:
-    known = Descriptions()
-    first = known.topology(2, orders())
-    known.topology(1, body([], {1: "kafka-1"}))
-
-    assert known.topology(1, orders()) is not first

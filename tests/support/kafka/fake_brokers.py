@@ -261,10 +261,10 @@ class FakeBrokers(Brokers):
         content = answer()
         return times.received, content if isinstance(content, Failure) else Answer(content, times.received)
 
-    def wait(self, *calls: Calls[Any], together: float) -> bool:
+    def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
         mine = [one for one in self._under_way if one.calls in calls]
         responses = [one.received for one in mine if isinstance(one.outcome, Answer)]
-        until = min(responses) + together if responses else float("inf")
+        until = min(responses) + together if responses else self._clock.seconds + within
         arrived = [one for one in mine if one.received <= until]
         for one in arrived:
             one.calls.settle(one.number, one.outcome, one.received)
