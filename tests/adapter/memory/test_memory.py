@@ -226,8 +226,9 @@ def test_a_deleted_topic_is_forgotten_by_the_text_and_by_both_replicas() -> None
 def test_a_topic_that_may_not_be_described_for_a_while_is_remembered() -> None:
     shelf = Shelf()
     since = expired(shelf)
-    since.hidden = {"orders"}
     adapter = Adapter(since, samples.settings(rules=[{"group": "billing"}]), shelf)
+    adapter.remember()
+    since.hidden = {"orders"}
     adapter.remember(20)
 
     assert kept(shelf) == [7, 10, 5]
