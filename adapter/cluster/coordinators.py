@@ -114,7 +114,7 @@ def updated_times(known: ListingTimes, listed: Round, topology: Topology) -> Lis
     """`topology` is the Metadata after the round. A partition is listed only if its leader and epoch did not change."""
     topic, earlier = topology.topics.get(OFFSETS_TOPIC), listed.before.topics.get(OFFSETS_TOPIC)
     whole = listed.whole
-    misplaced = {node for node, one in listed.listings.items() if _is_misplaced(node, one.groups, (earlier, topic))}
+    misplaced = {node for node, each in listed.listings.items() if _is_misplaced(node, each.groups, (earlier, topic))}
     partitions = _partitions(known, topic)
     if topic is not None:
         is_listed = led_throughout(earlier, topic) & np.isin(topic.leaders, list(whole))

@@ -103,30 +103,30 @@ def with_listings(
     moves, unless it did not list its groups: another broker may have taken over. A group's absence counts if every
     broker has listed all its groups, or if its only possible coordinator (`leader_of`) has; NOBODY means that this
     broker is not known."""
-    found = {group: node for node, listing in listings.items() for group in listing.groups}
+    listed = {group: node for node, listing in listings.items() for group in listing.groups}
     whole = {node for node, listing in listings.items() if not listing.loading}
     is_complete = whole >= set(brokers)
-    unlisted = known.groups - found.keys()
+    unlisted = known.groups - listed.keys()
     absences = {
         group: known.absences.get(group, 0)
         + (is_complete or known.coordinators.get(group, NOBODY) in whole & {leader_of(group)})
         for group in unlisted & set(without_offsets)
     }
     gone = {group for group, rounds in absences.items() if rounds >= ROUNDS_BEFORE_GONE}
-    groups = (known.groups | found.keys()) - gone
+    groups = (known.groups | listed.keys()) - gone
     return Directory(
         groups=groups,
         coordinators={
-            **found,
+            **listed,
             **{
                 group: node
                 for group, node in known.coordinators.items()
-                if group not in gone and (node in listings or group not in found)
+                if group not in gone and (node in listings or group not in listed)
             },
         },
-        listed=frozenset(found),
+        listed=frozenset(listed),
         absences={group: rounds for group, rounds in absences.items() if group not in gone},
-        statuses=_statuses(known, listings, found.keys() | gone),
+        statuses=_statuses(known, listings, listed.keys() | gone),
     )
 
 
@@ -138,7 +138,7 @@ def _statuses(known: Directory, listings: Mapping[int, Listing], reported: Colle
         for group, status in known.statuses.items()
         if group not in reported and known.coordinators.get(group) not in whole
     }
-    return silent | {group: one for listing in listings.values() for group, one in listing.statuses.items()}
+    return silent | {group: status for listing in listings.values() for group, status in listing.statuses.items()}
 
 
 def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Collection[str]) -> Directory:

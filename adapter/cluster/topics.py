@@ -46,12 +46,12 @@ def updated(known: Topology, seen: Topology, expected: frozenset[str], *, counts
     doubtful = {topic: known.topics[topic] for topic in absent & known.topics.keys()}
     kept = {topic: value for topic, value in doubtful.items() if missing[topic] < ANSWERS_BEFORE_DELETED}
     forgotten = {topic for topic, count in missing.items() if count > ANSWERS_BEFORE_DELETED and topic not in expected}
-    found = replace(
+    merged = replace(
         seen,
         topics={**sharing(known, _caught_up(known, seen)).topics, **kept},
         missing={topic: count for topic, count in missing.items() if topic not in forgotten},
     )
-    return known if found == known else found
+    return known if merged == known else merged
 
 
 def without_epochs(known: Topology) -> Topology:

@@ -61,7 +61,7 @@ def planned(
     if former is not None and former.is_for(groups, directory, brokers):
         return former
     codes = {group: code for code, group in enumerate(groups)}
-    old = {(one.node, tuple(one.groups)): one for one in former.questions} if former else {}
+    old = {(question.node, tuple(question.groups)): question for question in former.questions} if former else {}
     chunks = [
         (node, tuple(own[begin : begin + GROUPS_PER_REQUEST]))
         for node, own in asked_at(directory, groups, sorted(brokers)).items()

@@ -148,8 +148,8 @@ class Commits:
         answer = self._brokers.coordinators(node, self.uncoordinated[:GROUPS_PER_REQUEST])
         self._liveness.note({node: answer})
         if isinstance(answer, Answer):
-            found = {group: answer.content[group] for group in self.uncoordinated if group in answer.content}
-            self.directory = with_coordinators(self.directory, found, ())
+            coordinators = {group: answer.content[group] for group in self.uncoordinated if group in answer.content}
+            self.directory = with_coordinators(self.directory, coordinators, ())
 
     def ask(self, brokers: Collection[int]) -> CommitRound:
         plan = self._plan = planned(self._plan, self.groups, self.directory, frozenset(brokers))
@@ -299,9 +299,9 @@ class Commits:
 
     def _remember_group(self, group: str, seen: Collection[str], forgotten: Collection[str] = ()) -> None:
         known = self.topics.get(group)
-        found = still_committed(known or {}, seen, forgotten, can_vanish=group in self.directory.listed)
-        if known is None or found is not known:
-            self.topics[group] = found
+        topics = still_committed(known or {}, seen, forgotten, can_vanish=group in self.directory.listed)
+        if known is None or topics is not known:
+            self.topics[group] = topics
             self.version += 1
 
 

@@ -90,10 +90,10 @@ class Ends:
 
     def not_asked(self, layout: Layout, needed: Mapping[Isolation, Flags]) -> dict[Isolation, Flags]:
         left = {level: wanted.copy() for level, wanted in needed.items()}
-        for one in chain.from_iterable(self._rounds):
-            if one.level in left:
-                here, there = same_places(layout, one.plan.layout)
-                left[one.level][here] &= ~one.plan.wanted[there]
+        for sent in chain.from_iterable(self._rounds):
+            if sent.level in left:
+                here, there = same_places(layout, sent.plan.layout)
+                left[sent.level][here] &= ~sent.plan.wanted[there]
         return {level: wanted for level, wanted in left.items() if wanted.any()}
 
     def _sent(self, level: Isolation, plan: OffsetPlan) -> _Round:
@@ -118,7 +118,7 @@ class Ends:
         """Returns when the last request of the round was passed to its connection; None if there was none."""
         if number >= len(self._rounds):
             return None
-        return max((at for one in self._rounds[number] for at in one.calls.sent.values()), default=None)
+        return max((at for sent in self._rounds[number] for at in sent.calls.sent.values()), default=None)
 
     def doubt(self, places: Indexes) -> None:
         """Reads the start and topic again, because ends that went backward may belong to another log."""
@@ -126,24 +126,24 @@ class Ends:
             self.have_moved = True
             self._starts[1][places] = NOT_KNOWN
 
-    def _read(self, one: _Round, causes: Causes) -> EndTable:
-        plan = one.plan
+    def _read(self, sent: _Round, causes: Causes) -> EndTable:
+        plan = sent.plan
         table = _empty_table(plan.wanted)
         is_leaderless = plan.wanted & (plan.leaders == NO_LEADER)
         if is_leaderless.any():
             self.have_moved = True
             table.cause[is_leaderless] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))
-        answers = self._brokers.finish(one.calls)
+        answers = self._brokers.finish(sent.calls)
         self._liveness.note(answers)
         for node, own in plan.places.items():
-            table.sent[own] = one.calls.sent.get(node, NEVER)
+            table.sent[own] = sent.calls.sent.get(node, NEVER)
             answer = answers.get(node) or self._liveness.failure(node) or Failure("other", "it is not asked")
             if isinstance(answer, Failure):
                 table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
                 continue
             table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} omitted the partition from its response"))
             table.received[own] = answer.received
-            table.is_doubtful[own] = node in one.doubtful
+            table.is_doubtful[own] = node in sent.doubtful
             self._fill(table, plan.row_mapping(node, answer.content.shape), answer.content, causes)
         return table
 
@@ -224,7 +224,7 @@ def _fill_failed(
     """Uses one cause for each run of rows of one topic with the same error."""
     begins = np.flatnonzero((np.diff(block, prepend=-1) != 0) | (np.diff(error, prepend=NO_ERROR) != 0))
     runs = zip(error[begins].tolist(), block[begins].tolist(), strict=True)
-    codes = [causes.code(_cause_of(one, topics[number])) for one, number in runs]
+    codes = [causes.code(_cause_of(code, topics[number])) for code, number in runs]
     table.cause[places] = np.repeat(codes, np.diff(begins, append=len(places)))
 
 

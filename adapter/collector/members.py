@@ -98,7 +98,7 @@ class Members:
     def recall(self, memory: ClusterMemory, to_epoch: float) -> None:
         """Takes over what another collector knew of groups that this one has not described yet."""
         now = self._monotonic()
-        for group, reads in ((group, one.reads) for group, one in memory.items()):
+        for group, reads in ((group, known.reads) for group, known in memory.items()):
             status = self._directory.statuses.get(group)
             is_gone = self._directory is not NOT_LISTED and group not in self._directory.groups
             is_gone |= status is not None and status.phase is Phase.EMPTY

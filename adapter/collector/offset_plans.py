@@ -51,11 +51,11 @@ class Plans:
         known = self._leaders
         if known is not None and known[0] is layout and known[1] is topology:
             return known[2]
-        found = np.concatenate([np.empty(0, dtype=np.int32), *(topology.topics[t].leaders for t in layout.bases)])
-        if known is not None and known[0] is layout and np.array_equal(found, known[2]):
-            found = known[2]
-        self._leaders = (layout, topology, found)
-        return found
+        leaders = np.concatenate([np.empty(0, dtype=np.int32), *(topology.topics[t].leaders for t in layout.bases)])
+        if known is not None and known[0] is layout and np.array_equal(leaders, known[2]):
+            leaders = known[2]
+        self._leaders = (layout, topology, leaders)
+        return leaders
 
     def forget_rounds(self, first: int) -> None:
         """Drops the plans of this and later rounds, because the latest cycle needed fewer."""
@@ -73,8 +73,8 @@ class Plans:
         questions = {
             node: OffsetQuestion(node, _by_topic(layout, own), timestamp, level) for node, own in places.items()
         }
-        made = self._plans[purpose] = OffsetPlan(layout, leaders, wanted, questions, places)
-        return made
+        self._plans[purpose] = OffsetPlan(layout, leaders, wanted, questions, places)
+        return self._plans[purpose]
 
 
 def _by_topic(layout: Layout, places: Indexes) -> dict[str, Codes]:

@@ -53,5 +53,5 @@ def _mapped(shape: Shape, spans: list[slice | None]) -> RowMapping:
 def codes_in(shape: Shape, codes: Mapping[str, int]) -> Codes:
     """Maps the response's groups to codes; NOWHERE for unknown groups and all but the last of duplicates."""
     last = {group: number for number, group in enumerate(shape.groups)}
-    found = [codes[group] if group in codes and last[group] == n else NOWHERE for n, group in enumerate(shape.groups)]
-    return np.array(found, dtype=np.int32)
+    mapped = [codes[group] if group in codes and last[group] == n else NOWHERE for n, group in enumerate(shape.groups)]
+    return np.array(mapped, dtype=np.int32)

@@ -127,8 +127,8 @@ class Shares:
     def _find(self, directory: Directory) -> None:
         """A group stays a share group until listed as another kind: missing commits must not mean "no commit"."""
         listed = directory.statuses
-        found = {group for group, status in listed.items() if status.kind is Kind.SHARE}
-        self._groups = frozenset(found | ((self._groups & directory.groups) - listed.keys()))
+        shares = {group for group, status in listed.items() if status.kind is Kind.SHARE}
+        self._groups = frozenset(shares | ((self._groups & directory.groups) - listed.keys()))
         self._patience = {group: cycles for group, cycles in self._patience.items() if group in self._groups}
         self._know({group: topics for group, topics in self.topics.items() if group in self._groups})
 

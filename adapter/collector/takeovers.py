@@ -66,8 +66,8 @@ class Takeovers:
 
     def are_read_from(self, codes: Codes, node: int) -> Flags:
         """Whether the last answer for each of these groups came from the node, too, without a loss since."""
-        found: Flags = self._node[codes] == node
-        return found
+        are_read: Flags = self._node[codes] == node
+        return are_read
 
     def note_answer(self, codes: Codes, node: int, received: float) -> Flags:
         """Returns whether the node has taken over each of these groups a moment ago."""

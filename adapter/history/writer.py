@@ -198,11 +198,11 @@ class HistoryWriter(Repeating):
         return Retention(self._files, self._settings.retention, self._clock.monotonic)
 
     def _encode(self) -> None:
-        taken = self._samples.take()
-        self._under_way = sum(sample.rows for sample in taken)
+        samples = self._samples.take()
+        self._under_way = sum(sample.rows for sample in samples)
         try:
-            for run, samples in self._clock_runs.separated(taken).items():
-                for of_hour in by_hour(samples).values():
+            for run, of_run in self._clock_runs.separated(samples).items():
+                for of_hour in by_hour(of_run).values():
                     if rows := rows_of(of_hour):
                         file = self._new_file(rows, run, _until(of_hour))
                         self._under_way -= file.rows

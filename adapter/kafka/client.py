@@ -157,9 +157,9 @@ class Brokers:
         """Drops every connection; `connect` starts again."""
         trial, self._trial = self._trial, None
         client, self._client = self._client, None
-        for one in (client, trial and trial.client):
-            if one is not None:
-                end(one)
+        for each in (client, trial and trial.client):
+            if each is not None:
+                end(each)
         self._rotation.close()
 
     def topology(
@@ -197,7 +197,7 @@ class Brokers:
             calls[name] = self._start("Metadata", {0: asked})
             patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
             self.wait(*calls.values(), together=0.0, within=patience)
-            outcomes |= {name: answer for name, one in calls.items() for answer in one.take().values()}
+            outcomes |= {name: answer for name, call in calls.items() for answer in call.take().values()}
             if any(isinstance(answer, Answer) for answer in outcomes.values()):
                 break
         return outcomes
@@ -247,23 +247,23 @@ class Brokers:
         return self._start("DescribeShareGroupOffsets", sent)
 
     def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
-        return self._start("OffsetFetch", {key: _asked_by(one) for key, one in questions.items()})
+        return self._start("OffsetFetch", {key: _asked_by(question) for key, question in questions.items()})
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
-        return self._start("ListOffsets", {key: _asked_by(one) for key, one in questions.items()})
+        return self._start("ListOffsets", {key: _asked_by(question) for key, question in questions.items()})
 
     def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
         """Waits at most `within` seconds for a response, then `together` for the others; False: all have been taken."""
         latest = clock.monotonic() + within
         with self._changed:
-            while not all(one.are_settled for one in calls):
-                times = [first for one in calls if (first := one.first_response()) is not None]
+            while not all(call.are_settled for call in calls):
+                times = [first for call in calls if (first := call.first_response()) is not None]
                 until = min(times) + together if times else latest
-                left = min(until, *(one.expires for one in calls if not one.are_settled)) - clock.monotonic()
+                left = min(until, *(call.expires for call in calls if not call.are_settled)) - clock.monotonic()
                 if left <= 0:
                     break
                 self._changed.wait(left)
-        return not all(one.are_taken for one in calls)
+        return not all(call.are_taken for call in calls)
 
     def finish(self, calls: Calls[Answered]) -> dict[int, Answer[Answered] | Failure]:
         """Waits for the last answer; returns all in the order of the requests."""

@@ -52,7 +52,7 @@ def _read_by_classic(group: Decoded) -> Read:
         ]
     except MalformedResponse:
         return frozenset(), ()
-    return subscribed | {one.topic for one in owned}, _non_empty(owned)
+    return subscribed | {part.topic for part in owned}, _non_empty(owned)
 
 
 @lru_cache(MEMBERS_REMEMBERED)
@@ -95,10 +95,10 @@ def _read_by_share_group(group: Decoded) -> Read:
     """Several members may share a partition, which then has no owner."""
     topics, owned = _read_by_subscribers(group)
     owned = list(owned)
-    members = Counter((one.topic, partition) for one in owned for partition in one.partitions)
+    members = Counter((part.topic, partition) for part in owned for partition in part.partitions)
     alone = (
-        one._replace(partitions=tuple(number for number in one.partitions if members[one.topic, number] == 1))
-        for one in owned
+        part._replace(partitions=tuple(number for number in part.partitions if members[part.topic, number] == 1))
+        for part in owned
     )
     return topics, _non_empty(alone)
 
@@ -125,7 +125,7 @@ def _topics_in(assignment: Decoded) -> frozenset[str]:
 
 
 def _non_empty(owned: Assignment) -> Assignment:
-    return (one for one in owned if one.partitions)
+    return (part for part in owned if part.partitions)
 
 
 def _union(sets: Iterable[frozenset[str]]) -> frozenset[str]:

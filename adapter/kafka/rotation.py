@@ -64,7 +64,7 @@ class Rotation:
     def candidates(self) -> Sequence[BrokerAccess]:
         """Returns what to connect with, the newest first."""
         known = (self._newest, None if self.in_use is self._newest else self.in_use)
-        return [one for one in known if one is not None]
+        return [access for access in known if access is not None]
 
     @property
     def untried(self) -> BrokerAccess | None:

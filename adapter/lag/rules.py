@@ -74,15 +74,15 @@ class Watching:
             self._asked = asked
             groups = filter(self._is_left_to_selectors, asked)
             self._wanted = {group: frozenset(filter(self.watches_topic, asked[group])) for group in groups}
-        found = {
+        readable = {
             group: existing
             for group, names in self._wanted.items()
             if is_known(group) and (existing := frozenset(name for name in names if name in topics))
         }
-        is_change = found != self.asked
+        is_change = readable != self.asked
         if is_change:
-            self.asked = found
-            self.named_groups = self._listed_groups | found.keys()
+            self.asked = readable
+            self.named_groups = self._listed_groups | readable.keys()
         return is_change
 
     def _is_left_to_selectors(self, group: str) -> bool:

@@ -17,13 +17,13 @@ def remembered(
     """Returns what rows of wanted groups remember; `to_epoch` is how far the epoch's seconds are ahead of ours."""
     layout = snapshot.layout
     seen_at = np.where(snapshot.last_commit_at > NEVER, snapshot.last_commit_at + to_epoch, 0).astype(np.int64)
-    found: dict[str, dict[str, TopicMemory]] = {}
-    for (group, topic), rows in layout.pairs.items():
+    topics: dict[str, dict[str, TopicMemory]] = {}
+    for (group, name), rows in layout.pairs.items():
         if is_wanted(group) and seen_at[rows].any():
             columns = seen_at[rows], snapshot.last_commit[rows], snapshot.has_marker[rows]
             commits = tuple(map(LastCommit, *(column.tolist() for column in columns)))
-            found.setdefault(group, {})[topic] = TopicMemory(layout.generations[topic], commits)
-    return found
+            topics.setdefault(group, {})[name] = TopicMemory(layout.generations[name], commits)
+    return topics
 
 
 def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> tuple[Snapshot, Flags]:
