@@ -24,9 +24,6 @@ class Owners:
     """Row -> index of its owner's name; NOT_ASKED if the owner is unknown."""
 
 
-NO_OWNERS = Owners((), np.empty(0, np.int32))
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sample:
     """One cluster's cycle; every column has one entry per row of the layout."""
