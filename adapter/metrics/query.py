@@ -98,13 +98,15 @@ class Metrics:
         problems = problems_of(query, chosen)
         if problems and (asked or not served.definition.is_listed):
             raise refused(self._worded(served, problems[0], views), problems)
-        left_out: dict[tuple[str, str], Problem] = {}
-        for problem in problems:
-            left_out.setdefault((problem.cluster, problem.group), problem)
-        chosen = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in chosen]
-        warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
-        if problems and not any(one.entries for one in chosen):
-            raise refused(some_of(warnings), problems)
+        warnings: tuple[str, ...] = ()
+        if problems:
+            left_out: dict[tuple[str, str], Problem] = {}
+            for problem in problems:
+                left_out.setdefault((problem.cluster, problem.group), problem)
+            chosen = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in chosen]
+            warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
+            if not any(one.entries for one in chosen):
+                raise refused(some_of(warnings), problems)
         return self._answer(query, served, [one for one in chosen if one.entries], views, version, warnings)
 
     def may_name(self, group: str, namespace: str) -> bool:

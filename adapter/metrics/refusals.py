@@ -1,7 +1,7 @@
 """Collects the problems of what a query covers. One refuses the whole, because partial sums are never served."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,7 @@ from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection, fits, named, of_partitions
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(NamedTuple):
     definition: MetricDefinition
     asked: Sequence[Requirement]
     max_age: float
@@ -32,13 +31,13 @@ def problems_of(query: Query, chosen: Sequence[Selection]) -> list[Problem]:
 
 def _unheard(chosen: Selection, asked: Sequence[Requirement]) -> Iterator[Problem]:
     """A group that only an unavailable broker can know is neither absent nor 0."""
-    view, groups = chosen.view, named(asked, "group")
-    whose = f"not all groups of cluster {view.cluster} are known"
+    view = chosen.view
+    if view.possible_groups == NO_POSSIBLE_GROUPS:
+        return
+    whose, groups = f"not all groups of cluster {view.cluster} are known", named(asked, "group")
     if groups is None and view.possible_groups.in_sums is not None:
         yield Problem(Reason.GROUP_MAY_EXIST, f"{whose}: {view.possible_groups.in_sums}", view.cluster)
-    if not groups or view.possible_groups == NO_POSSIBLE_GROUPS:
-        return
-    for group in sorted(groups.difference(chosen.groups)):
+    for group in sorted((groups or frozenset()).difference(chosen.groups)):
         # The coordinator of a known group has confirmed that nothing here belongs to it.
         has_answered = group in view.assumed and not view.is_unread(group)
         why = None if has_answered else view.possible_groups.about(group)
@@ -57,11 +56,12 @@ def _of_groups(chosen: Selection, asked: Sequence[Requirement]) -> Iterator[Prob
 def _without_value(query: Query, chosen: Selection) -> list[int]:
     """Returns the entries that are in doubt, and those that are too old, the oldest first."""
     totals, oldest = chosen.totals, query.definition.age.oldest(chosen.totals)
-    in_doubt = [entry for entry in chosen.entries if _is_in_doubt(query, chosen, entry)]
+    is_in_doubt = totals.is_in_doubt
+    in_doubt = [entry for entry in chosen.entries if is_in_doubt[entry] and _is_in_doubt(query, chosen, entry)]
     # NEVER, and so too old, if a part is unknown or contradictory.
     too_old = [entry for entry in chosen.entries if query.now - oldest[entry] > query.max_age]
     if in_doubt:
-        too_old = [entry for entry in too_old if not totals.is_in_doubt[entry]]
+        too_old = [entry for entry in too_old if not is_in_doubt[entry]]
     return in_doubt + sorted(too_old, key=oldest.__getitem__)
 
 
