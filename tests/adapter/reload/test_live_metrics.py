@@ -199,11 +199,12 @@ def test_it_is_known_whether_values_can_be_read_once_every_cluster_was_read_and_
 
 
 @pytest.mark.usefixtures("opened")
-@pytest.mark.parametrize("down", ["down:9092", "partly:9092"])
+@pytest.mark.parametrize(("down", "changes"), [("down:9092", 1), ("partly:9092", 2)])
 def test_a_cluster_that_cannot_be_read_keeps_no_process_unready_for_long(
-    telemetry: Telemetry, down: str, monkeypatch: pytest.MonkeyPatch
+    telemetry: Telemetry, down: str, changes: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(collector_module, "FIRST_SECONDS", 1.5)
+    """If a part can be read, its values are first unknown and later incomplete."""
+    monkeypatch.setattr(collector_module, "FIRST_SECONDS", 3.0)
     given = {"name": "main", "bootstrapServers": [down]}
     made = LiveMetrics(samples.settings(clusters=[given]), telemetry, WallClock())
     made.start()
@@ -211,3 +212,4 @@ def test_a_cluster_that_cannot_be_read_keeps_no_process_unready_for_long(
         wait_until(lambda: telemetry.conditions.checks == {"values": True})
     finally:
         made.stop(60.0)
+    assert caplog.text.count("values of cluster main: ") == changes
