@@ -16,12 +16,8 @@ from benchmarks.measuring.samples import established_to, median_ratio, percentil
 from benchmarks.measuring.tables import BEGIN, END, Table, Verdict, markdown, row, with_figures
 from benchmarks.measuring.window import Window
 from benchmarks.rig.cluster import read_path, selector_of
-from benchmarks.rig.load import Target, is_whole
+from benchmarks.rig.load import is_whole
 from benchmarks.rig.paced_reads import Read
-
-TARGET = Target(
-    port=6443, server_name="localhost", authority="ca.crt", paths=("/a", "/b"), warm_up_path="/a", token="t"
-)
 
 
 def logged(kind: str, client: str = "kafka-lag-adapter", timestamps: tuple[int, ...] = ()) -> str:

@@ -11,7 +11,6 @@ from local.demo.scenario import Names, Sight, Stage, StepFailed
 from local.kafka.broker import Kafka
 from local.kubernetes.control_plane import ControlPlane
 
-ASLEEP = Sight(targets="0/1k (avg)", replicas=0, ready=0, pods=0, lag=0)
 AWAKE = Sight(targets="400/1k (avg)", replicas=1, ready=1, pods=1, lag=400)
 UNREADABLE = Sight(targets="<unknown>/1k (avg)", replicas=0, ready=0, pods=0, lag=None, trouble="503 no broker answers")
 
