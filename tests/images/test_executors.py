@@ -14,7 +14,7 @@ from tests.support.real.in_image import writable
 APPLICATION = "spark-operator/scheduled-spark-application-{}.yaml"
 HISTORY = "/var/lib/history"
 HOUR = 3600
-FINISH_SECONDS = 300.0
+FINISH_SECONDS = 600.0
 # Its second compiler pays for itself after minutes only.
 ENVIRONMENT = {"SPARK_LOCAL_IP": "127.0.0.1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 SPARK = "org.apache.spark.deploy"
