@@ -158,3 +158,15 @@ def test_what_members_read_is_the_same_object_while_nothing_changes() -> None:
     descriptions.run(MINUTE)
 
     assert descriptions.members.topics_read is known
+
+
+def test_a_group_that_is_gone_only_as_the_kind_it_was_keeps_what_was_known() -> None:
+    """An upgrade to the new protocol may come between the listing and the description."""
+    descriptions = Descriptions()
+    descriptions.run()
+    descriptions.kafka.kinds["billing"] = Kind.CONSUMER
+    descriptions.run(MINUTE)
+    descriptions.lists("billing", "audit")
+    descriptions.run()
+
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}

@@ -59,14 +59,14 @@ def test_a_partition_whose_end_has_an_error_never_seen_before_is_refused_alone(f
 def test_a_leader_that_has_not_caught_up_after_an_election_is_said_to_be_so(fake: WireFake) -> None:
     with reading(fake, max_age=1.0) as running:
         fake.kafka.end_errors[ORDERS_1] = 78
-        refused(running, "orders/1: its leader has not caught up yet after an election")
+        refused(running, "limit 1 s: its leader has not caught up yet after an election")
 
 
 @pytest.mark.parametrize("error", NEVER_SEEN)
 def test_a_commit_with_an_error_never_seen_before_is_refused_alone(fake: WireFake, error: int) -> None:
     with reading(fake, max_age=1.0) as running:
         fake.row_errors["billing", "orders", 1] = error
-        refused(running, "orders/1: its commit cannot be read")
+        refused(running, "limit 1 s: its commit cannot be read")
 
         running.wait_for_lag(3, "billing", partition="0")
         fake.row_errors.clear()
