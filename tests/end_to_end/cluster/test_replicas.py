@@ -291,7 +291,7 @@ def test_a_frozen_replica_that_wakes_up_writes_nothing_that_another_has_written(
     _, covered = span(replicas.kept()[taker])
     writer.process.send(signal.SIGCONT)
     # The Lease may come back to it where the other is held up, so only its log shows what it saw first.
-    news = f"history: written by {taker}"
+    news = f"history-writer: Elected: written by {taker}"
     wait_until(lambda: news in writer.process.log.read_text(), "the news of the other", WAIT_SECONDS)
     assert replicas.kept()[name] == frozen
     writer.process.send(signal.SIGTERM)

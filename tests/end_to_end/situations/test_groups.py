@@ -223,6 +223,8 @@ def test_a_topic_counts_as_soon_as_its_commits_move(one_broker: Kafka) -> None:
         assert rig.lag(group) == 6
 
         consumer.subscribe([read, added])
+        # As in `joining`: before it knows the topic, it may assign itself nothing and never be heard of again.
+        consumer.partitions_for_topic(added)
         wait_until(lambda: _is_assigned(consumer, added), f"{added} to be assigned", WAIT_SECONDS)
         commit_as_member(consumer, added, 3)
         rig.run_once()
