@@ -8,17 +8,25 @@
 #   docker build --build-arg PYTHON_IMAGE=python:3.13-slim-bookworm@sha256:... -t kafka-lag-adapter:0.1.0 .
 ARG PYTHON_IMAGE=python:3.13-slim-bookworm
 
-FROM ${PYTHON_IMAGE} AS build
+# Packages before code: a change of code leaves these two stages as they are.
+FROM ${PYTHON_IMAGE} AS packages
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 # The environment holds no pip: nothing is ever installed into a running container.
 RUN python -m venv --without-pip /opt/venv
 WORKDIR /src
-# Packages before code: a change of code leaves these layers as they are.
 COPY requirements/runtime.txt requirements/build.txt requirements/
 RUN python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary=:all: -r requirements/runtime.txt
 # What the adapter never imports: kubernetes' second client, for asyncio, and tests.
 RUN rm -r /opt/venv/lib/python*/site-packages/kubernetes/aio /opt/venv/lib/python*/site-packages/numpy/*/tests
 RUN python -m pip install --require-hashes --only-binary=:all: -r requirements/build.txt
+
+FROM packages AS packages-history
+COPY requirements/history.txt requirements/
+RUN python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary=:all: -r requirements/history.txt
+# pyarrow's headers, tests, and Flight, a network protocol.
+RUN cd /opt/venv/lib/python*/site-packages/pyarrow && rm -r include tests libarrow_flight.so* _flight.*.so
+
+FROM packages AS build
 COPY pyproject.toml README.md LICENSE ./
 COPY adapter adapter
 COPY apiservice apiservice
@@ -26,11 +34,9 @@ COPY spark spark
 RUN python -m pip wheel --no-index --no-deps --no-build-isolation --wheel-dir /wheels .
 RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
 
-FROM build AS build-history
-COPY requirements/history.txt requirements/
-RUN python -m pip --python /opt/venv/bin/python install --require-hashes --only-binary=:all: -r requirements/history.txt
-# pyarrow's headers, tests, and Flight, a network protocol.
-RUN cd /opt/venv/lib/python*/site-packages/pyarrow && rm -r include tests libarrow_flight.so* _flight.*.so
+FROM packages-history AS build-history
+COPY --from=build /wheels /wheels
+RUN python -m pip --python /opt/venv/bin/python install --no-index --no-deps --find-links /wheels kafka-lag-adapter
 
 FROM ${PYTHON_IMAGE} AS spark
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore

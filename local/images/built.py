@@ -29,7 +29,7 @@ BASE_PACKAGES = (
 """What the slim image of Python has beside Debian's smallest system."""
 BASE_NEEDS_BYTES = 300 * 1024**2
 IDS, SOURCES = "ids.json", "sources"
-TARGETS = ("build", "build-history", "", "history", "spark")
+TARGETS = ("packages", "packages-history", "build", "build-history", "", "history", "spark")
 """Of the Dockerfile; the empty one is what is built without --target. A tag for each stage keeps its layers."""
 EXECUTORS = "executors"
 COPY_WHEEL = 'cp "$(BUILDAH mount "$1")"/wheels/*.whl "$2"'
