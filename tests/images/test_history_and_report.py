@@ -113,7 +113,8 @@ def test_the_cron_job_compacts_and_reports(
     report = json.loads((place.folder / "reports" / "report.json").read_text())
 
     assert {name: status for name, (status, _) in statuses.items()} == {"compact": 0, "report": 0}, statuses
-    assert [group["group"] for group in report["groups"]] == ["billing"]
+    # The adapter's own samples are compacted too, where an hour has ended since.
+    assert "billing" in [group["group"] for group in report["groups"]]
 
 
 def maps_the_archive() -> bool:
