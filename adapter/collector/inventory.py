@@ -247,7 +247,7 @@ class Inventory:
         return self._watched_in(self.topology)
 
     def topic_problems(self, cluster: str) -> Iterator[Problem]:
-        """Yields the listed topics of each group that do not exist, or of which that is not known."""
+        """Yields a problem for each topic listed for a group that is hidden, missing or not yet seen."""
         for group in self._watching.named_groups:
             for topic in sorted(self._required_topics(group)):
                 if topic in self.topology.hidden:

@@ -36,7 +36,7 @@ def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
             bad.append(line[:80])
             continue
         found[cluster, group] = GroupMemory(
-            {name: TopicMemory(id_, tuple(_reading(*one, now) for one in own)) for name, (id_, own) in topics.items()},
+            {name: TopicMemory(id_, _last_commits(own, now)) for name, (id_, own) in topics.items()},
             None if reads is None else Reads(reads[0], _past(reads[1], now), reads[2]),
         )
     return found, bad
@@ -72,8 +72,8 @@ def _seen_at(group: GroupMemory) -> int:
     return max((topic.seen_at for topic in group.topics.values()), default=0)
 
 
-def _reading(seen_at: int, offset: int, has_marker: bool, now: float) -> LastCommit:  # noqa: FBT001 - as in the text
-    return LastCommit(_past(seen_at, now), offset, has_marker)
+def _last_commits(rows: _Readings, now: float) -> tuple[LastCommit, ...]:
+    return tuple(LastCommit(_past(seen_at, now), offset, has_marker) for seen_at, offset, has_marker in rows)
 
 
 def _past(seen_at: int, now: float) -> int:

@@ -25,8 +25,8 @@ class ClusterView:
     possible_groups: PossibleGroups = NO_POSSIBLE_GROUPS
     """Which unknown groups may exist."""
     problems: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
-    """Group -> why it has no value, whatever is asked; a problem with a topic counts where the topic is asked, and
-    IN_DOUBT for the entries in doubt."""
+    """Group -> its problems. One that names a topic affects only reads that include the topic; IN_DOUBT affects only
+    reads of entries in doubt; any other affects every read of the group."""
     assumed: frozenset[str] = frozenset()
     """Groups that the settings or HPAs name and that Kafka does not know."""
     topics: Set[str] = frozenset()
