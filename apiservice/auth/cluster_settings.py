@@ -23,10 +23,6 @@ Data = Mapping[str, str]
 _TEXTS = TypeAdapter(tuple[str, ...])
 
 
-class AuthenticationInvalid(AdapterError):
-    """The ConfigMap is unusable; the message names the key."""
-
-
 class ClusterUnreachable(AdapterError):
     """The Kubernetes API server did not answer, or answered with an error, whose HTTP code `status` is."""
 
@@ -49,6 +45,7 @@ class Authentication:
 
 
 def authentication_of(data: Data) -> Authentication:
+    """Raises AdapterError that names the key if the ConfigMap is unusable."""
     return Authentication(
         client_ca=_bundle(data, "client-ca-file"),
         requestheader_ca=_bundle(data, "requestheader-client-ca-file"),
@@ -70,7 +67,7 @@ class AuthenticationFollower:
     def listed(self, objects: Iterator[Mapping[str, Any]]) -> None:
         config_map = next(objects, None)
         if config_map is None:
-            raise AuthenticationInvalid("there is no ConfigMap kube-system/extension-apiserver-authentication")
+            raise AdapterError("there is no ConfigMap kube-system/extension-apiserver-authentication")
         self._apply(config_map)
 
     def changed(self, event: str, changed: Mapping[str, Any]) -> None:
@@ -84,7 +81,7 @@ class AuthenticationFollower:
             self._newest = newest
             logger.info("authentication settings of the cluster: %s", _summary(newest))
         if not newest.requestheader_ca:
-            raise AuthenticationInvalid("requestheader-client-ca-file is missing, so no front proxy can be recognised")
+            raise AdapterError("requestheader-client-ca-file is missing, so no front proxy can be recognised")
 
 
 def certificates_of(bundle: str) -> list[x509.Certificate]:
@@ -100,7 +97,7 @@ def _bundle(data: Data, key: str) -> str:
     try:
         certificates_of(bundle)
     except ValueError as error:
-        raise AuthenticationInvalid(f"{key} contains a certificate that cannot be read: {error}") from error
+        raise AdapterError(f"{key} contains a certificate that cannot be read: {error}") from error
     return bundle if bundle.strip() else ""
 
 
@@ -113,7 +110,7 @@ def _texts(data: Data, key: str) -> tuple[str, ...]:
     try:
         return _TEXTS.validate_json(data.get(key) or "[]")
     except ValidationError as error:
-        raise AuthenticationInvalid(f"{key} is not a JSON array of strings") from error
+        raise AdapterError(f"{key} is not a JSON array of strings") from error
 
 
 def _summary(authentication: Authentication) -> str:

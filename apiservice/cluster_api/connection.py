@@ -29,10 +29,6 @@ CALL_SECONDS = 3.0
 LANE_THREADS = 4  # concurrent reviews per lane
 
 
-class ClusterUnknown(AdapterError):
-    """The API server's address or credentials are unknown; the message says what to do."""
-
-
 class _Connection(urllib3.connection.HTTPSConnection):
     """Loads the CA and the client certificate into a context of ours anew, because their files rotate."""
 
@@ -48,11 +44,11 @@ class _Pool(urllib3.HTTPSConnectionPool):
 
 
 def connect(kubeconfig: Path | None) -> Client:
-    """Returns a client for the kubeconfig file, or for the cluster this process runs in; raises ClusterUnknown."""
+    """Returns a client for the kubeconfig file, or for the cluster this process runs in; raises AdapterError."""
     if kubeconfig is None and SERVICE_HOST_ENV_NAME not in os.environ:
-        raise ClusterUnknown("not running in a Kubernetes cluster, so --kubeconfig FILE is required")
+        raise AdapterError("not running in a Kubernetes cluster, so --kubeconfig FILE is required")
     if kubeconfig is not None and not kubeconfig.exists():
-        raise ClusterUnknown(f"kubeconfig {kubeconfig} does not exist")
+        raise AdapterError(f"kubeconfig {kubeconfig} does not exist")
     configuration = Configuration()
     place = f"kubeconfig {kubeconfig}" if kubeconfig else "the service account of this pod"
     try:
@@ -62,9 +58,9 @@ def connect(kubeconfig: Path | None) -> Client:
             _load_kubeconfig(str(kubeconfig), client_configuration=configuration, persist_config=False)
     # The library does not validate the file, so any exception can surface here.
     except Exception as error:
-        raise ClusterUnknown(f"{place} cannot be used: {_one_line(error)}") from error
+        raise AdapterError(f"{place} cannot be used: {_one_line(error)}") from error
     if not configuration.verify_ssl:
-        raise ClusterUnknown(f"{place} has insecure-skip-tls-verify, but callers' tokens are sent there; use its CA")
+        raise AdapterError(f"{place} has insecure-skip-tls-verify, but callers' tokens are sent there; use its CA")
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
     configuration.retries = False
     configuration.keep_alive = True
@@ -81,9 +77,9 @@ def authorization_of(client: Client) -> str:
     try:
         found = client.configuration.auth_settings().get("BearerToken", {}).get("value")
     except (config.ConfigException, OSError) as error:
-        raise ClusterUnknown(f"the token of this adapter cannot be read: {_one_line(error)}") from error
+        raise AdapterError(f"the token of this adapter cannot be read: {_one_line(error)}") from error
     if not found:
-        raise ClusterUnknown("this adapter has no token: its kubeconfig authenticates in another way")
+        raise AdapterError("this adapter has no token: its kubeconfig authenticates in another way")
     return str(found).strip()
 
 

@@ -25,14 +25,9 @@ Application = Callable[..., Awaitable[None]]
 
 GRACE_SECONDS = 3.0  # from the signal, for connected callers to have an answer with which their connection closes
 FINISH_SECONDS = 3  # for requests in progress after that
-DATE_SECONDS = 1.0
 OPEN_FILES = 8192  # for both listeners' connections, brokers and files
 KERNEL_BUFFER = 32 * 1024  # bytes for each direction of a connection; Linux doubles it
 RETRY_SECONDS = 0.1  # after a connection could not be accepted
-
-
-class AddressUnusable(AdapterError):
-    """The address cannot be listened on; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +41,7 @@ class Listener:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Opens the socket, so that an occupied port is reported before anything starts.
+    """Opens the socket, so that an occupied port is reported before anything starts; raises AdapterError.
 
     `::` means both families, and IPv4 alone on a machine without IPv6."""
     if host == "::" and not socket.has_dualstack_ipv6():
@@ -57,7 +52,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         # Python's own message repeats the address in its own notation.
         reason = str(error.strerror).partition(" (while")[0]
-        raise AddressUnusable(f"cannot listen on {place_of(host, port)}: {reason}") from error
+        raise AdapterError(f"cannot listen on {place_of(host, port)}: {reason}") from error
     for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
         opened.setsockopt(socket.SOL_SOCKET, option, KERNEL_BUFFER)
     return opened
@@ -116,7 +111,7 @@ async def serve_until(stopping: asyncio.Event, listeners: tuple[Listener, ...], 
         stages.on_drained()
         await _grace(servers, GRACE_SECONDS - stages.drain_seconds)
         for server in servers:
-            server.leave()
+            server.should_exit = True
 
 
 def _first_signal() -> asyncio.Event:
@@ -151,17 +146,6 @@ class _Server(uvicorn.Server):
         self.is_accepting = asyncio.Event()
         self._listener = listener
         self._connections = Connections(listener.limits.strangers, listener.limits.known)
-        self._is_leaving = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        """Ticks once per second for the Date header, instead of uvicorn's ten polls per second."""
-        while not await self.on_tick(0):
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._is_leaving.wait(), DATE_SECONDS)
-
-    def leave(self) -> None:
-        self.should_exit = True
-        self._is_leaving.set()
 
     @property
     def is_busy(self) -> bool:

@@ -11,12 +11,8 @@ from apiservice.http.status import BadRequest
 from apiservice.metrics_api.label_syntax import invalid, problems_of_key, problems_of_value
 
 
-class SelectorInvalid(BadRequest):
-    """The text is not a label selector."""
-
-
 def parse(text: str) -> tuple[Requirement, ...]:
-    """Returns the requirements sorted by key, or raises SelectorInvalid with the wording of Kubernetes' own parser."""
+    """Returns the requirements sorted by key, or raises BadRequest with the wording of Kubernetes' own parser."""
     tokens = [_END, *reversed(_TOKEN.findall(text))]
     return tuple(sorted(_requirements(tokens), key=lambda requirement: requirement.key))
 
@@ -38,11 +34,11 @@ def _requirements(tokens: list[str]) -> Iterator[Requirement]:
     separator = "," if tokens[-1] != _END else _END
     while separator != _END:
         if tokens[-1] != Operator.ABSENT and not _is_identifier(tokens[-1]):
-            raise SelectorInvalid(f"found '{tokens[-1]}', expected: {expected}")
+            raise BadRequest(f"found '{tokens[-1]}', expected: {expected}")
         yield _requirement(tokens)
         separator, expected = tokens.pop(), "identifier after ','"
         if separator not in (_END, ","):
-            raise SelectorInvalid(f"found '{separator}', expected: ',' or 'end of string'")
+            raise BadRequest(f"found '{separator}', expected: ',' or 'end of string'")
 
 
 def _requirement(tokens: list[str]) -> Requirement:
@@ -92,8 +88,8 @@ def _value_list(tokens: list[str]) -> list[str]:
             raise _unreadable(f"found '{separator}', expected: {expected}")
 
 
-def _unreadable(problem: str) -> SelectorInvalid:
-    return SelectorInvalid(f"unable to parse requirement: {problem}")
+def _unreadable(problem: str) -> BadRequest:
+    return BadRequest(f"unable to parse requirement: {problem}")
 
 
 def _check_values(key: str, operator: Operator, values: list[str]) -> None:

@@ -28,10 +28,6 @@ ROUND_SECONDS = 10.0
 FIRST_SECONDS = 1.0  # until there is a certificate to serve
 
 
-class RegistrationFailed(AdapterError):
-    """An object of the installation is missing; the message names it."""
-
-
 class Registration(Repeating):
     """`tls`: serves the certificates of the Secret; None if the certificate and the APIService are others' work.
 
@@ -85,7 +81,7 @@ class Registration(Repeating):
         path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
         secret = self._objects.read(path)
         if secret is None:
-            raise RegistrationFailed(f"there is no Secret {namespace}/{name}; the shipped manifests contain it")
+            raise AdapterError(f"there is no Secret {namespace}/{name}; the shipped manifests contain it")
         current = managed_of(secret.get("data") or {})
         names = service_names(self._service.name, namespace)
         # Replicas whose clocks differ would renew each other's certificates.
@@ -115,7 +111,7 @@ class Registration(Repeating):
             return False
         owner = self._objects.read(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{self._service.owner}")
         if owner is None:
-            raise RegistrationFailed(f"there is no ClusterRole {self._service.owner}; the shipped manifests contain it")
+            raise AdapterError(f"there is no ClusterRole {self._service.owner}; the shipped manifests contain it")
         document = api_service.manifest(group, found, self._service, managed.bundle, owner)
         # Without force, an object that another program creates at the same moment stays as it is.
         return self._objects.apply(api_service.path_of(group), document, force=found is not None)

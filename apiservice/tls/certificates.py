@@ -6,7 +6,6 @@ import contextlib
 import datetime
 import os
 import ssl
-import tempfile
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from cryptography.hazmat.primitives import serialization
 from adapter.conditions import SERVING_CERTIFICATE, Conditions
 from adapter.errors import AdapterError
 from adapter.tls import server_context
-from apiservice.auth.cluster_settings import Authentication, AuthenticationInvalid, certificates_of
+from apiservice.auth.cluster_settings import Authentication, certificates_of
 from apiservice.tls.issuing import Pair, self_signed
 
 RELOAD_SECONDS = 5.0
@@ -73,7 +72,7 @@ class ServingTls:
     def trust(self, authentication: Authentication) -> None:
         """Accepts only client certificates of these CAs in later handshakes. Callable from any thread.
 
-        Raises AuthenticationInvalid and changes nothing if OpenSSL rejects them. Does not read the serving files, so
+        Raises AdapterError and changes nothing if OpenSSL rejects them. Does not read the serving files, so
         that CAs can rotate while those are missing."""
         certificates = certificates_of(f"{authentication.requestheader_ca}\n{authentication.client_ca}")
         # Without the bundles' comments, which OpenSSL accepts in ASCII only.
@@ -129,7 +128,7 @@ def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
         if authorities:
             context.load_verify_locations(cadata=authorities)
     except ssl.SSLError as error:
-        raise AuthenticationInvalid(f"the cluster's CA certificates cannot be used: {error.reason or error}") from error
+        raise AdapterError(f"the cluster's CA certificates cannot be used: {error.reason or error}") from error
     _load_pair(context, pair)
     return context
 
@@ -149,12 +148,6 @@ def _load_pair(context: ssl.SSLContext, pair: Pair) -> None:
 @contextlib.contextmanager
 def _file_of(content: bytes) -> Iterator[str]:
     """Yields a path, because `ssl` loads from paths only; the pair's own files may change between two reads."""
-    if not hasattr(os, "memfd_create"):
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(content)
-            file.flush()
-            yield file.name
-        return
     with open(os.memfd_create("certificate"), "wb") as file:  # noqa: PTH123 - no path leads there yet
         file.write(content)
         file.flush()

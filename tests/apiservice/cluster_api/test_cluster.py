@@ -11,10 +11,11 @@ import pytest
 from kubernetes.config import incluster_config
 
 from adapter.conditions import AUTHENTICATION_SETTINGS, Conditions
+from adapter.errors import AdapterError
 from apiservice.auth import cluster_settings
 from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower, ClusterUnreachable
-from apiservice.cluster_api.connection import Client, ClusterUnknown, authorization_of, connect
+from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
@@ -187,13 +188,6 @@ def test_a_config_map_that_cannot_be_used_leaves_the_last_good_one(
     assert states.get(timeout=60).allowed_names == {"good again"}
 
 
-def test_outside_a_cluster_a_kubeconfig_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-
-    with pytest.raises(ClusterUnknown, match="--kubeconfig"):
-        connect(None)
-
-
 def test_the_token_of_a_pod_is_read_again_as_it_rotates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     token, authority = tmp_path / "token", tmp_path / "ca.crt"
     token.write_text("first\n")
@@ -213,7 +207,7 @@ def test_the_token_of_a_pod_is_read_again_as_it_rotates(tmp_path: Path, monkeypa
 
     token.unlink()
     later += datetime.timedelta(minutes=2)
-    with pytest.raises(ClusterUnknown, match=r"the token of this adapter cannot be read: .*No such file"):
+    with pytest.raises(AdapterError, match=r"the token of this adapter cannot be read: .*No such file"):
         authorization_of(client)
 
 
@@ -222,7 +216,7 @@ def test_a_kubeconfig_without_a_token_has_none_to_show(fake: FakeCluster, tmp_pa
     without = tmp_path / "without.yaml"
     without.write_text(kubeconfig_text(fake.port).replace('"token"', '"nothing"'))
 
-    with pytest.raises(ClusterUnknown, match="this adapter has no token"):
+    with pytest.raises(AdapterError, match="this adapter has no token"):
         authorization_of(connect(without))
 
 
@@ -231,5 +225,5 @@ def test_a_kubeconfig_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     for content in ("{}", "contexts: [", '{"current-context": "x", "contexts": []}'):
         broken.write_text(content)
 
-        with pytest.raises(ClusterUnknown, match=r"broken\.yaml cannot be used"):
+        with pytest.raises(AdapterError, match=r"broken\.yaml cannot be used"):
             connect(broken)

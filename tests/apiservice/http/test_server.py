@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from adapter.errors import AdapterError
 from apiservice.http import server
 from apiservice.http.protocol import KEEP_ALIVE_SECONDS
-from apiservice.http.server import AddressUnusable, allow_open_files, listen, place_of
+from apiservice.http.server import allow_open_files, listen, place_of
 from tests.support.kubernetes.authorities import Authority, authentication
 from tests.support.kubernetes.listeners import (
     CLIENTS,
@@ -177,5 +178,5 @@ def test_an_occupied_port_is_named() -> None:
     with listen("127.0.0.1", 0) as taken:
         port = taken.getsockname()[1]
 
-        with pytest.raises(AddressUnusable, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
+        with pytest.raises(AdapterError, match=f"cannot listen on 127.0.0.1:{port}: Address already in use"):
             listen("127.0.0.1", port)

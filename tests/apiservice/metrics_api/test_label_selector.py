@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapter.metrics.requirement import Operator, Requirement
-from apiservice.metrics_api.label_selector import SelectorInvalid, parse
+from apiservice.http.status import BadRequest
+from apiservice.metrics_api.label_selector import parse
 
 VALUE_RULE = "a valid label must be an empty string or consist of alphanumeric characters, "
 P = "unable to parse requirement: "
@@ -62,19 +63,15 @@ CANONICAL = {
     "x=a,y=b,z=c": "x=a,y=b,z=c",
     "z=c,x!=a,y=b": "x!=a,y=b,z=c",
     "x=": "x=",
-    "x= ": "x=",
     "x=,z= ": "x=,z=",
     "!x": "!x",
     "! x": "!x",
     "x>1,z<5": "x>1,z<5",
     "x==a": "x==a",
-    "x =a": "x=a",
     "notin=in": "notin=in",
     "in=in": "in=in",
     "in in (in)": "in in (in)",
     "in": "in",
-    "\rx": "x",
-    "a ": "a",
     "x in ()": "x in ()",
     "x notin ( )": "x notin ()",
     "x in (abc,)": "x in (,abc)",
@@ -92,34 +89,12 @@ CANONICAL = {
     f"{'a.' * 126}b/k": f"{'a.' * 126}b/k",
 }
 
-MATCHING = [
-    ("", {}),
-    ("x=y", {"x": "y"}),
-    ("x==y", {"x": "y"}),
-    ("x!=y,z!=w", {"x": "z", "z": "a"}),
-    ("x!=y", {}),
-    ("x notin (y)", {}),
-    ("!x", {"y": "z"}),
-    ("x", {"x": ""}),
-    ("x>1", {"x": "2"}),
-    ("x<5", {"x": "-5"}),
-    ("x notin (),y", {"y": ""}),
-    ("x in ()", {"x": ""}),
-]
-NOT_MATCHING = [
-    ("x=z", {}),
-    ("x=", {}),
-    ("x in ()", {}),
-    ("x", {"y": "z"}),
-    ("!x", {"x": "z"}),
-    ("x>1", {"x": "0"}),
-    ("x>1", {"x": "1"}),
-    ("x>1", {}),
-    ("x!=y,z!=w", {"x": "z", "z": "w"}),
-    ("x notin (y,z)", {"x": "z"}),
-    ("z>1", {"z": "v2"}),
-    ("z<1", {"z": "-9223372036854775809"}),
-    ("x in ()", {"y": "baz"}),
+EDGES = [
+    ("x in ()", "", True),
+    ("x in ()", None, False),
+    ("x notin ()", None, True),
+    ("x>1", "v2", False),
+    ("x<1", "-9223372036854775809", False),
 ]
 
 
@@ -141,21 +116,21 @@ def text_of(requirement: Requirement) -> str:
 
 @pytest.mark.parametrize(("text", "message"), INVALID.items())
 def test_a_bad_selector_is_refused_in_the_words_of_kubernetes(text: str, message: str) -> None:
-    with pytest.raises(SelectorInvalid) as refused:
+    with pytest.raises(BadRequest) as refused:
         parse(text)
 
     assert str(refused.value).startswith(message)
 
 
 def test_a_long_list_of_invalid_values_is_reported_briefly() -> None:
-    with pytest.raises(SelectorInvalid) as refused:
+    with pytest.raises(BadRequest) as refused:
         parse(f"x in ({','.join(f'-{number}' for number in range(3000))})")
 
     assert str(refused.value).count("Invalid value") == 10
 
 
 def test_an_invalid_value_is_reported_with_the_rule() -> None:
-    with pytest.raises(SelectorInvalid) as refused:
+    with pytest.raises(BadRequest) as refused:
         parse("x=-a")
 
     assert str(refused.value).endswith(
@@ -170,28 +145,13 @@ def test_a_selector_is_written_back_as_kubernetes_writes_it(text: str, canonical
     assert canonical_text(parse(text)) == canonical
 
 
-@pytest.mark.parametrize(("text", "labels"), MATCHING)
-def test_labels_that_fulfil_every_requirement_match(text: str, labels: dict[str, str]) -> None:
-    assert all(requirement.matches(labels.get(requirement.key)) for requirement in parse(text))
-
-
-@pytest.mark.parametrize(("text", "labels"), NOT_MATCHING)
-def test_labels_that_fail_a_requirement_do_not_match(text: str, labels: dict[str, str]) -> None:
-    assert not all(requirement.matches(labels.get(requirement.key)) for requirement in parse(text))
-
-
-@pytest.mark.parametrize("text", ["x=a", "x==a", "x in (a)"])
-def test_requirements_that_list_values_name_them(text: str) -> None:
+@pytest.mark.parametrize(("text", "value", "matches"), EDGES)
+def test_a_label_at_the_edge_of_a_requirement_matches_as_in_kubernetes(
+    text: str, value: str | None, *, matches: bool
+) -> None:
     (requirement,) = parse(text)
 
-    assert requirement.only == frozenset({"a"})
-
-
-@pytest.mark.parametrize("text", ["x!=a", "x notin (a)", "x", "!x", "x>1", "x<1"])
-def test_requirements_that_exclude_or_compare_name_no_values(text: str) -> None:
-    (requirement,) = parse(text)
-
-    assert requirement.only is None
+    assert requirement.matches(value) is matches
 
 
 # What the grammar says, written a second time and otherwise: names are drawn character by character.
@@ -289,7 +249,7 @@ def test_arbitrary_text_is_a_selector_or_invalid(anything: str, nearly: str) -> 
     for text in (anything, nearly):
         try:
             requirements = parse(text)
-        except SelectorInvalid:
+        except BadRequest:
             continue
 
         assert parse(canonical_text(requirements)) == requirements
@@ -304,7 +264,7 @@ def test_time_grows_with_the_length_and_no_faster(unit: str) -> None:
 def seconds_for(text: str) -> float:
     def once() -> float:
         start = time.process_time()
-        with suppress(SelectorInvalid):
+        with suppress(BadRequest):
             parse(text)
         return time.process_time() - start
 

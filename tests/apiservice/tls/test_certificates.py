@@ -13,7 +13,6 @@ import yaml
 from cryptography import x509
 
 from adapter.conditions import Conditions
-from apiservice.api_group import EXTERNAL
 from apiservice.tls import issuing
 from apiservice.tls.certificates import CertificateUnusable, PairFiles, ServingTls, self_signed_files
 from tests.support.kubernetes.authorities import SERVER, Authority, Issued, authentication, client_context, version_4
@@ -197,15 +196,7 @@ def test_a_certificate_that_one_library_refuses_stops_no_later_renewal(
         assert handshake(port, client_context(tmp_path)) != before
 
 
-def test_a_certificate_that_one_library_refuses_is_named_at_the_start(tmp_path: Path) -> None:
-    files = serving_pair(tmp_path)
-    files.certificate.write_bytes(version_4(SERVERS.issue(NAME).pem))
-
-    with pytest.raises(CertificateUnusable, match=r"tls\.crt contains no readable certificate"):
-        ServingTls(files)
-
-
-@pytest.mark.parametrize("looks", [1, 2, 3, 4])
+@pytest.mark.parametrize("looks", [1, 2])
 def test_a_certificate_that_vanishes_between_two_steps_stops_no_later_renewal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looks: int
 ) -> None:
@@ -254,9 +245,10 @@ def test_an_unusable_pair_is_refused_with_the_file(tmp_path: Path) -> None:
     files.key.write_bytes(issued.key_pem(password=b"secret"))
     with pytest.raises(CertificateUnusable, match=r"tls\.key is encrypted"):
         ServingTls(files)
-    files.certificate.write_text("nothing")
-    with pytest.raises(CertificateUnusable, match=r"tls\.crt contains no readable certificate"):
-        ServingTls(files)
+    for content in (b"", b"nothing", version_4(issued.pem)):
+        files.certificate.write_bytes(content)
+        with pytest.raises(CertificateUnusable, match=r"tls\.crt contains no readable certificate"):
+            ServingTls(files)
     files.key.unlink()
     with pytest.raises(CertificateUnusable, match=r"tls\.key cannot be read"):
         ServingTls(files)
@@ -305,10 +297,3 @@ def test_the_printed_certificate_is_valid_as_long_as_asked() -> None:
     for text in (secret["data"]["tls.crt"], api_service["spec"]["caBundle"]):
         certificate = x509.load_pem_x509_certificate(base64.b64decode(text))
         assert certificate.not_valid_after_utc == NOW + datetime.timedelta(days=30)
-
-
-def test_the_printed_api_service_is_of_the_group_that_is_served() -> None:
-    _, api_service = yaml.safe_load_all(issuing.serving_manifests("lag", "adapter", 30, NOW))
-
-    assert api_service["metadata"]["name"] == EXTERNAL.api_service
-    assert (api_service["spec"]["version"], api_service["spec"]["group"]) == (EXTERNAL.version, EXTERNAL.name)

@@ -17,7 +17,7 @@ from adapter.settings.credentials import Login, TokenRequest, credentials_of
 from adapter.settings.secret_files import read, read_file
 from adapter.settings.security import Security
 from adapter.settings.upstream import UpstreamSettings
-from apiservice.cluster_api.connection import ClusterUnknown, connect, send
+from apiservice.cluster_api.connection import connect, send
 from apiservice.upstream.client import UpstreamClient
 from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.beside import resolve_here
@@ -138,5 +138,5 @@ def test_a_kubeconfig_that_skips_the_verification_is_refused(tmp_path: Path) -> 
     file = tmp_path / "kubeconfig.yaml"
     file.write_text(kubeconfig(1, **{"insecure-skip-tls-verify": True}))
 
-    with pytest.raises(ClusterUnknown, match=r"kubeconfig\.yaml has insecure-skip-tls-verify"):
+    with pytest.raises(AdapterError, match=r"kubeconfig\.yaml has insecure-skip-tls-verify"):
         connect(file)
