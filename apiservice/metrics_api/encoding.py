@@ -18,13 +18,9 @@ def quantity(milli: int) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _utc_second(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat().removesuffix("+00:00") + "Z"
-
-
 def utc_time(epoch_seconds: float) -> str:
     """Returns RFC 3339 with whole seconds: `2026-11-21T11:48:29Z`."""
-    return _utc_second(int(epoch_seconds // 1))
+    return f"{datetime.fromtimestamp(epoch_seconds // 1, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @lru_cache

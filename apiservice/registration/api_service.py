@@ -50,19 +50,19 @@ class Service:
         return f"{self.name}-history"
 
 
-def service_of(text: str | None, namespace: str | None) -> tuple[Service, ...]:
-    """Returns the Service that `[NAMESPACE/]NAME[:PORT]` names; nothing if the flag is absent outside a pod.
+def service_of(text: str | None, namespace: str | None) -> Service | None:
+    """Returns the Service that `[NAMESPACE/]NAME[:PORT]` names; None if the flag is absent outside a pod.
 
     `namespace` is the pod's. Raises SettingsInvalid."""
     if text is None and namespace is None:
-        return ()
+        return None
     found = SERVICE.fullmatch(PRODUCT if text is None else text)
     if found is None:
         raise SettingsInvalid((f"--service: {text!r} is not [NAMESPACE/]NAME[:PORT]",))
     place = found["namespace"] or namespace
     if place is None:
         raise SettingsInvalid((f"--service: outside a pod, {text!r} must name the namespace too: NAMESPACE/{text}",))
-    return (Service(place, found["name"], int(found["port"] or SERVICE_PORT)),)
+    return Service(place, found["name"], int(found["port"] or SERVICE_PORT))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,9 +107,9 @@ def test_with_files_the_bundle_is_others_work() -> None:
 
 
 def test_the_service_is_named_with_namespace_and_port_or_in_a_pod_by_default() -> None:
-    assert service_of(None, None) == ()
-    assert service_of(None, "lag") == (OURS,)
-    assert service_of("other/mine:6443", "lag") == (Service("other", "mine", 6443),)
+    assert service_of(None, None) is None
+    assert service_of(None, "lag") == OURS
+    assert service_of("other/mine:6443", "lag") == Service("other", "mine", 6443)
     for text in ("mine", "no_name", "a/b/c"):
         with pytest.raises(SettingsInvalid, match="--service"):
             service_of(text, None)
