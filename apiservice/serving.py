@@ -33,7 +33,7 @@ from adapter.telemetry import HistoryTelemetry, Telemetry
 from apiservice.api_group import API_GROUPS
 from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
-from apiservice.auth.callers import ClusterCallers
+from apiservice.auth.callers import Callers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower
 from apiservice.autoscalers import followed
 from apiservice.autoscalers.followed import Autoscalers
@@ -44,7 +44,7 @@ from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
 from apiservice.flags import Flags
-from apiservice.http.health import Readiness
+from apiservice.http import health
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
 from apiservice.metrics_api.reads import MetricReads
 from apiservice.registration.api_service import Service, service_of
@@ -103,11 +103,11 @@ def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
     client = attempts.make(lambda: connect(flags.kubeconfig))
     tls = attempts.make(lambda: ServingTls(_serving_files(flags, stack)))
     secure = attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port)))
-    places = attempts.make(lambda: service_of(flags.service, _own_namespace()))
+    service = attempts.make(lambda: service_of(flags.service, _own_namespace()))
     plain = attempts.make(lambda: stack.enter_context(_plain_socket(flags)))
-    if settings is None or client is None or tls is None or secure is None or plain is None or places is None:
+    if attempts.problems or not (settings and client and tls and secure and plain):
         raise SettingsInvalid(tuple(attempts.problems))
-    return Prepared(settings, client, tls, next(iter(places), None), secure, plain)
+    return Prepared(settings, client, tls, service, secure, plain)
 
 
 def _plain_socket(flags: Flags) -> socket.socket:
@@ -182,13 +182,12 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
     upstreams = Upstreams(lambda: metrics.settings.upstream, partial(authorization_of, client), conditions)
     reviews = ClusterReviews(client)
-    callers = ClusterCallers(reviews)
-    readiness = Readiness(conditions)
+    callers, stopping = Callers(reviews), threading.Event()
+    of_both_ports = health.routes(conditions, stopping, telemetry.exposition)
     api = ApiServer(
         [MetricReads(group, lambda: metrics.current, clock.monotonic) for group in API_GROUPS],
         callers,
-        readiness,
-        exposition=telemetry.exposition,
+        of_both_ports,
         count_read=telemetry.count_read,
         version=version,
         upstreams=upstreams,
@@ -221,7 +220,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
 
     def on_stopping() -> None:
         logger.info("stopping: unready, serving for %g s more", flags.shutdown_delay_duration)
-        readiness.shut_down()
+        stopping.set()
 
     _start(*beside, lease, history, metrics.memory)
     hpas.has_tried.wait(FIRST_LIST_SECONDS)
@@ -229,7 +228,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     serve(
         (
             Listener(prepared.secure_socket, api, tls.context),
-            Listener(prepared.plain_socket, create_metrics_app(readiness, telemetry.exposition)),
+            Listener(prepared.plain_socket, create_metrics_app(of_both_ports)),
         ),
         Stages(on_started, on_stopping, end_of_collecting.start, flags.shutdown_delay_duration),
     )
@@ -298,7 +297,7 @@ def _favour_readers() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-def _trust(tls: ServingTls, callers: ClusterCallers, authentication: Authentication) -> None:
+def _trust(tls: ServingTls, callers: Callers, authentication: Authentication) -> None:
     tls.trust(authentication)
     callers.trust(authentication)
 

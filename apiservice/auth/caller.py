@@ -3,13 +3,13 @@
 AdapterError
 ├── Unauthorized         the credentials are invalid: 401
 ├── Forbidden            the caller is known and may not do this: 403
-└── ReviewUnavailable    the review failed: 503, never "allowed"
+└── ClusterUnreachable   the review failed (`cluster_settings`): 503, never "allowed"
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from adapter.errors import AdapterError
 
@@ -69,20 +69,6 @@ class Forbidden(AdapterError):
     def __init__(self, caller: Caller, attributes: Attributes, reason: str = "") -> None:
         super().__init__(_forbidden_text(caller, attributes) + (f": {reason}" if reason else ""))
         self.attributes = attributes
-
-
-class ReviewUnavailable(AdapterError):
-    """The Kubernetes API server did not answer the review."""
-
-
-class Callers(Protocol):
-    """Authenticates and authorizes requests."""
-
-    async def identify(self, scope: Scope) -> Caller:
-        """Returns the caller (`system:anonymous` without credentials), or raises Unauthorized or ReviewUnavailable."""
-
-    async def authorize(self, caller: Caller, attributes: Attributes) -> None:
-        """Returns if the caller is allowed; raises Forbidden or ReviewUnavailable otherwise."""
 
 
 def authenticated(caller: Caller) -> Caller:

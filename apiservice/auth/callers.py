@@ -15,14 +15,13 @@ from apiservice.auth.caller import (
     Caller,
     Forbidden,
     Lane,
-    ReviewUnavailable,
     Scope,
     Unauthorized,
     authenticated,
 )
-from apiservice.auth.client_certificates import Chain
-from apiservice.auth.cluster_settings import Authentication
-from apiservice.auth.front_proxy import Trust
+from apiservice.auth.client_certificates import Chain, Peers
+from apiservice.auth.cluster_settings import Authentication, ClusterUnreachable
+from apiservice.auth.front_proxy import remote_user
 from apiservice.auth.review_cache import ReviewCache
 
 _Wish = tuple[Caller, Attributes]
@@ -46,12 +45,12 @@ class Reviews(Protocol):
         """Returns whether the caller is allowed, and the authorizer's reason, which may be empty."""
 
 
-class ClusterCallers:
-    """Implements `Callers` as kube-apiserver does. All methods but `trust` belong to one event loop."""
+class Callers:
+    """Decides as kube-apiserver does. All methods but `trust` belong to one event loop."""
 
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = clock.monotonic) -> None:
         self._reviews = reviews
-        self._trust: Trust | None = None
+        self._peers: Peers | None = None
         seconds = (TOKEN_KEPT_SECONDS, BAD_TOKEN_KEPT_SECONDS)
         self._tokens: ReviewCache[bytes, Caller | None] = ReviewCache(
             lambda caller: caller is not None, seconds, clock, Lane.STRANGERS
@@ -61,9 +60,10 @@ class ClusterCallers:
 
     def trust(self, authentication: Authentication) -> None:
         """Uses these CAs and header names for all later requests, also on open connections. From any thread."""
-        self._trust = Trust(authentication)
+        self._peers = Peers(authentication)
 
     async def identify(self, scope: Scope) -> Caller:
+        """Returns the caller (`system:anonymous` without credentials); raises Unauthorized or ClusterUnreachable."""
         credential = self._credential(scope)
         if isinstance(credential, Caller):
             return credential
@@ -74,6 +74,7 @@ class ClusterCallers:
         return caller
 
     async def authorize(self, caller: Caller, attributes: Attributes) -> None:
+        """Returns if the caller is allowed; raises Forbidden or ClusterUnreachable otherwise."""
         if MASTERS in caller.groups:
             return
         accesses = self._accesses_of_strangers if UNAUTHENTICATED in caller.groups else self._accesses
@@ -100,12 +101,12 @@ class ClusterCallers:
 
     def _proven_by_certificate(self, chain: Chain, scope: Scope) -> Caller | None:
         """Returns None if the certificate is valid but names nobody, or if a token may still identify the caller."""
-        trust = self._trust
-        if trust is None:
-            raise ReviewUnavailable("the cluster's CA certificates are not known yet")
-        verdict = trust.peers.verdict(chain)
+        peers = self._peers
+        if peers is None:
+            raise ClusterUnreachable("the cluster's CA certificates are not known yet")
+        verdict = peers.verdict(chain)
         if verdict.is_front_proxy:
-            return trust.remote_user(scope)
+            return remote_user(peers.authentication, scope["headers"])
         if verdict.client is not None:
             name, groups = verdict.client
             return authenticated(Caller(name=name, uid="", groups=groups, extra=()))

@@ -29,7 +29,7 @@ class Peers:
     """Caches verdicts for one version of the CA bundles. Not thread-safe."""
 
     def __init__(self, authentication: Authentication) -> None:
-        self._allowed_names = authentication.allowed_names
+        self.authentication = authentication
         self._front_proxies = _store(authentication.requestheader_ca)
         self._clients = _store(authentication.client_ca)
         self._verdicts: LRUCache[Chain, Verdict] = LRUCache(maxsize=256)
@@ -54,7 +54,8 @@ class Peers:
     def _proven(self, certificates: list[x509.Certificate]) -> Verdict:
         leaf, intermediates = certificates[0], certificates[1:]
         proof = _prove(self._front_proxies, leaf, intermediates)
-        if proof is not None and (not self._allowed_names or _common_name(leaf) in self._allowed_names):
+        allowed = self.authentication.allowed_names
+        if proof is not None and (not allowed or _common_name(leaf) in allowed):
             return Verdict(is_front_proxy=True, client=None, valid_until=_end(proof))
         proof = _prove(self._clients, leaf, intermediates)
         if proof is not None and _common_name(leaf):

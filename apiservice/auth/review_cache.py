@@ -1,14 +1,13 @@
 """Caches the API server's reviews for a limited time."""
 
-import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 from cachetools import LRUCache, TTLCache
 
-from apiservice.auth.caller import Lane, ReviewUnavailable
-from apiservice.auth.cluster_settings import ClusterUnreachable
+from apiservice.auth.caller import Lane
+from apiservice.single_flight import SingleFlight
 
 Key = TypeVar("Key")
 Answer = TypeVar("Answer")
@@ -33,26 +32,17 @@ class ReviewCache(Generic[Key, Answer]):
         self._bad: TTLCache[Key, Answer] = TTLCache(MOST_KEPT, bad_seconds, clock)
         self._seen_good: LRUCache[Key, None] = LRUCache(MOST_KEPT)
         self._first_lane = first_lane
-        self._under_way: dict[Key, asyncio.Task[Answer]] = {}
+        self._reviews: SingleFlight[Key, Answer] = SingleFlight()
 
     async def ask(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
-        """Returns the cached answer or asks. ReviewUnavailable is not cached."""
+        """Returns the cached answer or asks. Errors are not cached."""
         for kept in (self._good, self._bad):
             with contextlib.suppress(KeyError):
                 return kept[key]
-        task = self._under_way.get(key)
-        if task is None:
-            task = asyncio.create_task(self._review(key, review, is_kept=is_kept))
-            self._under_way[key] = task
-            task.add_done_callback(lambda done: self._finish(key, done))
-        # Shielded: a client that disconnects must not cancel the review for the others.
-        return await asyncio.shield(task)
+        return await self._reviews.result(key, lambda: self._review(key, review, is_kept=is_kept))
 
     async def _review(self, key: Key, review: Callable[[Lane], Awaitable[Answer]], *, is_kept: bool) -> Answer:
-        try:
-            answer = await review(Lane.RENEWALS if key in self._seen_good else self._first_lane)
-        except ClusterUnreachable as error:
-            raise ReviewUnavailable(str(error)) from error
+        answer = await review(Lane.RENEWALS if key in self._seen_good else self._first_lane)
         if is_kept and self._is_good(answer):
             self._good[key] = answer
             self._seen_good[key] = None
@@ -60,8 +50,3 @@ class ReviewCache(Generic[Key, Answer]):
             self._bad[key] = answer
             self._seen_good.pop(key, None)
         return answer
-
-    def _finish(self, key: Key, done: asyncio.Task[Answer]) -> None:
-        self._under_way.pop(key, None)
-        if not done.cancelled():
-            done.exception()  # retrieve it, or asyncio complains if every client disconnected

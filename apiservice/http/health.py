@@ -1,38 +1,55 @@
-"""`/livez`, `/readyz` and `/healthz`, without credentials.
+"""The routes of both ports, for probes and Prometheus: health, without credentials, and our own metrics.
 
 Readiness depends on Kafka only in the first seconds, when other replicas have values and this one has none. Later, one
 slow broker must not remove the API group from the cluster."""
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime
+from threading import Event
 
-from fastapi import Request, Response
+from cachetools import TTLCache, cached
+from fastapi import APIRouter, Depends, Response
+from fastapi.responses import PlainTextResponse
 
 from adapter.conditions import Condition, Conditions, Status
-from adapter.errors import some_of
-from apiservice.http.replies import Endpoint, text_reply
-from apiservice.http.status import PathUnknown
+from apiservice.http.replies import HEADERS, with_headers
 
 PATHS = ("/healthz", "/livez", "/readyz")
+EXPOSED_SECONDS = 0.1
+
+Exposition = Callable[[], tuple[bytes, str]]
+"""Returns our own metrics in Prometheus's format: the bytes and their content type."""
 
 
-class Readiness:
-    """Whether the required conditions are known, and whether the process is shutting down."""
+def routes(conditions: Conditions, stopping: Event, exposition: Exposition) -> APIRouter:
+    """While `stopping` is set, the process is not ready, so that Kubernetes removes its address."""
+    router = APIRouter(default_response_class=PlainTextResponse, dependencies=[Depends(with_headers)])
+    # Anybody may read it on the plain port, and writing it takes milliseconds.
+    exposition = cached(TTLCache(1, EXPOSED_SECONDS))(exposition)
 
-    def __init__(self, conditions: Conditions) -> None:
-        self._conditions = conditions
-        self._is_shutting_down = False
+    # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
+    @router.get("/livez")
+    @router.get("/healthz")
+    async def live() -> str:
+        return "ok"
 
-    def shut_down(self) -> None:
-        """Makes the process unready, so that Kubernetes removes its address while requests are still answered."""
-        self._is_shutting_down = True
+    @router.get("/readyz")
+    async def ready(response: Response, verbose: str | None = None) -> str:
+        checks = {"ping": True, **conditions.checks, "shutdown": not stopping.is_set()}
+        is_ready = all(checks.values())
+        if is_ready and verbose is None:
+            return "ok"
+        response.status_code = 200 if is_ready else 500
+        lines = [f"[+]{name} ok" if holds else f"[-]{name} failed: reason withheld" for name, holds in checks.items()]
+        remarks = map(_remark, conditions.current)
+        return "\n".join([*lines, *remarks, f"readyz check {'passed' if is_ready else 'failed'}\n"])
 
-    def results(self) -> dict[str, bool]:
-        return {"ping": True, **self._conditions.checks, "shutdown": not self._is_shutting_down}
+    @router.get("/metrics")
+    async def own_metrics() -> Response:
+        body, content_type = exposition()
+        return Response(body, headers={**HEADERS, "content-type": content_type})
 
-    def remarks(self) -> list[str]:
-        """Returns a line for each condition."""
-        return [_remark(each) for each in self._conditions.current]
+    return router
 
 
 def _remark(condition: Condition) -> str:
@@ -41,53 +58,3 @@ def _remark(condition: Condition) -> str:
     hint = "; the log has details" if condition.details and not is_good else ""
     level = "info" if is_good else "warn"
     return f"{level}: {condition.subject}: {condition.reason} since {since}: {condition.message}{hint}"
-
-
-def is_health_path(path: str) -> bool:
-    return path.startswith(PATHS) and "/" + path.split("/", 2)[1] in PATHS
-
-
-def routes(readiness: Readiness) -> dict[str, Endpoint]:
-    # Liveness does not depend on certificates: a restart would not help an adapter that waits for one.
-    return _routes("/readyz", readiness) | _routes("/livez", None) | _routes("/healthz", None)
-
-
-def _routes(path: str, readiness: Readiness | None) -> dict[str, Endpoint]:
-    def results() -> dict[str, bool]:
-        return readiness.results() if readiness else {"ping": True}
-
-    async def whole(request: Request) -> Response:
-        query, remarks = request.query_params, readiness.remarks() if readiness else []
-        return _report(path[1:], results(), remarks, frozenset(query.getlist("exclude")), "verbose" in query)
-
-    async def one(request: Request) -> Response:
-        holds = results().get(request.path_params["check"])
-        if holds is None:
-            raise PathUnknown
-        return text_reply("ok") if holds else text_reply("internal server error: reason withheld\n", 500)
-
-    return {path: whole, f"{path}/{{check}}": one}
-
-
-def _report(
-    name: str,
-    results: Mapping[str, bool],
-    remarks: list[str],
-    excluded: frozenset[str],
-    verbose: bool,  # noqa: FBT001 - a query's flag
-) -> Response:
-    failed = [check for check, holds in results.items() if not holds and check not in excluded]
-    if not failed and not verbose:
-        return text_reply("ok")
-    lines = [*(_line(check, holds, check in excluded) for check, holds in results.items()), *remarks]
-    unknown = some_of([f'"{check[:63]}"' for check in sorted(excluded - results.keys())], separator=", ")
-    if unknown:
-        lines.append(f"warn: some health checks cannot be excluded: no matches for {unknown}")
-    lines.append(f"{name} check {'failed' if failed else 'passed'}")
-    return text_reply("\n".join(lines) + "\n", 500 if failed else 200)
-
-
-def _line(check: str, holds: bool, is_excluded: bool) -> str:  # noqa: FBT001 - two facts about the check
-    if is_excluded:
-        return f"[+]{check} excluded: ok"
-    return f"[+]{check} ok" if holds else f"[-]{check} failed: reason withheld"

@@ -9,12 +9,14 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import parse_qs
 
 from apiservice.api_group import ApiGroup
+from apiservice.auth.caller import Scope
 from apiservice.http.status import BadRequest, MethodNotAllowed
 
 MOST_PARAMETERS = 100
+LONGEST_QUERY = 8 * 1024  # bytes, for unauthenticated callers
+LONGEST_ACCEPT = 1024
 _INTEGER = re.compile("[+-]?0*([0-9]+)")
 _LONGEST_INTEGER = len(str(2**63))
-_TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _FALSE = frozenset({"false", "0"})
 
 
@@ -37,15 +39,15 @@ def is_watch(query: bytes) -> bool:
     return bool(query) and _is_true(parameters_of(query).get("watch", [None])[0])
 
 
-def wants_pretty(query: bytes) -> bool | None:
-    """Returns the value of `pretty`; None if it is absent or the query is invalid."""
-    if b"pretty" not in query:
-        return None
-    try:
-        value = parameters_of(query).get("pretty", [""])[0]
-    except BadRequest:
-        return None
-    return value in _TRUE if value else None
+def check_bounds(scope: Scope) -> None:
+    """Limits the query and `Accept` of unauthenticated callers, because parsing them takes time."""
+    if len(scope["query_string"]) > LONGEST_QUERY:
+        raise BadRequest(
+            f"the query is longer than the {LONGEST_QUERY} bytes that a caller without credentials may send"
+        )
+    if sum(len(value) for name, value in scope["headers"] if name == b"accept") > LONGEST_ACCEPT:
+        raise BadRequest(f"Accept is longer than the {LONGEST_ACCEPT} bytes that a caller without credentials may send")
+    parameters_of(scope["query_string"])
 
 
 def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:

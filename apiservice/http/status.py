@@ -1,10 +1,9 @@
 """Every error as Kubernetes' `Status` document, and the one place where HTTP codes are chosen.
 
-AdapterError (adapter.errors, apiservice.auth.caller)
+AdapterError (adapter.errors, apiservice.auth)
 ├── BadRequest          the query is invalid: 400
 ├── PathUnknown         nothing is served there: 404
 ├── MethodNotAllowed    only GET is served: 405
-├── NotAcceptable       the client accepts no format that is served: 406
 └── UpstreamUnavailable the other server of external metrics has no usable answer: 503
 
 There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
@@ -15,7 +14,8 @@ from typing import Any
 
 from adapter.errors import AdapterError, MetricUnknown
 from adapter.metrics.problems import NoMatch, Problem, Refused, ValueUnavailable
-from apiservice.auth.caller import Forbidden, ReviewUnavailable, Unauthorized
+from apiservice.auth.caller import Forbidden, Unauthorized
+from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.http.replies import encoded
 
 
@@ -31,11 +31,6 @@ class PathUnknown(AdapterError):
 class MethodNotAllowed(AdapterError):
     def __init__(self, message: str = "the server does not allow this method on the requested resource") -> None:
         super().__init__(message)
-
-
-class NotAcceptable(AdapterError):
-    def __init__(self) -> None:
-        super().__init__("only the following media types are accepted: application/json")
 
 
 class UpstreamUnavailable(AdapterError):
@@ -71,8 +66,7 @@ _CODES: tuple[tuple[type[AdapterError], int, str], ...] = (
     (MetricUnknown, 404, "NotFound"),
     (NoMatch, 404, "NotFound"),
     (MethodNotAllowed, 405, "MethodNotAllowed"),
-    (NotAcceptable, 406, "NotAcceptable"),
-    (ReviewUnavailable, 503, "ServiceUnavailable"),
+    (ClusterUnreachable, 503, "ServiceUnavailable"),
     (ValueUnavailable, 503, "ServiceUnavailable"),
     (UpstreamUnavailable, 503, "ServiceUnavailable"),
 )

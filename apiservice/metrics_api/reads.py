@@ -2,9 +2,11 @@
 
 Encoded replies are cached while they are current. Expensive ones are made in a separate thread."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 from cachetools import LRUCache
@@ -14,21 +16,15 @@ from adapter.metrics.access import Audience
 from adapter.metrics.query import CHEAP_EFFORT, Metrics
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import ApiGroup
-from apiservice.auth.caller import Scope
-from apiservice.http.negotiation import check_read, is_for_people
 from apiservice.http.query_parameters import label_selector
-from apiservice.http.replies import json_reply, pretty
-from apiservice.http.worker import SharedWork
+from apiservice.http.replies import json_reply
 from apiservice.metrics_api.encoding import metric_values, warning_header
 from apiservice.metrics_api.label_selector import parse
+from apiservice.single_flight import SingleFlight
 
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
 _LONGEST_KEPT = 2000
 """Bytes of a query. Replies to longer ones are not cached, which bounds the memory."""
-_LONGEST_SELECTOR_KEPT = 500
-"""Characters of a selector; a parsed one takes about thirty times as many bytes."""
-_MOST_AT_ONCE = CHEAP_EFFORT
-"""Below that, handing over to a thread costs more."""
 
 
 class Question(NamedTuple):
@@ -36,7 +32,6 @@ class Question(NamedTuple):
 
     metric: str
     query: bytes
-    is_indented: bool
     audience: Audience | None
 
 
@@ -62,7 +57,8 @@ class MetricReads:
         self._names: tuple[str, ...] = ()
         self._spelled: dict[str, str] = {}
         self._kept: LRUCache[Question, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
-        self._large: SharedWork[_Kept] = SharedWork("large-reads")
+        self._large: SingleFlight[tuple[Question, int, str], _Kept] = SingleFlight()
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-reads")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -82,11 +78,10 @@ class MetricReads:
             self._names, self._spelled = names, {name.lower(): name for name in names}
         return self._spelled.get(metric.lower())
 
-    async def answer(self, namespace: str, metric: str, scope: Scope) -> Response:
-        agent, query = check_read(scope), scope["query_string"]
+    async def answer(self, namespace: str, metric: str, query: bytes) -> Response:
         metrics = self._metrics()
         version = metrics.version
-        question = Question(metric, query, is_for_people(query, agent), metrics.audience_of(namespace))
+        question = Question(metric, query, metrics.audience_of(namespace))
         kept = self._kept.get(question)
         if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
             kept = await self._made(metrics, question, version, namespace)
@@ -95,28 +90,29 @@ class MetricReads:
         return kept.response
 
     def close(self) -> None:
-        self._large.close()
+        """Ends the thread: work in progress finishes, queued work is dropped."""
+        self._thread.shutdown(cancel_futures=True)
 
     async def _made(self, metrics: Metrics, question: Question, version: int, namespace: str) -> _Kept:
         """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
-        make = partial(self._make, metrics, question, namespace)
         # Parsing a very long query may take longer than answering it.
         if len(question.query) <= _LONGEST_KEPT:
-            asked = _asked(question.query, self.group)
-            if metrics.effort(question.metric, asked, namespace) <= _MOST_AT_ONCE:
-                return make()
-        return await self._large.result((question, version, namespace), make)
+            asked = self._asked(question.query)
+            if metrics.effort(question.metric, asked, namespace) <= CHEAP_EFFORT:
+                return self._make(metrics, question.metric, asked, namespace)
+        make = partial(self._parsed_and_made, metrics, question, namespace)
+        return await self._large.result(
+            (question, version, namespace), lambda: asyncio.get_running_loop().run_in_executor(self._thread, make)
+        )
 
-    def _make(self, metrics: Metrics, question: Question, namespace: str) -> _Kept:
-        reading = metrics.read(question.metric, _asked(question.query, self.group), namespace)
+    def _parsed_and_made(self, metrics: Metrics, question: Question, namespace: str) -> _Kept:
+        return self._make(metrics, question.metric, self._asked(question.query), namespace)
+
+    def _make(self, metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str) -> _Kept:
+        reading = metrics.read(metric, asked, namespace)
         headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
         response = json_reply(metric_values(self.group, reading.metric, reading.values), headers=headers)
-        return _Kept(pretty(response) if question.is_indented else response, reading.version, reading.valid_until)
+        return _Kept(response, reading.version, reading.valid_until)
 
-
-def _asked(query: bytes, group: ApiGroup) -> tuple[Requirement, ...]:
-    selector = label_selector(query, group)
-    return _parse_and_keep(selector) if len(selector) <= _LONGEST_SELECTOR_KEPT else parse(selector)
-
-
-_parse_and_keep = lru_cache(maxsize=1000)(parse)
+    def _asked(self, query: bytes) -> tuple[Requirement, ...]:
+        return parse(label_selector(query, self.group))

@@ -9,8 +9,6 @@ from fastapi import Response
 
 from adapter.settings.types import DNS_LABEL
 from apiservice.api_group import EXTERNAL
-from apiservice.auth.caller import Scope
-from apiservice.http.negotiation import check_read
 from apiservice.http.query_parameters import label_selector
 from apiservice.http.replies import json_reply
 from apiservice.http.status import PathUnknown
@@ -21,16 +19,15 @@ _PATHS = {".", "..", "status", "finalize"}
 """What would be another path, or one of Kubernetes' own below a namespace."""
 
 
-def path_of(namespace: str, metric: str, scope: Scope) -> str:
+def path_of(namespace: str, metric: str, query: bytes) -> str:
     """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise.
 
     The name is in lower case, as in the access review."""
-    check_read(scope)
     if not DNS_LABEL.fullmatch(namespace) or metric in _PATHS:
         raise PathUnknown
-    selector = label_selector(scope["query_string"], EXTERNAL)
-    query = f"?labelSelector={quote(selector, safe='')}" if selector else ""
-    return f"{EXTERNAL.path}/namespaces/{namespace}/{quote(metric.lower(), safe='')}{query}"
+    selector = label_selector(query, EXTERNAL)
+    passed_on = f"?labelSelector={quote(selector, safe='')}" if selector else ""
+    return f"{EXTERNAL.path}/namespaces/{namespace}/{quote(metric.lower(), safe='')}{passed_on}"
 
 
 def response_of(reply: Reply) -> Response | str:

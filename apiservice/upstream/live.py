@@ -15,7 +15,6 @@ from adapter.conditions import UPSTREAM, Conditions
 from adapter.repeating import Repeating
 from adapter.settings import upstream as settings
 from apiservice.api_group import EXTERNAL
-from apiservice.auth.caller import Scope
 from apiservice.http.status import UpstreamUnavailable
 from apiservice.upstream.circuit import PAUSE_SECONDS, Circuit
 from apiservice.upstream.client import ANSWER_SECONDS, MOST_AT_ONCE, UpstreamClient
@@ -47,9 +46,9 @@ class Upstream:
         """Returns why its metrics are unavailable; empty: they are not."""
         return self._circuit.problem or self._list_problem
 
-    async def answer(self, namespace: str, metric: str, scope: Scope) -> Response:
+    async def answer(self, namespace: str, metric: str, query: bytes) -> Response:
         """Returns its values or its Status; raises UpstreamUnavailable, or what a read of our own metrics raises."""
-        path = path_of(namespace, metric, scope)
+        path = path_of(namespace, metric, query)
         if not self._circuit.admits():
             raise UpstreamUnavailable(f"{self._circuit.reason}; it is asked again every {PAUSE_SECONDS:g} s")
         before = self._circuit.answers

@@ -8,11 +8,9 @@ import pytest
 from adapter import conditions as module
 from adapter.conditions import Conditions, Definition
 from adapter.telemetry import Telemetry
-from apiservice.app import create_metrics_app
-from apiservice.http.health import Readiness
 from tests.adapter.test_telemetry import samples_of
 from tests.docs.test_pages import DOCS
-from tests.support.kubernetes.fakes import ask
+from tests.support.kubernetes.fakes import ask, plain_port
 
 TEAPOT = Definition("teapot", "Hot", "tea can be made")
 
@@ -20,18 +18,18 @@ TEAPOT = Definition("teapot", "Hot", "tea can be made")
 def test_a_new_condition_is_seen_in_the_log_in_readiness_and_in_the_gauge(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     telemetry = Telemetry()
-    app = create_metrics_app(Readiness(telemetry.conditions), telemetry.exposition)
+    app = plain_port(telemetry.conditions)
 
     def shown(status: str) -> float:
         return samples_of(telemetry)["kafka_lag_adapter_condition", frozenset({"teapot", "", status})]
 
     telemetry.conditions.expect(TEAPOT)
-    assert ask(app, "GET", "/readyz/teapot").code == 500
+    assert ask(app, "GET", "/readyz").code == 500
     assert (shown("unknown"), shown("false")) == (1, 0)
 
     for _ in range(2):
         telemetry.conditions.fails(TEAPOT, "Cold", "there is no fire", details="the broker's words")
-    assert ask(app, "GET", "/readyz/teapot").code == 200, "it is known, so the process is ready"
+    assert ask(app, "GET", "/readyz").code == 200, "it is known, so the process is ready"
     verbose = ask(app, "GET", "/readyz?verbose").body.decode()
     assert "\nwarn: teapot: Cold since " in verbose
     assert ": there is no fire; the log has details\n" in verbose

@@ -15,7 +15,6 @@ from tests.support import samples
 from tests.support.counting import Name, is_linear, work
 from tests.support.kafka.fake_cluster import NOBODY, Kafka
 from tests.support.kafka.rig import Rig
-from tests.support.kubernetes.fakes import House
 from tests.support.samples import Answers, view, watching
 
 Work = Callable[[], object]
@@ -264,14 +263,6 @@ def test_a_cluster_that_no_metric_may_name_is_refused_with_a_few_names_of_those_
     (problem,) = samples.settings_problems(clusters=clusters, metrics=[metric])
 
     assert problem.endswith("'other' is not one of the clusters kafka-0, kafka-1, kafka-2, and 997 more")
-
-
-def test_health_checks_that_do_not_exist_are_not_all_repeated() -> None:
-    query = "&".join(f"exclude={name}" for name in names(90, "check"))
-    body = House().get(f"/readyz?verbose&{query}").body.decode()
-
-    assert 'no matches for "check-0", "check-1", "check-10", and 87 more' in body
-    assert len(body) < 500
 
 
 def test_a_cluster_with_many_brokers_that_refuse_is_described_by_a_few_of_them() -> None:

@@ -3,13 +3,9 @@ import ssl
 
 import pytest
 
-from apiservice.auth.caller import (
-    ANONYMOUS,
-    Caller,
-    ReviewUnavailable,
-    Unauthorized,
-)
-from apiservice.auth.callers import ClusterCallers
+from apiservice.auth.caller import ANONYMOUS, Caller, Unauthorized
+from apiservice.auth.callers import Callers
+from apiservice.auth.cluster_settings import ClusterUnreachable
 from tests.support.kubernetes.authorities import (
     CLIENT,
     SERVER,
@@ -87,7 +83,7 @@ def test_a_front_proxy_may_show_an_intermediate_ca() -> None:
 
 def test_two_cas_of_the_same_name_are_both_trusted_during_a_rotation() -> None:
     renewed = Authority("front-proxy-ca")
-    callers = ClusterCallers(FakeReviews())
+    callers = Callers(FakeReviews())
     callers.trust(authentication(renewed.pem + PROXIES.pem, CLIENTS))
 
     assert identified(callers, request(PROXY, headers=AS_ALICE)) == ALICE
@@ -158,5 +154,5 @@ def test_a_client_certificate_that_only_openssl_can_read_is_refused() -> None:
 
 
 def test_certificates_prove_nothing_before_the_clusters_cas_are_known() -> None:
-    with pytest.raises(ReviewUnavailable):
-        identified(ClusterCallers(FakeReviews()), request(PROXY, headers=AS_ALICE))
+    with pytest.raises(ClusterUnreachable):
+        identified(Callers(FakeReviews()), request(PROXY, headers=AS_ALICE))

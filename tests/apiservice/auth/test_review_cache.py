@@ -8,11 +8,11 @@ from apiservice.auth.caller import (
     Caller,
     Forbidden,
     Lane,
-    ReviewUnavailable,
     Scope,
     Unauthorized,
 )
-from apiservice.auth.callers import ClusterCallers
+from apiservice.auth.callers import Callers
+from apiservice.auth.cluster_settings import ClusterUnreachable
 from apiservice.auth.review_cache import MOST_KEPT
 from tests.support.kubernetes.callers import (
     ALICE,
@@ -49,7 +49,7 @@ def test_a_token_that_cannot_be_reviewed_is_neither_valid_nor_invalid() -> None:
     reviews = FakeReviews(tokens={"good": ALICE})
     reviews.is_silent = True
     callers, scope = trusting(reviews), request(headers=[("authorization", "bearer good")])
-    with pytest.raises(ReviewUnavailable):
+    with pytest.raises(ClusterUnreachable):
         identified(callers, scope)
 
     reviews.is_silent = False
@@ -108,7 +108,7 @@ def test_everything_is_refused_while_reviews_are_unavailable() -> None:
     reviews = FakeReviews(allowed=("alice",))
     reviews.is_silent = True
 
-    with pytest.raises(ReviewUnavailable):
+    with pytest.raises(ClusterUnreachable):
         asyncio.run(trusting(reviews).authorize(ALICE, READ_LAG))
 
 
@@ -154,7 +154,7 @@ def with_token(token: str) -> Scope:
     return request(headers=[("authorization", f"Bearer {token}")])
 
 
-def identify_made_up_tokens(callers: ClusterCallers, count: int) -> None:
+def identify_made_up_tokens(callers: Callers, count: int) -> None:
     async def identify_all() -> None:
         for number in range(count):
             with pytest.raises(Unauthorized):

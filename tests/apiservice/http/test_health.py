@@ -4,18 +4,14 @@ import itertools
 
 import pytest
 
-from adapter.conditions import API_SERVICE, VALUES, Conditions
-from apiservice.app import create_metrics_app
-from apiservice.auth.caller import ReviewUnavailable
-from apiservice.http.health import Readiness
-from tests.support.kubernetes.fakes import LAG, FakeCallers, House, ask, conditions_of
+from adapter.conditions import API_SERVICE, VALUES
+from apiservice.auth.cluster_settings import ClusterUnreachable
+from tests.support.kubernetes.fakes import LAG, FakeCallers, House, ask, conditions_of, plain_port
 
 
-@pytest.mark.parametrize(
-    "target", ["/livez", "/readyz", "/healthz", "/readyz/ping", "/readyz/certificate", "/livez?verbose"]
-)
+@pytest.mark.parametrize("target", ["/livez", "/readyz", "/healthz", "/readyz?verbose"])
 def test_health_needs_no_credentials_and_no_reviews(target: str) -> None:
-    house = House(checks={"certificate": True}, callers=FakeCallers(failure=ReviewUnavailable("silent")))
+    house = House(checks={"certificate": True}, callers=FakeCallers(failure=ClusterUnreachable("silent")))
     answer = house.get(target, authorization="Bearer wrong")
 
     assert answer.code == 200
@@ -42,7 +38,7 @@ def test_verbose_shows_every_condition_without_its_details() -> None:
     conditions = conditions_of({"certificate": True})
     conditions.fails(API_SERVICE, "NotRegistered", "belongs\n[+]to KEDA", details="secret")
     conditions.holds(VALUES, cluster="main", details="secret")
-    app = create_metrics_app(Readiness(conditions), lambda: (b"", "text/plain"))
+    app = plain_port(conditions)
 
     assert ask(app, "GET", "/readyz").body == b"ok"
     verbose = ask(app, "GET", "/readyz?verbose")
@@ -60,25 +56,9 @@ def test_verbose_shows_every_condition_without_its_details() -> None:
     )
 
 
-def test_an_excluded_check_does_not_count() -> None:
-    house = House(checks={"certificate": False})
-
-    assert house.get("/readyz?exclude=certificate").body == b"ok"
-    assert house.get("/readyz?exclude=shutdown").code == 500
-    lines = house.get("/readyz?verbose&exclude=certificate&exclude=kafka").body.decode()
-    assert "[+]certificate excluded: ok" in lines
-    assert 'no matches for "kafka"' in lines
-
-
-def test_a_single_check_has_its_own_path() -> None:
-    house = House(checks={"certificate": False})
-
-    assert (house.get("/readyz/certificate").code, house.get("/readyz/ping").body) == (500, b"ok")
-
-
 def test_shutting_down_ends_readiness_and_not_life() -> None:
     house = House()
-    house.readiness.shut_down()
+    house.stopping.set()
 
     codes = {path: house.get(path).code for path in ("/readyz", "/livez", "/healthz", LAG)}
     assert codes == {"/readyz": 500, "/livez": 200, "/healthz": 200, LAG: 200}
@@ -91,15 +71,15 @@ def test_our_own_metrics_are_text() -> None:
 
 
 def test_a_flood_of_scrapes_writes_our_metrics_ten_times_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("apiservice.app.EXPOSED_SECONDS", 3600)
+    monkeypatch.setattr("apiservice.http.health.EXPOSED_SECONDS", 3600)
     bodies = itertools.count()
-    app = create_metrics_app(Readiness(Conditions()), lambda: (b"%d" % next(bodies), "text/plain"))
+    app = plain_port(exposition=lambda: (b"%d" % next(bodies), "text/plain"))
 
     assert [ask(app, "GET", "/metrics").body for _ in range(3)] == [b"0"] * 3
 
 
 def test_the_plain_port_serves_health_and_metrics_and_nothing_else() -> None:
-    app = create_metrics_app(Readiness(conditions_of({"certificate": False})), lambda: (b"up 1\n", "text/plain"))
+    app = plain_port(conditions_of({"certificate": False}))
     codes = {path: ask(app, "GET", path).code for path in ("/metrics", "/livez", "/readyz", "/apis", LAG)}
 
     assert codes == {"/metrics": 200, "/livez": 200, "/readyz": 500, "/apis": 404, LAG: 404}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import EXTERNAL
-from apiservice.http.replies import encoded, json_reply, pretty, text_reply
+from apiservice.http.replies import encoded, json_reply
 from apiservice.metrics_api.encoding import metric_values, quantity, utc_time, warning_header
 from tests.support.kubernetes.fakes import Event
 
@@ -107,7 +107,7 @@ def sent(response: Response, between: Callable[[], None] = lambda: None) -> list
 
 def test_a_long_answer_is_sent_in_pieces_that_make_up_its_body() -> None:
     body = bytes(range(256)) * 600
-    start, *pieces = sent(text_reply(body))
+    start, *pieces = sent(json_reply(body))
 
     assert start["type"] == "http.response.start"
     assert (b"content-length", b"153600") in start["headers"]
@@ -117,25 +117,15 @@ def test_a_long_answer_is_sent_in_pieces_that_make_up_its_body() -> None:
 
 def test_others_have_their_turn_between_two_pieces_of_an_answer() -> None:
     turns: list[None] = []
-    pieces = sent(text_reply(b"x" * 500_000), between=lambda: turns.append(None))
+    pieces = sent(json_reply(b"x" * 500_000), between=lambda: turns.append(None))
 
     assert len(turns) >= len(pieces) - 2 > 5
 
 
 def test_a_name_that_is_no_text_spoils_no_reply() -> None:
-    reply = json_reply(metric_values(EXTERNAL, "lag", [MetricValue({"group": "a\udcff\n"}, 1, 0.0)]))
+    body = metric_values(EXTERNAL, "lag", [MetricValue({"group": "a\udcff\n"}, 1, 0.0)])
 
-    for body in (reply.body, pretty(reply).body):
-        assert json.loads(bytes(body))["items"][0]["metricLabels"] == {"group": "a?\n"}
-
-
-def test_an_indented_reply_says_the_same_without_the_etag_of_other_bytes() -> None:
-    compact = json_reply(b'{"a":[1]}', headers={"etag": '"1"', "vary": "Accept"})
-    indented = pretty(compact)
-
-    assert bytes(indented.body) == b'{\n  "a": [\n    1\n  ]\n}\n'
-    assert indented.headers["content-length"] == str(len(indented.body))
-    assert (indented.headers["vary"], "etag" in indented.headers) == ("Accept", False)
+    assert json.loads(body)["items"][0]["metricLabels"] == {"group": "a?\n"}
 
 
 @pytest.mark.parametrize(

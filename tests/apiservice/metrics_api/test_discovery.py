@@ -1,30 +1,24 @@
-"""What the documents about the API say: discovery in its three forms, the version, OpenAPI."""
+"""What the documents about the API say: discovery in its three forms, and OpenAPI."""
 
+import re
 from typing import Any
 
 import pytest
 
-from tests.support.kubernetes.fakes import GROUP, LAG, V1BETA1, FakeMetrics, House
+from tests.support.kubernetes.fakes import GROUP, V1BETA1, House
 
 HPA_ACCEPTS = "application/vnd.kubernetes.protobuf, */*"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-
-
-def test_the_paths_are_listed_and_each_is_served() -> None:
-    house = House()
-    paths = house.get("/").document["paths"]
-
-    assert [house.get(path).code for path in paths] == [200] * len(paths)
-    assert V1BETA1 in paths
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
 def test_groups_and_versions_are_listed(slash: str) -> None:
     house = House()
     version = {"groupVersion": "external.metrics.k8s.io/v1beta1", "version": "v1beta1"}
-    group = {"name": "external.metrics.k8s.io", "versions": [version], "preferredVersion": version}
+    kind = {"kind": "APIGroup", "apiVersion": "v1", "name": "external.metrics.k8s.io"}
+    group = {**kind, "versions": [version], "preferredVersion": version}
 
-    assert house.get(GROUP + slash).document == {"kind": "APIGroup", "apiVersion": "v1", **group}
+    assert house.get(GROUP + slash).document == group
     assert house.get("/apis" + slash).document == {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}
 
 
@@ -39,7 +33,6 @@ def test_every_metric_is_a_namespaced_resource_that_can_only_be_got(slash: str) 
         "groupVersion": "external.metrics.k8s.io/v1beta1",
         "resources": [{"name": name, **rest} for name in ("kafka_consumergroup_lag", "Billing-Backlog")],
     }
-    assert "etag" not in answer.headers
 
 
 @pytest.mark.parametrize(
@@ -51,8 +44,7 @@ def test_all_groups_come_in_one_document_for_who_asks(accept: str) -> None:
     kind = {"group": "", "version": "", "kind": "ExternalMetricValueList"}
 
     assert answer.headers["content-type"] == AGGREGATED
-    assert answer.headers["vary"] == "Accept"
-    assert group["metadata"] == {"name": "external.metrics.k8s.io", "creationTimestamp": None}
+    assert group["metadata"] == {"name": "external.metrics.k8s.io"}
     assert group["versions"][0]["freshness"] == "Current"
     assert group["versions"][0]["resources"][0] == {
         "resource": "kafka_consumergroup_lag",
@@ -63,53 +55,12 @@ def test_all_groups_come_in_one_document_for_who_asks(accept: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "accept",
-    [
-        f"application/json,{AGGREGATED};q=0.5",
-        f"{AGGREGATED};q=0.5,application/json",
-        AGGREGATED.replace("v=v2", "v=v2beta1") + ",application/json",
-        f"{AGGREGATED};q=0,application/json",
-    ],
-)
-def test_who_likes_plain_discovery_better_gets_it(accept: str) -> None:
+@pytest.mark.parametrize("accept", ["", HPA_ACCEPTS, AGGREGATED.replace("v=v2", "v=v2beta1")])
+def test_who_asks_for_no_such_document_or_an_older_form_gets_the_plain_list(accept: str) -> None:
+    """Then kube-apiserver asks for each version's list."""
     answer = House().get("/apis", accept=accept)
 
-    assert (answer.document["kind"], answer.headers["vary"]) == ("APIGroupList", "Accept")
-
-
-def test_an_older_form_of_aggregated_discovery_alone_is_not_acceptable() -> None:
-    assert House().get("/apis", accept=AGGREGATED.replace("v=v2", "v=v2beta1")).code == 406
-
-
-@pytest.mark.parametrize("pattern", ["{}", "W/{}", '"other", {}', "*"])
-def test_known_aggregated_discovery_is_not_sent_again(pattern: str) -> None:
-    house = House()
-    etag = house.get("/apis", accept=AGGREGATED).headers["etag"]
-
-    answer = house.get("/apis", accept=AGGREGATED, if_none_match=pattern.format(etag))
-
-    assert (answer.code, answer.body, answer.headers["etag"]) == (304, b"", etag)
-
-
-@pytest.mark.parametrize("target", ["/apis", GROUP, V1BETA1, LAG])
-def test_no_other_document_is_ever_unchanged(target: str) -> None:
-    """kube-apiserver takes a 304 of these for a failure."""
-    assert House().get(target, if_none_match="*").code == 200
-
-
-def test_the_etag_follows_what_is_served() -> None:
-    other = House(metrics=FakeMetrics({}, names=("another",)))
-    documents = [house.get("/apis", accept=AGGREGATED) for house in (House(), House(), other)]
-    etags = [answer.headers["etag"] for answer in documents]
-
-    assert (etags[0] == etags[1], etags[0] == etags[2]) == (True, False)
-
-
-def test_the_version_is_served() -> None:
-    document = House().get("/version").document
-
-    assert (document["major"], document["minor"], document["gitVersion"]) == ("0", "1", "v0.1.0")
+    assert (answer.document["kind"], answer.headers["content-type"]) == ("APIGroupList", "application/json")
 
 
 # OpenAPI
@@ -149,19 +100,6 @@ def test_the_root_of_openapi_points_to_the_document() -> None:
     house = House()
     root = house.get("/openapi/v3").document
     address = root["paths"]["apis/external.metrics.k8s.io/v1beta1"]["serverRelativeURL"]
-    document = house.get(address)
 
-    assert document.document["openapi"] == "3.0.0"
-    assert address.endswith(f"?hash={document.headers['etag'].strip(chr(34))}")
-
-
-@pytest.mark.parametrize(
-    "target", ["/openapi/v2", "/openapi/v3", "/openapi/v3/apis/external.metrics.k8s.io/v1beta1?hash=0"]
-)
-def test_known_openapi_is_not_sent_again(target: str) -> None:
-    house = House()
-    first = house.get(target)
-
-    assert first.code == 200
-    assert house.get(target, if_none_match=first.headers["etag"]).code == 304
-    assert house.get(target, if_none_match='"other"').code == 200
+    assert house.get(address).document["openapi"] == "3.0.0"
+    assert re.search(r"\?hash=[0-9A-F]{32}$", address)

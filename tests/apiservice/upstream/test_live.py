@@ -5,12 +5,11 @@ import json
 import socket
 import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from adapter.errors import AdapterError
-from apiservice.http.status import MethodNotAllowed, NotAcceptable, PathUnknown
+from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown
 from apiservice.upstream import client, live
 from apiservice.upstream.circuit import FAILURES, FORGET_SECONDS, PAUSE_SECONDS
 from local.processes import wait_until
@@ -21,9 +20,7 @@ from tests.support.kubernetes.other_server import HOST, VALUES, Answer, OtherSer
 
 
 def test_the_reply_passes_as_it_is_without_its_headers(beside: Beside) -> None:
-    response = asyncio.run(
-        beside.upstream.answer("shop", "queue", {"method": "GET", "query_string": b"", "headers": []})
-    )
+    response = beside.answer()
 
     assert response.body == VALUES
     assert response.headers["content-type"] == "application/json"
@@ -57,42 +54,29 @@ def test_the_newest_token_is_used(beside: Beside) -> None:
 
 
 @pytest.mark.parametrize(
-    ("namespace", "metric", "query", "method", "error"),
+    ("namespace", "metric", "query", "error"),
     [
-        ("..", "queue", "", "GET", PathUnknown),
-        ("shop", "..", "", "GET", PathUnknown),
-        ("shop", "status", "", "GET", PathUnknown),
-        ("shop", "queue", "", "POST", MethodNotAllowed),
-        ("shop", "queue", "watch=1", "GET", MethodNotAllowed),
-        ("shop", "queue", "fieldSelector=a%3Db", "GET", AdapterError),
-        ("shop", "queue", "labelSelector=a&labelSelector=b", "GET", AdapterError),
+        ("..", "queue", "", PathUnknown),
+        ("shop", "..", "", PathUnknown),
+        ("shop", "status", "", PathUnknown),
+        ("shop", "queue", "watch=1", MethodNotAllowed),
+        ("shop", "queue", "fieldSelector=a%3Db", BadRequest),
+        ("shop", "queue", "labelSelector=a&labelSelector=b", BadRequest),
     ],
 )
 def test_what_is_no_read_is_refused_without_asking(
-    beside: Beside, namespace: str, metric: str, query: str, method: str, error: type[AdapterError]
+    beside: Beside, namespace: str, metric: str, query: str, error: type[AdapterError]
 ) -> None:
-    before = len(beside.other.asked)
     with pytest.raises(error):
-        beside.read(metric, query, namespace, method)
+        beside.read(metric, query, namespace)
 
-    assert [target for target, _ in beside.other.asked[before:] if "namespaces" in target] == []
-
-
-def test_a_client_that_accepts_no_json_is_refused(beside: Beside) -> None:
-    with pytest.raises(NotAcceptable):
-        asyncio.run(
-            beside.upstream.answer(
-                "shop", "queue", {"method": "GET", "query_string": b"", "headers": [(b"accept", b"text/html")]}
-            )
-        )
+    assert reads(beside) == 0
 
 
 @pytest.mark.parametrize("code", [400, 403, 404, 429, 500, 504])
 def test_a_status_passes_with_its_code(beside: Beside, code: int) -> None:
     beside.other.answer = Answer(code, json.dumps({"kind": "Status", "message": "no", "code": code}).encode())
-    response = asyncio.run(
-        beside.upstream.answer("shop", "queue", {"method": "GET", "query_string": b"", "headers": []})
-    )
+    response = beside.answer()
 
     assert (response.status_code, response.body) == (code, beside.other.answer.body)
 
@@ -204,14 +188,13 @@ def test_a_metric_that_fails_while_others_are_answered_leaves_them_available(
     monkeypatch.setattr(live, "ANSWER_SECONDS", 60)
     monkeypatch.setattr(client, "ANSWER_SECONDS", 60)
     beside.other.answer = Answer(gate=(gate := threading.Event()), length=1000)
-    scope: dict[str, Any] = {"method": "GET", "query_string": b"", "headers": []}
 
     async def read_both() -> list[object]:
-        failing = [asyncio.create_task(beside.upstream.answer("shop", "slow", scope)) for _ in range(FAILURES)]
+        failing = [asyncio.create_task(beside.upstream.answer("shop", "slow", b"")) for _ in range(FAILURES)]
         while reads(beside) < FAILURES:
             await asyncio.sleep(0.01)
         beside.other.answer = Answer()
-        await beside.upstream.answer("shop", "queue", scope)
+        await beside.upstream.answer("shop", "queue", b"")
         beside.other.answer = Answer(length=1000)
         gate.set()
         return await asyncio.gather(*failing, return_exceptions=True)

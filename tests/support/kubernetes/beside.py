@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import Response
 
 from adapter.conditions import Conditions
 from adapter.settings.upstream import UpstreamSettings
@@ -48,10 +49,13 @@ class Beside:
         assert found is not None
         return found
 
-    def read(self, metric: str = "queue", query: str = "", namespace: str = "shop", method: str = "GET") -> bytes:
-        """The body of a 200; raises what the read raises."""
-        scope: dict[str, Any] = {"method": method, "query_string": query.encode(), "headers": []}
-        response = asyncio.run(self.upstream.answer(namespace, metric, scope))
+    def answer(self, metric: str = "queue", query: str = "", namespace: str = "shop") -> Response:
+        """Raises what the read raises."""
+        return asyncio.run(self.upstream.answer(namespace, metric, query.encode()))
+
+    def read(self, metric: str = "queue", query: str = "", namespace: str = "shop") -> bytes:
+        """The body of a 200."""
+        response = self.answer(metric, query, namespace)
         assert response.status_code == 200
         return bytes(response.body)
 

@@ -3,7 +3,7 @@
 import asyncio
 
 from apiservice.auth.caller import Attributes, Caller, Lane, Scope
-from apiservice.auth.callers import ClusterCallers
+from apiservice.auth.callers import Callers
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from tests.support.kubernetes.authorities import Authority, Issued, authentication
 
@@ -49,10 +49,8 @@ class Clock:
         return self.now
 
 
-def trusting(
-    reviews: FakeReviews | None = None, clock: Clock | None = None, **names: tuple[str, ...]
-) -> ClusterCallers:
-    callers = ClusterCallers(reviews or FakeReviews(), clock or Clock())
+def trusting(reviews: FakeReviews | None = None, clock: Clock | None = None, **names: tuple[str, ...]) -> Callers:
+    callers = Callers(reviews or FakeReviews(), clock or Clock())
     callers.trust(authentication(PROXIES, CLIENTS, **names))
     return callers
 
@@ -62,5 +60,5 @@ def request(*shown: Issued, headers: list[tuple[str, str]] | None = None) -> Sco
     return {"state": {"peer": tuple(part.der for part in shown)}, "headers": raw}
 
 
-def identified(callers: ClusterCallers, scope: Scope) -> Caller:
+def identified(callers: Callers, scope: Scope) -> Caller:
     return asyncio.run(callers.identify(scope))

@@ -17,9 +17,10 @@ from adapter.metrics.aggregation import MetricValue
 from adapter.metrics.query import Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import API_GROUPS, ApiGroup
-from apiservice.app import ApiServer
+from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
-from apiservice.http.health import Readiness
+from apiservice.auth.callers import Callers
+from apiservice.http import health
 from apiservice.metrics_api.reads import MetricReads
 from apiservice.upstream.live import Upstreams
 
@@ -39,11 +40,11 @@ REASONS = {
     403: "Forbidden",
     404: "NotFound",
     405: "MethodNotAllowed",
-    406: "NotAcceptable",
     500: "InternalError",
     503: "ServiceUnavailable",
 }
 GATE_SECONDS = 4.0
+OWN_METRICS = (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4")
 Question = tuple[str, tuple[Requirement, ...]]
 
 
@@ -155,6 +156,11 @@ def conditions_of(checks: Mapping[str, bool]) -> Conditions:
     return conditions
 
 
+def plain_port(conditions: Conditions | None = None, exposition: health.Exposition = lambda: OWN_METRICS) -> ASGIApp:
+    """The application of the port without TLS."""
+    return create_metrics_app(health.routes(conditions or Conditions(), threading.Event(), exposition))
+
+
 @dataclass
 class House:
     """An application with everything around it that a test may want to turn or read."""
@@ -168,12 +174,11 @@ class House:
     groups: tuple[ApiGroup, ...] = API_GROUPS
 
     def __post_init__(self) -> None:
-        self.readiness = Readiness(conditions_of(self.checks))
+        self.stopping = threading.Event()
         self.app = ApiServer(
             [MetricReads(group, lambda: cast("Metrics", self.metrics), self.clock) for group in self.groups],
-            self.callers,
-            self.readiness,
-            exposition=lambda: (b"kafka_lag_adapter_up 1\n", "text/plain; version=0.0.4"),
+            cast("Callers", self.callers),
+            health.routes(conditions_of(self.checks), self.stopping, lambda: OWN_METRICS),
             count_read=lambda metric, code: self.counted.append((metric, code)),
             version="0.1.0",
             upstreams=self.upstreams,

@@ -1,0 +1,57 @@
+"""Errors of what several callers wait for; that they share it is shown by reviews and large reads."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from apiservice.single_flight import SingleFlight
+
+
+class Failing:
+    """Work that fails once it is let through."""
+
+    def __init__(self) -> None:
+        self.gate = asyncio.Event()
+        self.begun = 0
+
+    async def __call__(self) -> int:
+        self.begun += 1
+        await self.gate.wait()
+        raise ValueError("no number")
+
+
+def complaints_of(asking: Callable[[SingleFlight[str, int], Failing], Awaitable[None]]) -> list[str]:
+    """What asyncio complains about meanwhile."""
+    complaints: list[str] = []
+
+    async def run() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
+        await asking(SingleFlight(), Failing())
+
+    asyncio.run(run())
+    return complaints
+
+
+def test_an_error_goes_to_all_who_wait_and_is_not_kept() -> None:
+    async def ask(shared: SingleFlight[str, int], work: Failing) -> None:
+        work.gate.set()
+        for _ in range(2):
+            errors = await asyncio.gather(*(shared.result("one", work) for _ in range(3)), return_exceptions=True)
+            assert [str(each) for each in errors] == ["no number"] * 3
+        assert work.begun == 2
+
+    assert complaints_of(ask) == []
+
+
+def test_an_error_without_waiting_callers_causes_no_complaint() -> None:
+    async def ask(shared: SingleFlight[str, int], work: Failing) -> None:
+        only = asyncio.create_task(shared.result("one", work))
+        await asyncio.sleep(0)
+        only.cancel()
+        await asyncio.wait((only,))
+        work.gate.set()
+        with pytest.raises(ValueError, match="no number"):
+            await shared.result("another", work)
+
+    assert complaints_of(ask) == []
