@@ -56,6 +56,8 @@ ENTRYPOINT ["kafka-lag-report"]
 FROM ${PYTHON_IMAGE} AS adapter
 # The file system is read-only in the cluster, so no bytecode is written; standard error reaches the log line by line.
 ENV PATH=/opt/venv/bin:$PATH PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# One heap for all threads instead of one for each, and no threads of numpy's, which multiplies no matrices here.
+ENV MALLOC_ARENA_MAX=1 OPENBLAS_NUM_THREADS=1
 WORKDIR /
 # A number, so that Kubernetes can see by itself that it is not root.
 USER 65532:65532

@@ -2,10 +2,8 @@
 
 Each command imports what it needs, so that `--help` is fast."""
 
-import ctypes
 import datetime
 import logging
-import os
 import sys
 import time
 from inspect import signature
@@ -25,9 +23,6 @@ def serve(**options: Any) -> None:  # noqa: ANN401 - see Flags
     """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
     flags = Flags(**options)
     log_to_stderr(flags.log_level)
-    # numpy multiplies no matrices here, so its threads would only cost memory.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    _share_one_heap()
     from apiservice import serving  # noqa: PLC0415 - see above
 
     serving.run(flags, version())
@@ -62,14 +57,6 @@ def certificates(
         if not DNS_LABEL.fullmatch(name):
             raise typer.BadParameter(f"{name!r} is not a valid name of a Kubernetes object", param_hint=flag)
     typer.echo(serving_manifests(namespace, service, days, datetime.datetime.now(datetime.UTC)), nl=False)
-
-
-def _share_one_heap() -> None:
-    """Makes all threads share one heap: glibc's heap per thread would waste about 3 MB."""
-    if sys.platform == "linux":
-        set_option = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries lack it
-        if set_option is not None:
-            set_option(ctypes.c_int(-8), ctypes.c_int(1))  # M_ARENA_MAX
 
 
 class EventFormatter(logging.Formatter):

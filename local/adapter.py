@@ -44,6 +44,8 @@ IDENTITY_KINDS = {
     "RoleBinding",
 }
 LAST_COMMITS = f"{NAME}-last-commits"
+IMAGE_ENV = {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
+"""As in the image, so that benchmarks measure its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def process(
         **(more_flags or {}),
     }
     command = [*(program or [str(installed())]), "serve", *(f"--{flag}={value}" for flag, value in flags.items())]
-    with start(NAME, command, log=home / "adapter.log") as running:
+    with start(NAME, command, log=home / "adapter.log", env=IMAGE_ENV) as running:
         started = Adapter(running, port, metrics_port, settings_file, serving)
         wait_until(started.is_live, "the adapter to be live", START_TIMEOUT_SECONDS, alive=[running])
         yield started
