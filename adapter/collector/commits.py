@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
-from adapter.collector.commit_plans import GROUPS_PER_REQUEST, CommitPlan, ResponseMapping, planned, response_mapping
+from adapter.collector.commit_plans import CommitPlan, ResponseMapping, planned, response_mapping
 from adapter.collector.row_mapping import NOWHERE
 from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
@@ -143,13 +143,6 @@ class Commits:
             self.groups = groups
             self.version += 1
             self._watching.forget_others(groups)
-
-    def find_coordinators(self, node: int) -> None:
-        answer = self._brokers.coordinators(node, self.uncoordinated[:GROUPS_PER_REQUEST])
-        self._liveness.note({node: answer})
-        if isinstance(answer, Answer):
-            coordinators = {group: answer.content[group] for group in self.uncoordinated if group in answer.content}
-            self.directory = with_coordinators(self.directory, coordinators, ())
 
     def ask(self, brokers: Collection[int]) -> CommitRound:
         plan = self._plan = planned(self._plan, self.groups, self.directory, frozenset(brokers))

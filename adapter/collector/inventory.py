@@ -31,8 +31,6 @@ LIVING_SECONDS = 10.0
 """Period of asking which brokers are alive, because a deposed broker may not know that it was deposed."""
 MOST_ASKED = 3
 """The number of brokers asked for Metadata at a time, concurrently if they are slow."""
-FIND_SECONDS = 15.0
-"""Between two FindCoordinator requests."""
 CONFIRMATIONS = 2
 """The number of consecutive brokers that must report the same leaders before a listing counts as complete."""
 ROUNDS_BEFORE_STALE = 3
@@ -66,7 +64,7 @@ class Inventory:
         """Brokers in Metadata that another broker no longer counts as alive."""
         self._listing_times = ListingTimes()
         self._rounds: list[Round] = []
-        self._newest_round = self._coordinators_asked = self._ends_asked = NEVER
+        self._newest_round = self._ends_asked = NEVER
         self._uncoordinated: frozenset[str] = frozenset()
         """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
@@ -105,7 +103,6 @@ class Inventory:
         if self._commits.takeovers.behind and self._is_due(self._ends_asked, now):
             self._ends_asked = now
             handovers.ask_again(self._commits.takeovers.behind)
-        self._find_coordinators(now)
 
     @property
     def _coordinating_topic(self) -> Topic | None:
@@ -123,14 +120,6 @@ class Inventory:
                 if isinstance(answer, Answer):
                     self._dead = frozenset(self.topology.brokers.keys() - answer.content.keys())
         return bool(self._dead)
-
-    def _find_coordinators(self, now: float) -> None:
-        """Looks up groups whose coordinator is unknown. Without an offsets topic the request would create one."""
-        exists = OFFSETS_TOPIC in self.topology.topics or self._commits.directory.listed
-        nodes = self._in_turn(self.topology.brokers)
-        if self._commits.uncoordinated and exists and nodes and now - self._coordinators_asked >= FIND_SECONDS:
-            self._coordinators_asked = now
-            self._commits.find_coordinators(nodes[0])
 
     def _list_groups(self, now: float) -> None:
         """Lists the groups of all brokers if that is due, otherwise those of brokers that the latest round lacks."""

@@ -15,7 +15,6 @@ from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
 from kafka.protocol.admin import ListGroupsRequest
-from kafka.protocol.metadata import FindCoordinatorRequest
 
 from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
@@ -222,11 +221,6 @@ class Brokers:
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
         return self._ask("ListGroups", requests, group_responses.listing_in)
-
-    def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
-        """Returns group -> coordinator. The library's own method would cache the answer without limit."""
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=list(groups), min_version=4, max_version=4)
-        return self._ask("FindCoordinator", {node: request}, group_responses.coordinators_in)[node]
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind

@@ -66,12 +66,6 @@ def listing_in(response: Decoded) -> Listing:
     )
 
 
-@of_a_known_shape
-def coordinators_in(response: Decoded) -> dict[str, int]:
-    """Reads a FindCoordinator response: group -> node; groups with an error are omitted."""
-    return {one.key: int(one.node_id) for one in response.coordinators if one.error_code == NO_ERROR}
-
-
 def _can_have_offsets(group: Decoded) -> bool:
     """Kafka Connect's workers have none of their own; a sink connector's consumers are another group."""
     return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"

@@ -3,27 +3,11 @@
 import pytest
 
 from adapter.metrics.problems import NoMatch
-from tests.support.kafka.fake_cluster import NOBODY
 from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, given, kafka, running
 
 
-def test_a_coordinator_that_moved_is_found_by_asking_any_broker_for_it() -> None:
-    rig = running()
-    rig.kafka.coordinators["billing"] = 3
-    rig.kafka.ends[ORDERS_0] = 11
-    rig.run()
-    assert rig.lag() == 13
-
-    rig.run()
-    assert rig.counted()["FindCoordinator"] == 1
-    assert rig.asked("OffsetFetch") == [{3: ("billing",)}]
-    assert rig.lag() == 14
-
-
 def test_a_coordinator_that_moved_is_found_by_asking_everywhere() -> None:
-    """As long as no broker can say who it is."""
     rig = running()
-    rig.kafka.misplaced["billing"] = NOBODY
     rig.kafka.coordinators["billing"] = 3
     rig.kafka.ends[ORDERS_0] = 11
     rig.run()

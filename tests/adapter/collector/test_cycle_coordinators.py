@@ -216,7 +216,7 @@ def test_without_known_placement_a_silent_broker_matters_to_every_unknown_group(
     assert UNHEARD_4 in refusal(rig, topic="orders")
 
 
-def test_a_lost_group_is_found_by_asking_any_broker_who_coordinates_it() -> None:
+def test_a_lost_group_is_refused_while_a_silent_broker_may_coordinate_it_and_found_at_another() -> None:
     """Metadata hides the offsets topic, and two brokers are silent: one of them is named."""
     kafka = cluster([1] * PARTITIONS, READ, named(1))
     hide(kafka)
@@ -232,25 +232,11 @@ def test_a_lost_group_is_found_by_asking_any_broker_who_coordinates_it() -> None
     assert rig.lag(READ) == 3
 
 
-def test_a_group_is_found_although_a_broker_names_the_wrong_coordinator() -> None:
-    kafka = cluster([1] * PARTITIONS, READ)
-    rig = rig_of(kafka, 4)
-    kafka.misplaced[READ] = 3
-    move(kafka, 0, 2)
-    rig.run(4)
-
-    assert rig.lag(READ) == 3
-
-
-def test_coordinators_are_not_looked_up_while_no_offsets_topic_is_known() -> None:
-    """The question would make the topic: an adapter writes nothing."""
+def test_a_group_that_no_broker_coordinates_is_unknown_once_the_offsets_topic_exists() -> None:
     kafka = Kafka(topics={"orders": [1]}, ends={ORDERS_0: 10}, coordinators={"billing": NOBODY})
     rig = Rig(kafka, samples.settings(rules=[{"group": "billing", "topics": ["orders"]}]))
-    for _ in range(6):
-        rig.run()
-        assert rig.counted()["FindCoordinator"] == 0
-
-    kafka.topics[OFFSETS_TOPIC] = [1]
     rig.run(6)
-    rig.run()
+    kafka.topics[OFFSETS_TOPIC] = [1]
+    rig.run(7)
+
     assert "no broker coordinates group billing" in refusal(rig, group="billing")

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import pytest
 from kafka.errors import KafkaError
+from kafka.protocol.metadata import FindCoordinatorRequest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC
-from adapter.kafka.answers import Answer
 from adapter.metrics.problems import ValueUnavailable
 from local.forwarder import Forwarder, forwarder
 from local.kafka.admin import admin, living_brokers
@@ -133,18 +133,15 @@ def test_kafka_coordinates_every_group_where_its_name_says(joined: Joined, door:
         third_broker(joined, door) as third,
         moved_to(joined.cluster, third, first),
         admin(joined.cluster.bootstrap_servers) as client,
-        in_process(joined.cluster) as rig,
     ):
-        rig.run_once()
 
         def is_coordinated_by_the_leaders() -> bool:
             leaders = [leader(client, OFFSETS_TOPIC, partition) for partition in range(OFFSETS_PARTITIONS)]
-            reported = rig.brokers.coordinators(first.node_id, names)
-            return (
-                set(leaders) == {1, 2, JOINING}
-                and isinstance(reported, Answer)
-                and reported.content == {name: leaders[offsets_partition(name)] for name in names}
-            )
+            request = FindCoordinatorRequest(key_type=0, coordinator_keys=names, min_version=4)
+            reported = client._manager.run(client._manager.send, request, first.node_id)
+            return set(leaders) == {1, 2, JOINING} and {one.key: one.node_id for one in reported.coordinators} == {
+                name: leaders[offsets_partition(name)] for name in names
+            }
 
         wait_until(is_coordinated_by_the_leaders, "every group to be coordinated as its name says", WAIT_SECONDS)
 

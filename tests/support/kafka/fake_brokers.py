@@ -24,7 +24,7 @@ from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
 from tests.support import samples
 from tests.support.kafka import responses
-from tests.support.kafka.fake_cluster import NOBODY, Kafka, Partition
+from tests.support.kafka.fake_cluster import Kafka, Partition
 from tests.support.samples import SteppedClock
 
 T = TypeVar("T")
@@ -154,12 +154,6 @@ class FakeBrokers(Brokers):
         nodes = tuple(nodes)
         self._let_pass("ListGroups", nodes)
         return {node: self._asked("ListGroups", node) or self._answered(self._listing(node)) for node in nodes}
-
-    def coordinators(self, node: int, groups: Sequence[str]) -> Answer[dict[str, int]] | Failure:
-        self._let_pass("FindCoordinator", [node])
-        known = {group: self.kafka.misplaced.get(group, self._coordinator(group)) for group in groups}
-        found = {group: coordinator for group, coordinator in known.items() if coordinator != NOBODY}
-        return self._asked("FindCoordinator", node) or self._answered(found)
 
     def _listing(self, node: int) -> Listing:
         if node in self.kafka.loading:

@@ -19,8 +19,6 @@ class Kafka:
     coordinators: dict[str, int] = field(default_factory=dict)
     """Group -> node; NOBODY: every broker refuses. Others belong to the leader of their partition of the offsets topic,
     or to the first broker where there is no such topic."""
-    misplaced: dict[str, int] = field(default_factory=dict)
-    """Group -> who coordinates it, as FindCoordinator wrongly says; NOBODY: it does not say."""
     ends: dict[Partition, int] = field(default_factory=dict)
     stable_ends: dict[Partition, int] = field(default_factory=dict)
     """Where they differ from the ends."""
