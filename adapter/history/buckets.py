@@ -17,7 +17,23 @@ CONNECT_SECONDS, REQUEST_SECONDS = 3.0, 10.0
 def opened(bucket: Bucket, attempts: int = 1, request_seconds: float | None = None) -> fs.FileSystem:
     """May use the network to determine this process's identity; raises OSError and pyarrow's errors."""
     seconds = REQUEST_SECONDS if request_seconds is None else request_seconds
-    return {"s3": _s3, "gs": _gcs, "abfss": _azure}[bucket.scheme](bucket, attempts, seconds)
+    if bucket.scheme == "gs":
+        return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=seconds))
+    if bucket.scheme == "abfss":
+        account, _, domain = bucket.host.partition(".dfs.")
+        return fs.AzureFileSystem(
+            account, **azure_keys(), blob_storage_authority=f".blob.{domain}", dfs_storage_authority=f".dfs.{domain}"
+        )
+    if not _has_region():  # the library would assume us-east-1
+        raise OSError(errno.EINVAL, "no region is given; set AWS_REGION")
+    return fs.S3FileSystem(
+        endpoint_override=s3_endpoint(),
+        connect_timeout=CONNECT_SECONDS,
+        request_timeout=seconds,
+        background_writes=False,
+        allow_delayed_open=True,  # a small file is one PUT, not an upload in parts
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=attempts),
+    )
 
 
 def s3_endpoint() -> str | None:
@@ -35,27 +51,3 @@ def _has_region() -> bool:
     profiles = Path(os.environ.get("AWS_CONFIG_FILE") or home() / ".aws" / "config")
     is_set = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or s3_endpoint()
     return bool(is_set) or (profiles.is_file() and "region" in profiles.read_text(encoding="utf-8"))
-
-
-def _s3(_bucket: Bucket, attempts: int, seconds: float) -> fs.FileSystem:
-    if not _has_region():  # the library would assume us-east-1
-        raise OSError(errno.EINVAL, "no region is given; set AWS_REGION")
-    return fs.S3FileSystem(
-        endpoint_override=s3_endpoint(),
-        connect_timeout=CONNECT_SECONDS,
-        request_timeout=seconds,
-        background_writes=False,
-        allow_delayed_open=True,  # a small file is one PUT, not an upload in parts
-        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=attempts),
-    )
-
-
-def _gcs(_bucket: Bucket, _attempts: int, seconds: float) -> fs.FileSystem:
-    return fs.GcsFileSystem(retry_time_limit=timedelta(seconds=seconds))
-
-
-def _azure(bucket: Bucket, _attempts: int, _seconds: float) -> fs.FileSystem:
-    account, _, domain = bucket.host.partition(".dfs.")
-    return fs.AzureFileSystem(
-        account, **azure_keys(), blob_storage_authority=f".blob.{domain}", dfs_storage_authority=f".dfs.{domain}"
-    )

@@ -3,7 +3,7 @@
 An encoded row takes 8 bytes, a row of a sample 60, so files are kept while a store is unavailable."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable
 from threading import Lock
 from typing import Generic, Protocol, TypeVar
 
@@ -38,15 +38,22 @@ class Buffer(Generic[Item]):
         with self._lock:
             self._items.append(item)
             self._count(item, 1)
-            return self._shed()
+            dropped = 0
+            while self.size > self._limit:
+                oldest = self._items.popleft()
+                self._count(oldest, -1)
+                dropped += oldest.rows
+            return dropped
 
-    def put_back(self, items: Iterable[Item]) -> int:
-        """Puts taken items back at the front, in their order; returns how many rows were dropped for them."""
+    @property
+    def oldest(self) -> Item | None:
         with self._lock:
-            for item in reversed(list(items)):
-                self._items.appendleft(item)
-                self._count(item, 1)
-            return self._shed()
+            return self._items[0] if self._items else None
+
+    def remove(self, is_done: Callable[[Item], bool]) -> None:
+        with self._lock:
+            self._items = deque(item for item in self._items if not is_done(item))
+            self.size, self.rows = sum(item.size for item in self._items), sum(item.rows for item in self._items)
 
     def take(self) -> list[Item]:
         with self._lock:
@@ -54,14 +61,6 @@ class Buffer(Generic[Item]):
             self._items.clear()
             self.size = self.rows = 0
             return taken
-
-    def _shed(self) -> int:
-        dropped = 0
-        while self.size > self._limit:
-            item = self._items.popleft()
-            self._count(item, -1)
-            dropped += item.rows
-        return dropped
 
     def _count(self, item: Item, sign: int) -> None:
         self.size += sign * item.size

@@ -5,7 +5,7 @@ two runs has the right time cannot be known here, so each is written under a sep
 
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adapter.history.sample import Sample
 
@@ -15,9 +15,6 @@ TOLERANCE_SECONDS = 5.0
 """The two clocks are read one after the other, and a busy machine may pause in between."""
 DRIFT = 0.001
 """Seconds per second by which the clocks may differ without a step; NTP slews by half of that at most."""
-
-RUNS_KEPT = 20
-"""Bounds the memory if the clock is set again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +27,11 @@ class _Reading:
         return abs(other.to_epoch - self.to_epoch) <= allowed
 
 
-@dataclass(frozen=True, slots=True)
-class ClockRun:
-    number: int
-    first: _Reading
-    last: _Reading
-    """A new reading must agree with both, so that neither a step nor many small steps pass for drift."""
-
-    def has(self, reading: _Reading) -> bool:
-        return self.first.agrees(reading) and self.last.agrees(reading)
-
-
 class ClockRuns:
     def __init__(self) -> None:
-        self._runs: list[ClockRun] = []
-        """Oldest first: a clock that is set right again continues an earlier run."""
+        self._runs: list[tuple[_Reading, _Reading]] = []
+        """The first and the last reading of each, the oldest run first: a clock that is set right again continues an
+        earlier one. A reading must agree with both, so that neither a step nor many small steps pass for drift."""
 
     def separated(self, samples: Iterable[Sample]) -> dict[int, list[Sample]]:
         """Returns the samples of each run by its number. They arrive roughly in the order in which they were taken."""
@@ -55,14 +42,12 @@ class ClockRuns:
 
     def _number_of(self, sample: Sample) -> int:
         reading = _Reading(sample.sampled_at - sample.to_epoch, sample.to_epoch)
-        for place in reversed(range(len(self._runs))):
-            if self._runs[place].has(reading):
-                self._runs[place] = replace(self._runs[place], last=reading)
-                return self._runs[place].number
-        number = 1
+        for place, (first, last) in reversed(list(enumerate(self._runs))):
+            if first.agrees(reading) and last.agrees(reading):
+                self._runs[place] = first, reading
+                return place + 1
         if self._runs:
-            number = self._runs[-1].number + 1
-            step = reading.to_epoch - self._runs[-1].last.to_epoch
+            step = reading.to_epoch - self._runs[-1][1].to_epoch
             logger.warning("the clock was set by %+.0f s: samples before and after are written separately", step)
-        self._runs = [*self._runs[-RUNS_KEPT:], ClockRun(number, reading, reading)]
-        return number
+        self._runs.append((reading, reading))
+        return len(self._runs)

@@ -8,9 +8,6 @@ import os
 import re
 import secrets
 import shutil
-import time
-from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import Protocol
 
@@ -21,11 +18,8 @@ from adapter.history.buckets import opened
 from adapter.history.errors import translated
 from adapter.location import Bucket, bucket_at
 
-DAY_FOLDER = re.compile(r"date=(\d{4}-\d{2}-\d{2})")
-BEING_DELETED = re.compile(r"\.date=\d{4}-\d{2}-\d{2}\.deleted")
-UNFINISHED = re.compile(r"\..+\.parquet\.tmp")
-UNFINISHED_SECONDS = 86_400.0
-"""After this time a temporary file is not being written any more."""
+DAY_FOLDER = re.compile(r"\.?date=(\d{4}-\d{2}-\d{2})(?:\.deleted)?")
+"""A day, or what a process that was killed has not deleted of one."""
 NOTHING_TO_SYNC = {errno.EINVAL, errno.ENOTSUP}
 """Errors of file systems that do not support fsync of folders, such as SMB."""
 
@@ -44,9 +38,6 @@ class Files(Protocol):
 
     def delete_day(self, table: str, day: str) -> None:
         """Deletes a day of the table, which may be gone already."""
-
-    def tidy(self, table: str) -> None:
-        """Deletes what killed processes left behind."""
 
 
 def files_at(location: str) -> Files:
@@ -104,15 +95,6 @@ class Folder:
                 folder.rename(hidden)
             _remove_folder(hidden)
 
-    def tidy(self, table: str) -> None:
-        root = self._root / table
-        with translated(root):
-            for day in _folders(root):
-                if BEING_DELETED.fullmatch(day.name):
-                    _remove_folder(day)
-                for hour in _folders(day):
-                    _delete_unfinished(hour)
-
     def _make(self, folder: Path) -> None:
         """Syncs the parent of each new folder; otherwise a crash could lose the folder with all its files."""
         if folder.is_dir():
@@ -137,19 +119,6 @@ def _remove_folder(folder: Path) -> None:
     """Another writer may be deleting it as well."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(folder)
-
-
-def _folders(folder: Path) -> Iterator[Path]:
-    with contextlib.suppress(FileNotFoundError):
-        yield from [Path(entry.path) for entry in os.scandir(folder) if entry.is_dir(follow_symlinks=False)]
-
-
-def _delete_unfinished(folder: Path) -> None:
-    """Another writer may delete a file, or the folder, at the same time."""
-    with contextlib.suppress(FileNotFoundError):
-        for entry in list(os.scandir(folder)):
-            if UNFINISHED.fullmatch(entry.name) and time.time() - entry.stat().st_mtime > UNFINISHED_SECONDS:
-                Path(entry.path).unlink()
 
 
 class BucketFolder:
@@ -180,9 +149,6 @@ class BucketFolder:
         with translated(self._bucket), contextlib.suppress(FileNotFoundError):
             self._files().delete_dir(self._at(f"{table}/date={day}"))
 
-    def tidy(self, table: str) -> None:
-        """Does nothing: unfinished uploads are not objects."""
-
     def _files(self) -> fs.FileSystem:
         """Opened at the first use, because that may need the network to find credentials."""
         if self._made is None:
@@ -194,10 +160,4 @@ class BucketFolder:
 
 
 def _days_among(names: list[str]) -> list[str]:
-    return sorted(match[1] for name in names if (match := DAY_FOLDER.fullmatch(name)) and _is_day(match[1]))
-
-
-def _is_day(text: str) -> bool:
-    with contextlib.suppress(ValueError):
-        return bool(date.fromisoformat(text))
-    return False
+    return sorted({match[1] for name in names if (match := DAY_FOLDER.fullmatch(name))})

@@ -24,21 +24,6 @@ class Ledger(BaseModel, frozen=True, allow_inf_nan=False):
     last_written: Mapping[str, RunningSeconds] = {}
     """Day -> the running seconds at its last write."""
 
-    def advanced(self, seconds: float) -> "Ledger":
-        return self.model_copy(update={"running_seconds": self.running_seconds + max(seconds, 0.0)})
-
-    def with_written(self, days: Collection[str]) -> "Ledger":
-        now = dict.fromkeys(days, self.running_seconds)
-        return self.model_copy(update={"last_written": {**self.last_written, **now}})
-
-    def with_only(self, days: Collection[str]) -> "Ledger":
-        """Keeps these days; new ones count as written now."""
-        kept = {day: self.last_written.get(day, self.running_seconds) for day in sorted(days)}
-        return self.model_copy(update={"last_written": kept})
-
-    def expired(self, seconds: float) -> list[str]:
-        return [day for day, then in self.last_written.items() if self.running_seconds - then >= seconds]
-
 
 def ledger_in(content: bytes | None) -> Ledger:
     try:
@@ -54,29 +39,29 @@ class Retention:
         self._files = files
         self._seconds = seconds
         self._monotonic = monotonic
-        self._counted_at = monotonic()
-        self._counted: float | None = None
-        """The running seconds in the ledger at that time; None if it has not been read yet."""
+        self._counted: tuple[float, float] | None = None
+        """When this process last wrote the ledger, and the running seconds in it; None: it has not."""
 
-    def expired(self, days: Collection[str]) -> list[str]:
+    def expired(self, days: Collection[str]) -> frozenset[str]:
         """Returns the days that have been kept long enough."""
-        return self._ledger_at(self._monotonic()).with_only(days).expired(self._seconds)
+        known, running = self._ledger_at(self._monotonic())
+        return frozenset(day for day in days if running - known.get(day, running) >= self._seconds)
 
-    def note_written(self, days: Collection[str]) -> None:
-        self._count(lambda ledger: ledger.with_written(days))
-
-    def note_days(self, days: Collection[str]) -> None:
-        self._count(lambda ledger: ledger.with_only(days))
-
-    def _count(self, change: Callable[[Ledger], Ledger]) -> None:
-        """Writes the time since the last call, and the change."""
+    def note(self, written: Collection[str], days: Collection[str] | None = None) -> None:
+        """Writes the time since the last call, and that these days were written to. Of the others only `days` are
+        kept, if given; those that are new count as written now."""
         now = self._monotonic()
-        ledger = change(self._ledger_at(now))
+        known, running = self._ledger_at(now)
+        kept = {day: known.get(day, running) for day in (known if days is None else sorted(days))}
+        ledger = Ledger(running_seconds=running, last_written={**kept, **dict.fromkeys(written, running)})
         self._files.write(LEDGER, pa.py_buffer(ledger.model_dump_json().encode()))
-        self._counted_at, self._counted = now, ledger.running_seconds
+        self._counted = now, running
 
-    def _ledger_at(self, now: float) -> Ledger:
-        """Time that other adapters have added since the last call is the same time, so it is added only once."""
-        known = ledger_in(self._files.read(LEDGER))
-        by_others = 0.0 if self._counted is None else max(known.running_seconds - self._counted, 0.0)
-        return known.advanced(now - self._counted_at - by_others)
+    def _ledger_at(self, now: float) -> tuple[Mapping[str, float], float]:
+        """Returns the running seconds when each day was last written, and those now.
+
+        Time that other adapters have added since the last call is the same time, so it is added only once."""
+        ledger = ledger_in(self._files.read(LEDGER))
+        then, counted = self._counted or (now, ledger.running_seconds)
+        by_others = max(ledger.running_seconds - counted, 0.0)
+        return ledger.last_written, ledger.running_seconds + max(now - then - by_others, 0.0)

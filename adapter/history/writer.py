@@ -4,10 +4,11 @@ Imported only if a history is kept, because it imports pyarrow."""
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from operator import is_
 
 import pyarrow as pa
 
@@ -73,7 +74,7 @@ class HistoryWriter(Repeating):
         self._files = files
         self._telemetry = telemetry
         self._clock = clock
-        self._names = FileNames(writer)
+        self._writer = writer
         self._election = election or SoleWriter()
         self._is_standing_by = False
         self._shed: deque[int] = deque()
@@ -81,14 +82,13 @@ class HistoryWriter(Repeating):
         self._samples: Buffer[Sample] = Buffer(SAMPLE_BYTES)
         self._unwritten: Buffer[NewFile] = Buffer(FILE_BYTES)
         self._under_way = 0
-        """Rows in neither buffer: they are being encoded or written."""
+        """Rows in neither buffer: they are being encoded."""
         now = clock.monotonic()
         self._written_at, self._flush_at, self._retry_at, self._tidy_at = now, now + settings.flush_interval, now, now
         self._clock_runs = ClockRuns()
-        self._is_location_tried = False
         self._days_written: set[str] = set()
         """Days that are not noted in the retention ledger yet."""
-        self._retention = self._retention_from_now()
+        self._retention = Retention(files, settings.retention, clock.monotonic)
         self._conditions = telemetry.conditions
         telemetry.age.set_function(lambda: clock.monotonic() - self._written_at)
         telemetry.buffered.set_function(lambda: self.buffered_rows)
@@ -118,11 +118,7 @@ class HistoryWriter(Repeating):
         return self._samples.rows + self._unwritten.rows + self._under_way
 
     def turn(self) -> float:
-        try:
-            self._round(is_last=self._stopping.is_set())
-        except Exception:
-            logger.exception("history: writing failed unexpectedly")
-            self._telemetry.failures.labels("unexpected").inc()
+        self._round(is_last=self._stopping.is_set())
         return self._pause()
 
     def end(self) -> None:
@@ -141,34 +137,19 @@ class HistoryWriter(Repeating):
             return
         if self._is_standing_by:
             self._take_over(now)
+        days_left = None
         if now >= self._tidy_at and not is_last:
             self._tidy_at = now + TIDY_SECONDS
             # Before writing, as it may free the space that is needed.
-            self._tidy()
-        if not self._is_location_tried and not is_last:
-            self._is_location_tried = True
-            self._try_location()
+            days_left = self._tidy()
         if is_last or now >= self._flush_at or self._samples.size > EARLY_BYTES:
             self._flush_at = now + self._settings.flush_interval
             self._encode()
-        self._write()
-        if self._days_written:
-            self._note_days_written()
+        self._write(days_left)
 
     def _may_write(self) -> bool:
         """What nobody else writes is not lost with this process; if both write it, readers choose one."""
         return self._election.is_ours() or (self._stopping.is_set() and self._election.is_vacant())
-
-    def _try_location(self) -> None:
-        """Writes the retention ledger, so that an unwritable location is reported before the first file is due."""
-        try:
-            self._retention.note_written(())
-        except HistoryUnwritable as error:
-            self._report_unwritable(error)
-
-    def _report_unwritable(self, error: HistoryUnwritable) -> None:
-        self._telemetry.failures.labels(error.cause).inc()
-        self._conditions.fails(HISTORY, "NotWritten", "rows that are due wait in memory", details=str(error))
 
     def _stand_by(self, now: float) -> None:
         self._is_standing_by = True
@@ -182,20 +163,14 @@ class HistoryWriter(Repeating):
         self._drop_covered()
         self._count_dropped(sum(self._shed))
         self._shed.clear()
-        self._flush_at = self._retry_at = now
-        self._retention = self._retention_from_now()
+        self._flush_at = now
 
     def _drop_covered(self) -> None:
-        written = self._election.written
-        samples, files = self._samples.take(), self._unwritten.take()
-        if samples and is_covered(_until(samples[:1]), written):
+        written, oldest = self._election.written, self._samples.oldest
+        if oldest is not None and is_covered(_until((oldest,)), written):
             self._shed.clear()  # older than this one, so written as well
-        self._samples.put_back(each for each in samples if not is_covered(_until((each,)), written))
-        self._unwritten.put_back(each for each in files if not is_covered(each.until, written))
-
-    def _retention_from_now(self) -> Retention:
-        """Others have counted the time before."""
-        return Retention(self._files, self._settings.retention, self._clock.monotonic)
+        self._samples.remove(lambda each: is_covered(_until((each,)), written))
+        self._unwritten.remove(lambda each: is_covered(each.until, written))
 
     def _encode(self) -> None:
         samples = self._samples.take()
@@ -214,72 +189,59 @@ class HistoryWriter(Repeating):
 
     def _new_file(self, rows: Rows, run: int, until: Marks) -> NewFile:
         day = f"{EPOCH + timedelta(microseconds=rows.first_sample):%Y-%m-%d}"
-        return NewFile(self._names.path_for(rows.first_sample, run), day, encoded(rows), len(rows), until)
+        return NewFile(path_for(self._writer, rows.first_sample, run), day, encoded(rows), len(rows), until)
 
-    def _write(self) -> None:
-        unwritten = deque(self._unwritten.take())
-        self._under_way = sum(file.rows for file in unwritten)
+    def _write(self, days_left: Collection[str] | None) -> None:
+        """Writes what waits, then the retention ledger: so an unwritable location is reported before a file is due."""
         # Set before the attempt, so that any error delays the next one.
         self._retry_at = self._clock.monotonic() + RETRY_SECONDS
         try:
-            while unwritten and self._may_write():
-                file = unwritten[0]
+            while (file := self._unwritten.oldest) is not None and self._may_write():
                 self._files.write(file.path, file.content)
+                self._unwritten.remove(partial(is_, file))
                 self._election.note_written(file.until)
                 self._days_written.add(file.day)
                 self._telemetry.count_file(file.rows, file.size)
-                self._under_way -= unwritten.popleft().rows
-                place = f"to {self._settings.location} as {self._names.writer}"
-                self._conditions.holds(HISTORY, details=place)
-        except HistoryUnwritable as error:
-            self._report_unwritable(error)
-        else:
-            self._written_at = self._clock.monotonic()
-            self._conditions.holds(HISTORY_ROWS)
-        finally:
-            self._under_way = 0
-            self._count_dropped(self._unwritten.put_back(unwritten))
-
-    def _note_days_written(self) -> None:
-        try:
-            self._retention.note_written(self._days_written)
+            self._retention.note(self._days_written, days_left)
             self._days_written.clear()
         except HistoryUnwritable as error:
             self._telemetry.failures.labels(error.cause).inc()
+            self._conditions.fails(HISTORY, "NotWritten", "rows that are due wait in memory", details=str(error))
+        else:
+            self._written_at = self._clock.monotonic()
+            self._conditions.holds(HISTORY, details=f"to {self._settings.location} as {self._writer}")
+            self._conditions.holds(HISTORY_ROWS)
 
-    def _tidy(self) -> None:
-        """A day that cannot be deleted does not stop the others; `stop` and a failed listing do."""
-        troubles: list[HistoryUnwritable] = []
+    def _tidy(self) -> Collection[str] | None:
+        """Deletes what is expired, and returns every day that was there; None if they could not be listed.
 
-        def attempt(act: Callable[[], None]) -> None:
-            try:
-                if not self._stopping.is_set():
-                    act()
-            except HistoryUnwritable as error:
-                self._telemetry.failures.labels(error.cause).inc()
-                troubles.append(error)
-
-        attempt(lambda: self._tidy_tables(attempt))
+        A day that cannot be deleted does not stop the others; `stop` does."""
+        days, troubles = None, list[HistoryUnwritable]()
+        try:
+            tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
+            days = frozenset().union(*tables.values())
+            expired = self._retention.expired(days)
+            for table, day in ((table, day) for table, listed in tables.items() for day in listed if day in expired):
+                troubles += self._trouble_deleting(table, day)
+        except HistoryUnwritable as error:
+            troubles.append(error)
+        for trouble in troubles:
+            self._telemetry.failures.labels(trouble.cause).inc()
         if troubles:
             message = "old days cannot be deleted"
             self._conditions.fails(HISTORY_RETENTION, "NotDeleted", message, details=str(troubles[0]))
         else:
             self._conditions.holds(HISTORY_RETENTION)
+        return days
 
-    def _tidy_tables(self, attempt: Callable[[Callable[[], None]], None]) -> None:
-        tables = {table: self._files.days(table) for table in TABLES_THAT_AGE}
-        days_kept = frozenset().union(*tables.values())
-        expired = frozenset(self._retention.expired(days_kept))
-        for table, days in tables.items():
-            for day in filter(expired.__contains__, days):
-                attempt(partial(self._delete_day, table, day))
-            attempt(partial(self._files.tidy, table))
-        if days_kept:
-            attempt(partial(self._retention.note_days, days_kept))
-
-    def _delete_day(self, table: str, day: str) -> None:
-        self._files.delete_day(table, day)
-        logger.info("history: deleted %s of %s, which is older than the retention", table, day)
+    def _trouble_deleting(self, table: str, day: str) -> list[HistoryUnwritable]:
+        try:
+            if not self._stopping.is_set():
+                self._files.delete_day(table, day)
+                logger.info("history: deleted %s of %s, which is older than the retention", table, day)
+        except HistoryUnwritable as error:
+            return [error]
+        return []
 
     def _count_dropped(self, rows: int) -> None:
         if rows:
@@ -291,24 +253,8 @@ def _until(samples: Iterable[Sample]) -> Marks:
     return {sample.cluster: sample.sampled_at for sample in samples}
 
 
-class FileNames:
-    """No two writers of a location use the same name, and no file mixes samples of two clock runs."""
-
-    def __init__(self, writer: str) -> None:
-        self.writer = writer
-        self._given: deque[int] = deque(maxlen=1000)
-
-    def path_for(self, first_sample: int, clock_run: int = 1) -> str:
-        """`first_sample`, in microseconds since the epoch, determines the hour and the file's name."""
-        stamp = first_sample
-        while stamp in self._given:  # the clock was set back
-            stamp += 1
-        self._given.append(stamp)
-        folder = f"{EPOCH + timedelta(microseconds=first_sample):date=%Y-%m-%d/hour=%H}"
-        writer = self.writer if clock_run == 1 else f"{self.writer}-clock{clock_run}"
-        return f"{SAMPLES}/{folder}/{writer}-{stamp_text(stamp)}.parquet"
-
-
-def stamp_text(microseconds: int) -> str:
-    """Sortable, and valid in every file system: `20261121T193737.123456Z`."""
-    return f"{EPOCH + timedelta(microseconds=microseconds):%Y%m%dT%H%M%S.%fZ}"
+def path_for(writer: str, first_sample: int, clock_run: int = 1) -> str:
+    """`first_sample` is in microseconds since the epoch. No file mixes samples of two clock runs."""
+    at = EPOCH + timedelta(microseconds=first_sample)
+    name = writer if clock_run == 1 else f"{writer}-clock{clock_run}"
+    return f"{SAMPLES}/{at:date=%Y-%m-%d/hour=%H}/{name}-{at:%Y%m%dT%H%M%S.%fZ}.parquet"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from adapter.history.files import Folder
 from adapter.history.parquet import encoded
-from adapter.history.writer import FileNames
+from adapter.history.writer import path_for
 from benchmarks.cycles.cost import WARM_UP
 from benchmarks.cycles.timed import CyclePlan, run
 from benchmarks.measuring.effort import Effort
@@ -39,12 +39,12 @@ def measure(home: Path, effort: Effort) -> Table:
 
 def _flushes(location: Path, partitions: int, count: int) -> list[Row]:
     location.mkdir()
-    folder, names = Folder(location), FileNames("benchmark")
+    folder = Folder(location)
     cpu, wall, size, written = [], [], 0, 0
     for rows in islice(flushes(partitions, 15, 1, 1), count):
         cpu_before, before = time.process_time(), time.perf_counter()
         content = encoded(rows)
-        folder.write(names.path_for(rows.first_sample), content)
+        folder.write(path_for("benchmark", rows.first_sample), content)
         cpu.append(1000 * (time.process_time() - cpu_before))
         wall.append(1000 * (time.perf_counter() - before))
         size, written = size + content.size, written + len(rows)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from adapter.history.files import Folder
 from adapter.history.parquet import encoded
 from adapter.history.rows import ISOLATIONS, NULL, OFFSET_RESETS, STATES, Rows
-from adapter.history.writer import FileNames
+from adapter.history.writer import path_for
 from adapter.lag.snapshot import State
 from local.histories import large_day
 from local.histories.plausible_world import MINUTE_SECONDS, MINUTES, MONDAY, NEW, OLD, Numbers, Read, at, week
@@ -52,11 +52,11 @@ class Written:
 def write_week(location: Path, seed: int = SEED) -> Written:
     """Writes the week, a file for each hour and writer."""
     reads = week(seed)
-    first, second = (FileNames(writer) for writer in WRITERS)
+    first, second = WRITERS
     hours = [range(begin, begin + HOUR) for begin in range(0, MINUTES, HOUR)]
     parts = [(first, hour, 0.0) for hour in hours if hour.start not in DOWN]
     parts += [(second, hour, SECOND_WRITERS_DELAY) for hour in hours if hour.start in BOTH]
-    written = [_write(location, names, _rows(reads, hour, delay)) for names, hour, delay in parts]
+    written = [_write(location, writer, _rows(reads, hour, delay)) for writer, hour, delay in parts]
     return _summed(written, datetime.fromtimestamp(MONDAY.timestamp() + MINUTES * MINUTE_SECONDS, UTC))
 
 
@@ -65,15 +65,14 @@ def write_large_day(
 ) -> Written:
     """Writes partitions x 86,400 / interval rows per day, in files of five minutes each. `is_shuffled` uses
     `large_day.shuffled_flushes`."""
-    names = FileNames(WRITERS[0])
     flushes = large_day.shuffled_flushes if is_shuffled else large_day.flushes
-    written = [_write(location, names, rows) for rows in flushes(partitions, interval, days, seed)]
+    written = [_write(location, WRITERS[0], rows) for rows in flushes(partitions, interval, days, seed)]
     return _summed(written, datetime.fromtimestamp(MONDAY.timestamp() + days * 86_400, UTC))
 
 
-def _write(location: Path, names: FileNames, rows: Rows) -> tuple[int, int]:
+def _write(location: Path, writer: str, rows: Rows) -> tuple[int, int]:
     content = encoded(rows)
-    Folder(location).write(names.path_for(rows.first_sample), content)
+    Folder(location).write(path_for(writer, rows.first_sample), content)
     return len(rows), content.size
 
 

@@ -6,7 +6,6 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +14,6 @@ import pytest
 from pyarrow import parquet
 
 from adapter.history import buckets
-from adapter.history import files as module
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.files import BucketFolder, Folder, files_at
 from adapter.history.parquet import encoded
@@ -67,28 +65,6 @@ def test_a_write_that_fails_leaves_nothing_and_raises_our_error(
     assert everything_in(tmp_path) == []
 
 
-def test_a_full_disk_is_reported_and_leaves_nothing(small_disk: Path) -> None:
-    with (small_disk / "ballast").open("wb") as ballast:
-        ballast.write(bytes(64 * 1024))
-
-    assert refusal(Folder(small_disk)).cause == "no_space"
-    assert everything_in(small_disk) == ["ballast"]
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 64 KiB; tests that need one are skipped where nobody may mount it."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("may not mount a file system of its own")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
-
-
 def let_the_sync_of_folders_fail(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     fsync = os.fsync
 
@@ -134,7 +110,7 @@ def test_a_location_that_vanished_is_made_again(tmp_path: Path) -> None:
 
 
 def test_only_days_are_days(tmp_path: Path) -> None:
-    for name in ("date=2026-11-18", "date=2026-11-02", "date=2026-13-01", ".date=2026-11-01.deleted", "date=x", "keep"):
+    for name in ("date=2026-11-18", "date=2026-11-02", ".git", "date=x", "keep"):
         (tmp_path / "samples" / name).mkdir(parents=True)
     (tmp_path / "samples/date=2026-11-19").touch()
     (tmp_path / "samples/date=2026-11-20").symlink_to(tmp_path)
@@ -159,45 +135,11 @@ def test_a_day_that_came_back_while_its_remains_lay_there_goes_too(tmp_path: Pat
     """Its writer was killed while it deleted the day; then another one wrote what it had kept for days."""
     (tmp_path / "samples/.date=2026-11-18.deleted/hour=00").mkdir(parents=True)
     files = Folder(tmp_path)
+    assert files.days("samples") == ["2026-11-18"]
     files.write(PATH, content())
     files.delete_day("samples", "2026-11-18")
 
     assert list((tmp_path / "samples").iterdir()) == []
-
-
-def test_an_hour_that_another_writer_deletes_meanwhile_is_no_trouble(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dead = tmp_path / "samples/date=2026-11-18/hour=12/.dead-1.parquet.tmp"
-    dead.parent.mkdir(parents=True)
-    dead.touch()
-    os.utime(dead, (time.time() - 86_460,) * 2)
-    gone = tmp_path / "samples/date=2026-11-18/hour=11"
-    folders = module._folders
-
-    def listed_with_one_that_is_gone(folder: Path) -> list[Path]:
-        return [gone, *folders(folder)] if folder == gone.parent else list(folders(folder))
-
-    monkeypatch.setattr(module, "_folders", listed_with_one_that_is_gone)
-    Folder(tmp_path).tidy("samples")
-
-    assert not dead.exists()
-
-
-def test_what_dead_writers_left_is_deleted_after_a_day_and_nothing_else(tmp_path: Path) -> None:
-    hour = tmp_path / Path(PATH).parent
-    hour.mkdir(parents=True)
-    names = (".dead-1.parquet.tmp", ".alive-1.parquet.tmp", ".notes", "dead-1.parquet", "dead.parquet.tmp")
-    for name in names:
-        (hour / name).touch()
-        if name != ".alive-1.parquet.tmp":
-            os.utime(hour / name, (time.time() - 86_460,) * 2)
-    (tmp_path / "samples/.date=2026-11-01.deleted/hour=00").mkdir(parents=True)
-    (tmp_path / "samples/.git").mkdir()
-    Folder(tmp_path).tidy("samples")
-
-    assert sorted(path.name for path in hour.iterdir()) == sorted({*names} - {".dead-1.parquet.tmp"})
-    assert sorted(path.name for path in (tmp_path / "samples").iterdir()) == [".git", "date=2026-11-18"]
 
 
 def test_a_file_that_was_written_can_be_read(tmp_path: Path) -> None:

@@ -4,22 +4,19 @@ import subprocess
 import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from adapter.columns import NEVER
 from adapter.history.contract import SAMPLES, VERSION_KEY
 from adapter.history.parquet import ROW_GROUP, SCHEMA, encoded, table_of
 from adapter.history.rows import STATES, by_hour, rows_of
 from adapter.history.sample import Sample
-from adapter.lag.layout import NO_LAYOUT, layout_of
+from adapter.lag.layout import layout_of
 from adapter.lag.snapshot import State
 from tests.support import samples
 from tests.support.history.histories import SAMPLED, TO_EPOCH, observing, owning, read_back, sample
@@ -62,14 +59,6 @@ def test_a_row_has_what_was_seen_in_the_contracts_columns() -> None:
     ]
 
 
-def test_every_row_keeps_the_owner_of_its_own_time() -> None:
-    first, later = owning(sample(), "b", None), owning(sample(at=SAMPLED + 10), "a", "b")
-    again = replace(sample(at=SAMPLED + 20), owners=later.owners)
-
-    owners = [(row["partition"], row["owner"]) for row in kept(first, later, again)]
-    assert owners == [(0, "b"), (0, "a"), (0, "a"), (1, None), (1, "b"), (1, "b")]
-
-
 def test_a_group_of_rows_has_a_dictionary_of_its_own_names() -> None:
     """pyarrow writes all names of a dictionary into every group of rows."""
     layout = samples.layout([(f"group-{number:04}", "t", 0) for number in range(1000)])
@@ -92,22 +81,6 @@ def test_a_file_says_its_contract_and_has_its_schema() -> None:
     assert [field.name for field in file.schema_arrow if field.nullable] == [c.name for c in SAMPLES if c.is_nullable]
 
 
-@pytest.mark.parametrize(
-    ("seen", "nulls"),
-    [
-        (observing(sample(), committed=[-1, -1]), {"committed"}),
-        (observing(sample(), commit_cause=[1, 1]), {"committed"}),
-        (observing(sample(), end_cause=[1, 1]), {"log_end", "received_at"}),
-        (observing(sample(), log_end=[-1, -1], end_received=[NEVER, NEVER]), {"log_end", "received_at"}),
-        (observing(sample(), log_start=[-1, -1]), {"log_start"}),
-    ],
-)
-def test_what_was_not_seen_in_the_cycle_is_null_and_nothing_else(seen: Sample, nulls: set[str]) -> None:
-    unasked = {"members", "topic_id", "owner", "last_commit"}
-    for row in kept(seen):
-        assert {name for name, value in row.items() if value is None} == nulls | unasked
-
-
 def test_no_other_library_is_loaded_to_write_a_file() -> None:
     """pyarrow is eager for pandas, whose import takes longer than the end of the process may."""
     code = (
@@ -120,23 +93,6 @@ def test_no_other_library_is_loaded_to_write_a_file() -> None:
     )
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-def test_samples_without_rows_come_to_nothing() -> None:
-    assert rows_of([sample(NO_LAYOUT)]) is None
-
-
-def test_rows_are_sorted_by_series_through_changes_of_the_layout() -> None:
-    small, grown = samples.layout([("b", "t", 0)]), samples.layout([("a", "t", 1), ("b", "t", 1)])
-    given = [sample(small, at=SAMPLED), sample(grown, at=SAMPLED + 10), sample(small, at=SAMPLED + 20)]
-    elsewhere = sample(small, at=SAMPLED + 5, cluster="eu")
-    keys = [
-        (row["cluster"], row["group"], row["topic"], row["partition"], row["sampled_at"])
-        for row in kept(*given, elsewhere)
-    ]
-
-    assert len(keys) == 1 + 4 + 1 + 1
-    assert all(before < after for before, after in pairwise(keys))
 
 
 def test_a_topic_made_again_has_another_id_in_its_later_rows() -> None:

@@ -10,11 +10,10 @@ import pytest
 from adapter.history import writer as module
 from adapter.history.errors import HistoryUnwritable
 from adapter.history.rows import Rows
-from adapter.history.writer import FileNames, HistoryWriter, stamp_text
+from adapter.history.writer import HistoryWriter
 from adapter.history.writer_election import WriterElection, process_name
 from adapter.lag.layout import NO_LAYOUT
 from adapter.telemetry import HistoryTelemetry, Telemetry
-from local.processes import wait_until
 from tests.adapter.test_telemetry import samples_of
 from tests.support import samples
 from tests.support.history.histories import SAMPLED, FakeFiles, ledger, read_back, sample
@@ -57,7 +56,9 @@ def test_nothing_is_written_before_the_interval_is_over_and_then_all_of_it() -> 
     assert rig.files.written == {}
 
     rig.round_after(1)
-    assert [len(read_back(content)) for content in rig.files.written.values()] == [4]
+    ((_, content),) = rig.files.written.items()
+    assert len(read_back(content)) == 4
+    assert (rig.metric("files_total"), rig.metric("rows_total"), rig.metric("bytes_total")) == (1, 4, content.size)
 
 
 def test_a_location_that_cannot_be_written_is_reported_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
@@ -107,34 +108,6 @@ def test_what_could_not_be_written_waits_is_tried_again_and_counted(caplog: pyte
     ]
 
 
-def test_what_was_written_is_counted() -> None:
-    rig = Rig()
-    rig.history.append(sample())
-    rig.round_after(300)
-    ((_, content),) = rig.files.written.items()
-
-    assert (rig.metric("files_total"), rig.metric("rows_total"), rig.metric("bytes_total")) == (1, 2, content.size)
-
-
-def test_a_file_that_fails_holds_back_those_after_it_and_loses_none_of_those_before() -> None:
-    rig = Rig()
-    for hour in range(3):
-        rig.history.append(sample(at=SAMPLED + 3600 * hour))
-    write = rig.files.write
-
-    def full_after_one(path: str, content: pa.Buffer) -> None:
-        rig.files.trouble = FULL if len(rig.files.written) == 1 else None
-        write(path, content)
-
-    rig.files.write = full_after_one  # type: ignore[method-assign]  # a location that fills up
-    rig.round_after(300)
-    assert (len(rig.files.written), rig.metric("buffered_rows")) == (1, 4)
-
-    rig.files.write, rig.files.trouble = write, None  # type: ignore[method-assign]  # as above
-    rig.round_after(30)
-    assert (len(rig.files.written), rig.metric("buffered_rows")) == (3, 0)
-
-
 def test_samples_that_no_longer_fit_push_the_oldest_out_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SAMPLE_BYTES", 150)  # a row takes 59 bytes
     rig = Rig()
@@ -145,21 +118,6 @@ def test_samples_that_no_longer_fit_push_the_oldest_out_and_are_counted(monkeypa
     rig.round_after(300)
     (content,) = rig.files.written.values()
     assert [row["sampled_at"].timestamp() for row in read_back(content)] == [SAMPLED + 10, SAMPLED + 20]
-
-
-def test_files_that_no_longer_fit_push_the_oldest_out_and_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FILE_BYTES", 12_000)
-    rig = Rig(FakeFiles(trouble=FULL))
-    for number in range(8):
-        rig.history.append(sample(at=SAMPLED + 300 * number))
-        rig.round_after(300)
-    waiting, dropped = rig.metric("buffered_rows"), rig.metric("dropped_rows_total")
-    assert (waiting + dropped, dropped > 0, waiting > 0) == (16, True, True)
-
-    rig.files.trouble = None
-    rig.round_after(30)
-    assert rig.metric("rows_total") == waiting
-    assert max(rig.files.written).endswith(f"-{stamp_text(round((SAMPLED + 2100) * 1e6))}.parquet")
 
 
 def test_an_early_flush_makes_room_before_the_interval_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +132,9 @@ def test_an_early_flush_makes_room_before_the_interval_is_over(monkeypatch: pyte
 def test_days_beyond_the_retention_go_samples_before_what_is_made_of_them() -> None:
     days = ["2026-11-15", "2026-11-16", "2026-11-17", "2026-11-18"]
     kept = ledger({"2026-11-15": 2.5, "2026-11-16": 1.5, "2026-11-17": 0.5, "2026-11-18": 0})
-    rig = Rig(FakeFiles(tables={"samples": days, "hours": days[:1], "hourly": days}, others=kept), retention="1d")
+    copied = "2026-01-01"  # counts as written now
+    tables = {"samples": [copied, *days], "hours": days[:1], "hourly": days}
+    rig = Rig(FakeFiles(tables=tables, others=kept), retention="1d")
     rig.round_after(1)
 
     assert rig.files.deleted == [("samples", "2026-11-15"), ("samples", "2026-11-16"), ("hours", "2026-11-15")]
@@ -194,7 +154,6 @@ def test_a_day_that_cannot_be_deleted_keeps_no_other_day(caplog: pytest.LogCaptu
     rig.files.delete_day = delete_all_but_one  # type: ignore[method-assign]  # somebody else's files lie there
     rig.round_after(1)
     assert rig.files.deleted == [("samples", "2026-11-16"), ("hours", "2026-11-15"), ("hours", "2026-11-16")]
-    assert rig.files.tidied == ["samples", "hours"]
     assert rig.metric("failures_total", "denied") == 1
 
     rig.files.delete_day, rig.files.deleted = delete, []  # type: ignore[method-assign]  # as above
@@ -227,22 +186,14 @@ def test_the_end_does_not_wait_until_all_old_days_are_deleted() -> None:
     assert rig.metric("rows_total") == 2
 
 
-def test_a_location_that_is_away_is_asked_once_an_hour_for_old_days() -> None:
-    rig = Rig(FakeFiles(trouble=HistoryUnwritable("timed_out", "s3://lag/history: timed out")))
-    for _ in range(4):
-        rig.round_after(299)
-
-    assert rig.metric("failures_total", "timed_out") == 2  # the other is the attempt to write at the start
-
-
 def test_old_days_are_looked_for_once_an_hour() -> None:
     rig = Rig()
     for _ in range(12):
         rig.round_after(300)
 
-    assert rig.files.tidied == ["samples", "hours"]
+    assert rig.files.listed == ["samples", "hours"]
     rig.round_after(300)
-    assert rig.files.tidied == ["samples", "hours"] * 2
+    assert rig.files.listed == ["samples", "hours"] * 2
 
 
 def test_the_end_writes_what_is_left_by_itself() -> None:
@@ -298,43 +249,29 @@ def test_appending_goes_on_while_a_store_hangs(monkeypatch: pytest.MonkeyPatch) 
     assert (rig.metric("rows_total"), rig.metric("dropped_rows_total")) == (10, 0)
 
 
-def test_an_unexpected_failure_is_counted_and_does_not_end_the_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "EARLY_BYTES", 1)
+def test_rows_that_cannot_be_encoded_are_counted_as_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     rig = Rig()
+    rig.history.append(sample())
 
     def broken(rows: Rows) -> pa.Buffer:
         raise RuntimeError(f"{len(rows)} rows are too many")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "encoded", broken)
-        rig.history.start()
-        rig.history.append(sample())
-        wait_until(lambda: 'failures_total{cause="unexpected"} 1.0' in exposed(rig), "the failure", 60)
-    rig.history.append(sample(at=SAMPLED + 10))
-
-    rig.history.stop(60.0)
-    assert rig.metric("failures_total", "unexpected") == 1
-    assert (rig.metric("dropped_rows_total"), rig.metric("rows_total")) == (2, 2)
+    monkeypatch.setattr(module, "encoded", broken)
+    with pytest.raises(RuntimeError):
+        rig.round_after(300)
+    assert (rig.metric("dropped_rows_total"), rig.metric("buffered_rows")) == (2, 0)
 
 
-def test_after_an_unexpected_failure_of_the_store_there_is_a_pause_and_nothing_is_lost() -> None:
+def test_an_unexpected_failure_of_the_store_loses_nothing() -> None:
     rig = Rig()
     rig.round_after(0)  # the hourly look for old days
     rig.history.append(sample())
     rig.files.trouble = RuntimeError("a library's own mistake")
     with pytest.raises(RuntimeError):
         rig.round_after(300)
-    assert rig.history._pause() == 30
-
     rig.files.trouble = None
     rig.round_after(30)
     assert [len(read_back(content)) for content in rig.files.written.values()] == [2]
-
-
-def exposed(rig: Rig) -> str:
-    return rig.telemetry.exposition()[0].decode()
 
 
 def test_a_sample_without_rows_makes_no_file() -> None:
@@ -343,13 +280,6 @@ def test_a_sample_without_rows_makes_no_file() -> None:
     rig.round_after(300)
 
     assert (rig.files.written, rig.metric("buffered_rows")) == ({}, 0)
-
-
-def test_a_clock_that_was_set_back_repeats_no_name() -> None:
-    names = FileNames("pod-1")
-    first = round(SAMPLED * 1e6)
-
-    assert len({names.path_for(first) for _ in range(3)}) == 3
 
 
 def test_two_processes_of_one_machine_have_names_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:

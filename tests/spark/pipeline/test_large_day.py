@@ -13,7 +13,7 @@ import pytest
 from adapter.history.files import Folder
 from adapter.history.parquet import encoded
 from adapter.history.rows import Rows
-from adapter.history.writer import FileNames
+from adapter.history.writer import path_for
 from local.histories.large_day import flushes, shuffled_flushes
 from spark.pipeline.batches import Limits
 from tests.support.history.compacting import compacted
@@ -78,9 +78,8 @@ def asked(question: str, **values: str) -> list[Row]:
 
 def written_hours(root: Path, hours: int, flushes: Callable[..., Iterator[Rows]] = flushes) -> int:
     """As the adapter writes them; returns the number of rows."""
-    names = FileNames("adapter-0")
     for rows in islice(flushes(PARTITIONS, INTERVAL, days=1, seed=1), hours * FLUSHES_OF_AN_HOUR):
-        Folder(root).write(names.path_for(rows.first_sample), encoded(rows))
+        Folder(root).write(path_for("adapter-0", rows.first_sample), encoded(rows))
     return hours * PARTITIONS * 3600 // INTERVAL
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from adapter.history.files import Folder
 from adapter.history.parquet import encoded
-from adapter.history.writer import FileNames
+from adapter.history.writer import path_for
 from local.histories.large_day import flushes
 
 PARTITIONS, ROWS_AT_ONCE, FLUSHES_OF_AN_HOUR = 500, 15_000, 12
@@ -52,9 +52,8 @@ def _session() -> None:
 
 def peaks(root: Path, interval: int) -> tuple[int, list[int]]:
     """Rows of an hour; megabytes before its task, after it, and after its day's."""
-    names = FileNames("adapter-0")
     for rows in islice(flushes(PARTITIONS, interval, days=1, seed=1), FLUSHES_OF_AN_HOUR):
-        Folder(root).write(names.path_for(rows.first_sample), encoded(rows))
+        Folder(root).write(path_for("adapter-0", rows.first_sample), encoded(rows))
     command = [sys.executable, "-c", TASKS, str(root), str(ROWS_AT_ONCE)]
     said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
     number, *kilobytes = (int(each) for each in said.split())

@@ -87,7 +87,7 @@ class FakeFiles:
     tables: Mapping[str, list[str]] = field(default_factory=dict)
     """Table -> its days."""
     deleted: list[tuple[str, str]] = field(default_factory=list)
-    tidied: list[str] = field(default_factory=list)
+    listed: list[str] = field(default_factory=list)
     attempts: int = 0
 
     def write(self, path: str, content: pa.Buffer) -> None:
@@ -102,15 +102,12 @@ class FakeFiles:
 
     def days(self, table: str) -> list[str]:
         self._fail()
+        self.listed.append(table)
         return list(self.tables.get(table, []))
 
     def delete_day(self, table: str, day: str) -> None:
         self._fail()
         self.deleted.append((table, day))
-
-    def tidy(self, table: str) -> None:
-        self._fail()
-        self.tidied.append(table)
 
     def _fail(self) -> None:
         if self.trouble:
