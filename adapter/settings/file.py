@@ -1,7 +1,7 @@
 """Loads the settings file, or reports every problem with its path in the file."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,9 +11,7 @@ from yaml.reader import ReaderError
 
 from adapter.errors import SettingsInvalid, did_you_mean, some_of
 from adapter.settings.models import Settings
-from adapter.settings.security import Security
 from adapter.settings.types import SettingsPart, shown
-from adapter.settings.upstream import UpstreamSettings
 
 BuiltIn = Mapping[str, str]
 """The name of each built-in metric -> the `value` of a named metric that has the same values."""
@@ -54,6 +52,8 @@ def document_in(content: bytes) -> object:
         raise SettingsInvalid((f"{place}{error.problem or error.context}",)) from error
     except RecursionError as error:
         raise SettingsInvalid(("is nested too deeply",)) from error
+    except Exception as error:  # invalid dates or `!!bool maybe` raise whatever Python raises inside PyYAML
+        raise SettingsInvalid((f"contains a value that YAML cannot read: {error}",)) from error
     return document
 
 
@@ -61,23 +61,25 @@ def parse(content: object, metrics: BuiltIn, *, opens_files: bool = True) -> Set
     """Parses a loaded document; raises SettingsInvalid with every problem."""
     if not isinstance(content, dict):
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
-    contradictions = tuple(
-        _contradictions(_named_parts(content, "clusters"), _named_parts(content, "metrics"), metrics)
-    )
     try:
-        settings = Settings.model_validate(content, context=_problems_in_files if opens_files else None)
+        settings = Settings.model_validate(content)
     except ValidationError as error:
-        raise SettingsInvalid(problems_of(error, Settings) + contradictions) from error
-    if contradictions:
-        raise SettingsInvalid(contradictions)
+        raise SettingsInvalid(problems_of(error, Settings)) from error
+    if problems := (*_contradictions(settings, metrics), *(_problems_in_files(settings) if opens_files else ())):
+        raise SettingsInvalid(problems)
     return settings
 
 
-def _problems_in_files(part: Security | UpstreamSettings) -> list[str]:
+def _problems_in_files(settings: Settings) -> Iterator[str]:
     # Loads cryptography.
-    from adapter.settings.credentials import problems_of  # noqa: PLC0415 - see above
+    from adapter.settings import credentials  # noqa: PLC0415 - see above
 
-    return problems_of(part)
+    for at, cluster in enumerate(settings.clusters):
+        yield from (f"clusters[{at}].security: {problem}" for problem in credentials.problems_of(cluster.security))
+    if settings.upstream is not None:
+        yield from (f"upstream: {problem}" for problem in credentials.problems_of(settings.upstream))
+    if settings.history.location is not None and Path(settings.history.location).is_file():
+        yield f"history.location: {settings.history.location!r} is a file, not a folder"
 
 
 def from_bootstrap_servers(text: str) -> Settings:
@@ -161,44 +163,33 @@ def _parts_in(annotation: object) -> Iterator[type[SettingsPart]]:
         yield from _parts_in(argument)
 
 
-def _named_parts(content: dict[object, object], key: str) -> list[tuple[int, dict[str, object]]]:
-    """Returns the list's named mappings with their index; the type check reports the others."""
-    parts = content.get(key)
-    if not isinstance(parts, list):
-        return []
-    return [(at, part) for at, part in enumerate(parts) if isinstance(part, dict) and isinstance(part.get("name"), str)]
-
-
-def _contradictions(
-    clusters: list[tuple[int, dict[str, object]]], metrics: list[tuple[int, dict[str, object]]], built_in: BuiltIn
-) -> Iterator[str]:
-    yield from _repeated("clusters", ((at, str(cluster["name"])) for at, cluster in clusters))
-    yield from _repeated("metrics", ((at, str(metric["name"]).lower()) for at, metric in metrics))
-    known = dict.fromkeys(str(cluster["name"]) for _, cluster in clusters)
-    names, values = some_of([*known], separator=", "), list(dict.fromkeys(built_in.values()))
-    for at, metric in metrics:
-        value = metric.get("value", "")
-        if isinstance(value, str) and value not in ("", *values):
-            requirement = f"must be one of {', '.join(values)}{did_you_mean(value, values)}"
-            yield f"metrics[{at}].value: is {shown(value)}; {requirement}"
-        if str(metric["name"]).lower() in built_in:
-            yield f"metrics[{at}].name: {metric['name']!r} is the name of a built-in metric"
-        if metric.get("cluster") is None and len(known) > 1:
+def _contradictions(settings: Settings, built_in: BuiltIn) -> Iterator[str]:
+    yield from _repeated("clusters", [cluster.name for cluster in settings.clusters])
+    yield from _repeated("metrics", [metric.name.lower() for metric in settings.metrics])
+    clusters, values = dict.fromkeys(each.name for each in settings.clusters), list(dict.fromkeys(built_in.values()))
+    names = some_of([*clusters], separator=", ")
+    for at, metric in enumerate(settings.metrics):
+        if metric.value not in values:
+            requirement = f"must be one of {', '.join(values)}{did_you_mean(metric.value, values)}"
+            yield f"metrics[{at}].value: is {shown(metric.value)}; {requirement}"
+        if metric.name.lower() in built_in:
+            yield f"metrics[{at}].name: {metric.name!r} is the name of a built-in metric"
+        if metric.cluster is None and len(clusters) > 1:
             yield f"metrics[{at}].cluster: is missing; there are several clusters"
-        if isinstance(metric.get("cluster"), str) and metric["cluster"] not in known:
-            yield f"metrics[{at}].cluster: {metric['cluster']!r} is not one of the clusters {names}"
+        if metric.cluster is not None and metric.cluster not in clusters:
+            yield f"metrics[{at}].cluster: {metric.cluster!r} is not one of the clusters {names}"
 
 
-def _repeated(place: str, names: Iterable[tuple[int, str]]) -> Iterator[str]:
+def _repeated(place: str, names: Sequence[str]) -> Iterator[str]:
     seen: dict[str, int] = {}
-    for at, name in names:
+    for at, name in enumerate(names):
         if name in seen:
             yield f"{place}[{at}].name: {name!r} is also the name of {place}[{seen[name]}]"
         seen.setdefault(name, at)
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses repeated keys, because YAML would silently keep only the last one, and locates invalid values."""
+    """Refuses repeated keys, because YAML would silently keep only the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         seen: set[str] = set()
@@ -209,13 +200,3 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} occurs twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
-
-    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401, FBT001, FBT002 - PyYAML's
-        try:
-            return super().construct_object(node, deep)
-        except (yaml.YAMLError, RecursionError):
-            raise
-        # Invalid dates or `!!bool maybe` raise whatever Python raises inside PyYAML.
-        except Exception as error:
-            kind = node.tag.rpartition(":")[2]
-            raise yaml.MarkedYAMLError(None, None, f"{shown(node.value)} is no {kind}", node.start_mark) from error

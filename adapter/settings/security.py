@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from adapter.settings import types
 
@@ -59,7 +59,7 @@ class Security(types.SettingsPart):
     key_file: types.File | None = None
     """PEM: PKCS#1, PKCS#8 or EC, encrypted or not."""
     key_password_file: types.File | None = None
-    secret_folders: Annotated[tuple[types.File, ...], AfterValidator(types.without_repeats)] = ()
+    secret_folders: tuple[types.File, ...] = ()
     """Mounted Secrets as Strimzi, KEDA and Confluent lay them out; for what the other keys do not set."""
     token_endpoint: Annotated[str, AfterValidator(types.web_address)] | None = None
     token_endpoint_ca_file: types.File | None = None
@@ -74,9 +74,8 @@ class Security(types.SettingsPart):
         return frozenset(found | {"username"} if "usernameFile" in found else found)
 
     @model_validator(mode="after")
-    def _parts_belong_together(self, info: ValidationInfo) -> Self:
-        problems = [*self._contradictions(), *(() if self.secret_folders else self._missing())]
-        if problems := problems or types.problems_in_files(info, self):
+    def _parts_belong_together(self) -> Self:
+        if problems := [*self._contradictions(), *(() if self.secret_folders else self._missing())]:
             raise ValueError("; ".join(problems))
         return self
 

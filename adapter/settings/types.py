@@ -1,17 +1,14 @@
 """What all parts of the settings share, and the types of single settings. Each error is one sentence."""
 
 import re
-from collections import Counter
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from adapter.location import FORMS, bucket_at
-
-Value = TypeVar("Value")
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 LONGEST_SHOWN = 80
@@ -82,11 +79,6 @@ def matching(pattern: re.Pattern[str], problem: str) -> AfterValidator:
     return AfterValidator(matched)
 
 
-def problems_in_files(info: ValidationInfo, part: object) -> list[str]:
-    """Returns what is wrong with the files that a part names. The context opens them; without one, nobody does."""
-    return [] if info.context is None else info.context(part)
-
-
 def file_path(path: Path) -> Path:
     if not path.parts or "\0" in str(path):
         raise ValueError(f"{str(path)!r} is not the path of a file or folder")
@@ -100,35 +92,24 @@ def web_address(text: str) -> str:
     return text
 
 
-def history_location(text: str, info: ValidationInfo) -> str:
+def history_location(text: str) -> str:
     """Checks an absolute path or a bucket with an optional prefix; removes a trailing `/`."""
-    return str(bucket_at(text) or _absolute_path(text, is_there=info.context is not None))
-
-
-def _absolute_path(text: str, *, is_there: bool) -> str:
+    if (bucket := bucket_at(text)) is not None:
+        return str(bucket)
     path = Path(text)
     if not path.is_absolute() or "\0" in text:
         raise ValueError(f"{text!r} is neither an absolute path nor {FORMS}")
     if path == path.parent or ".." in path.parts:
         raise ValueError(f"{text!r} must be a folder of its own, without '..'")
-    if is_there and path.exists() and not path.is_dir():
-        raise ValueError(f"{text!r} is a file, not a folder")
     return str(path)
-
-
-def without_repeats(values: tuple[Value, ...]) -> tuple[Value, ...]:
-    repeated = [value for value, count in Counter(values).items() if count > 1]
-    if repeated:
-        raise ValueError(f"{str(repeated[0])!r} occurs twice")
-    return values
 
 
 File = Annotated[Path, AfterValidator(file_path)]
 Pattern = Annotated[str, AfterValidator(regular_expression)]
-Namespaces = Annotated[tuple[Pattern, ...], Field(min_length=1), AfterValidator(without_repeats)]
+Namespaces = Annotated[tuple[Pattern, ...], Field(min_length=1)]
 BootstrapServer = Annotated[str, AfterValidator(host_and_port)]
 TopicName = Annotated[str, matching(TOPIC_NAME, "is not a valid topic name")]
-TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1), AfterValidator(without_repeats)]
+TopicNames = Annotated[tuple[TopicName, ...], Field(min_length=1)]
 HistoryLocation = Annotated[str, AfterValidator(history_location)]
 ClusterName = Annotated[
     str, matching(LABEL_VALUE, f"must be a valid label value: at most 63 letters, digits, '-', '_' and '.', {ENDS}")

@@ -1,8 +1,8 @@
 """The other server of external metrics, which serves what this adapter does not."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import Field, ValidationInfo, model_validator
+from pydantic import Field
 
 from adapter.settings import types
 
@@ -20,9 +20,3 @@ class UpstreamSettings(types.SettingsPart):
     def host(self) -> str:
         """The name that kube-apiserver verifies as well."""
         return f"{self.service}.{self.namespace}.svc"
-
-    @model_validator(mode="after")
-    def _authority_can_be_read(self, info: ValidationInfo) -> Self:
-        if problems := types.problems_in_files(info, self):
-            raise ValueError("; ".join(problems))
-        return self

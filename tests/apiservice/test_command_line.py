@@ -46,9 +46,6 @@ rules:
   - group: billing
     topics: [orders]
     offsetreset: earliest
-metrics:
-  - {name: backlog, value: lag, group: billing}
-  - {name: Backlog, value: lag, group: mail}
 """
 NOT_CLOSED = "missing ), unterminated subpattern at position 0"
 
@@ -267,7 +264,6 @@ def test_every_problem_of_flags_and_files_is_reported_with_its_place(tmp_path: P
         f"{settings}: collection.interval: is 'soon'; must be a duration such as 10s, 1m30s or 30d",
         f"{settings}: collection.groups.include[0]: '(' is not a regular expression: {NOT_CLOSED}",
         f"{settings}: rules[0].offsetreset: is not a known key; did you mean 'offsetReset'?",
-        f"{settings}: metrics[1].name: 'backlog' is also the name of metrics[0]",
         f"kubeconfig {tmp_path}/cluster does not exist",
         f"{certificate} cannot be read: No such file or directory",
         f"cannot listen on 127.0.0.1:{port}: Address already in use",
