@@ -11,7 +11,8 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from adapter.cluster.groups import Description, Kind, Owned
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
-from adapter.protocol.group_responses import Decoded, of_a_known_shape
+from adapter.protocol.group_responses import Decoded
+from adapter.protocol.reader import malformed_as_ours
 
 Assignment = Iterable[Owned]
 Read = tuple[frozenset[str], Assignment]
@@ -20,7 +21,7 @@ MEMBERS_REMEMBERED = 20_000
 """Members rarely change what they send; decoding 1,000 of them with 100 partitions each took 70 ms a minute."""
 
 
-@of_a_known_shape
+@malformed_as_ours()
 def descriptions_in(response: Decoded, kind: Kind) -> dict[str, Description | None]:
     """Returns group -> members; None: no group of that kind exists. Groups that could not be described are omitted."""
     return {
@@ -56,13 +57,13 @@ def _read_by_classic(group: Decoded) -> Read:
 
 
 @lru_cache(MEMBERS_REMEMBERED)
-@of_a_known_shape
+@malformed_as_ours()
 def _topics_subscribed(body: bytes) -> frozenset[str]:
     return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
 
 
 @lru_cache(MEMBERS_REMEMBERED)
-@of_a_known_shape
+@malformed_as_ours()
 def _partitions_assigned(body: bytes) -> tuple[tuple[str, tuple[int, ...]], ...]:
     assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
     return tuple((part.topic, tuple(part.partitions)) for part in assigned)

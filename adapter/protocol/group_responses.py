@@ -2,37 +2,19 @@
 
 Offsets are messages; a partition without commit arrives as -1, which is also our `NO_COMMIT`."""
 
-import struct
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
 from adapter.columns import Codes, Offsets
 from adapter.protocol.codes import NO_ERROR, MalformedResponse
+from adapter.protocol.reader import malformed_as_ours
 
-Given = ParamSpec("Given")
-Read = TypeVar("Read")
 Decoded: TypeAlias = Any
 """A message, or a part of one, as the client library decodes it: it has no types."""
-
-
-def of_a_known_shape(read: Callable[Given, Read]) -> Callable[Given, Read]:
-    """Raises MalformedResponse if a response lacks what its version requires, such as a list or a name."""
-
-    @wraps(read)
-    def read_or_malformed(*args: Given.args, **kwargs: Given.kwargs) -> Read:
-        try:
-            return read(*args, **kwargs)
-        except MalformedResponse:
-            raise
-        except (TypeError, AttributeError, ValueError, OverflowError, struct.error) as error:
-            raise MalformedResponse(str(error)) from error
-
-    return read_or_malformed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +37,7 @@ class GroupShares:
     topics: Mapping[str, SharedPartitions]
 
 
-@of_a_known_shape
+@malformed_as_ours()
 def listing_in(response: Decoded) -> Listing:
     """Reads a ListGroups response: the broker's groups of every type that can have offsets."""
     present = [group for group in response.groups if _can_have_offsets(group)]
@@ -83,7 +65,7 @@ def _status_of(group: Decoded) -> GroupStatus | None:
 _KINDS = frozenset(kind.value for kind in Kind)
 
 
-@of_a_known_shape
+@malformed_as_ours()
 def shares_in(response: Decoded) -> dict[str, GroupShares]:
     """Reads a DescribeShareGroupOffsets response; version 0 reports no lag."""
     return {

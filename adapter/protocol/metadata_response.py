@@ -1,12 +1,8 @@
-"""Parses Metadata responses of version 11 and returns the previous value if nothing has changed.
-
-A partition's row has error 2, partition 4, leader 4, epoch 4 bytes, then the lists of replicas, in-sync and offline
-replicas, then tagged fields."""
+"""Parses Metadata responses of version 11 and returns the previous value if nothing has changed."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from struct import Struct
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +10,13 @@ from numpy.typing import NDArray
 from adapter.cluster.topics import Topic, Topology, sharing
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
 from adapter.protocol.offset_responses import SEVERAL_BYTES, THROTTLE_BYTES, after_tags, length_at
-from adapter.protocol.reader import Reader, malformed_as_ours, values_at
+from adapter.protocol.reader import Reader, malformed_as_ours
 
-_BROKER_BYTES, _TOPIC_BYTES, _ROW_BYTES = 11, 26, 18
+_BROKER_BYTES, _TOPIC_BYTES = 11, 26
 """The minimum size of each, with empty texts and lists and without tagged fields."""
-_PARTITION, _LEADER, _EPOCH, _LISTS = 2, 6, 10, 14
-_LISTS_PER_ROW = 3
+_ROW, _LISTS_PER_ROW = Struct(">2x3i"), 3
+"""A partition's row: its error, partition, leader and epoch; then replicas, in-sync and offline ones; tagged fields."""
 _INT32_BYTES, _ID_BYTES, _IS_INTERNAL_BYTES = 4, 16, 1
-_NO_ID = "00000000-0000-0000-0000-000000000000"
 
 
 class LatestTopology:
@@ -53,19 +48,19 @@ def _fingerprint(body: bytes) -> bytes:
 def topology_in(body: bytes) -> Topology:
     """Omits topics without partitions, such as those with an error of their own. Raises MalformedResponse."""
     with malformed_as_ours():
-        reader, topics = Reader(body, THROTTLE_BYTES), _Topics()
+        reader, topics, hidden = Reader(body, THROTTLE_BYTES), dict[str, Topic](), list[str]()
         brokers = _brokers(reader)
         reader.skip(_INT32_BYTES)
-        for _ in range(_count(reader, _TOPIC_BYTES)):
-            _walk_topic(reader, topics)
+        for _ in range(reader.count(_TOPIC_BYTES)):
+            _walk_topic(reader, topics, hidden)
         reader.skip_tags()
-    return Topology(brokers, topics.by_name(body), hidden=frozenset(topics.hidden))
+    return Topology(brokers, topics, hidden=frozenset(hidden))
 
 
 def _brokers(reader: Reader) -> dict[int, str]:
     """Returns node -> `host:port`; the reader stops at the controller."""
     brokers = {}
-    for _ in range(_count(reader, _BROKER_BYTES)):
+    for _ in range(reader.count(_BROKER_BYTES)):
         node, host, port = reader.int32(), reader.text("strict"), reader.int32()
         brokers[node] = f"{host}:{port}"
         reader.skip_text()  # rack
@@ -74,80 +69,25 @@ def _brokers(reader: Reader) -> dict[int, str]:
     return brokers
 
 
-def _count(reader: Reader, least_bytes: int) -> int:
-    """Reads the length of a list that must not be null."""
-    if reader.body[reader.position] == 0:
-        raise MalformedResponse("null instead of a list")
-    return reader.count(least_bytes)
-
-
-@dataclass(slots=True)
-class _Topics:
-    names: list[str] = field(default_factory=list)
-    ids: list[bytes] = field(default_factory=list)
-    row_places: list[Sequence[int]] = field(default_factory=list)
-    """The position of each of the topic's rows, in the order of the response."""
-    hidden: list[str] = field(default_factory=list)
-
-    def by_name(self, body: bytes) -> dict[str, Topic]:
-        sizes = np.array([len(places) for places in self.row_places], dtype=np.int64)
-        ends = np.cumsum(sizes)
-        row_at = np.fromiter(chain.from_iterable(self.row_places), dtype=np.int64, count=int(sizes.sum()))
-        place = _places(body, row_at, sizes, ends - sizes)
-        spans = [slice(end - size, end) for end, size in zip(ends.tolist(), sizes.tolist(), strict=True)]
-        columns = (_parts(body, row_at + offset, place, spans) for offset in (_LEADER, _EPOCH))
-        return dict(zip(self.names, map(Topic, map(_generation, self.ids), *columns), strict=True))
-
-
-def _places(
-    body: bytes, row_at: NDArray[np.int64], sizes: NDArray[np.int64], first_rows: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Returns each row's index in a column sorted by topic and partition."""
-    partition = values_at(body, row_at + _PARTITION, ">i4").astype(np.int64)
-    if ((partition < 0) | (partition >= np.repeat(sizes, sizes))).any():
-        raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
-    place = np.repeat(first_rows, sizes) + partition
-    if (np.bincount(place, minlength=len(place)) > 1).any():
-        raise MalformedResponse("a duplicate partition")
-    return place
-
-
-def _parts(
-    body: bytes, value_at: NDArray[np.int64], place: NDArray[np.int64], spans: Sequence[slice]
-) -> list[NDArray[np.int32]]:
-    """Returns each topic's part of a column; copies, so that a part does not keep the whole column alive."""
-    column = np.empty(len(place), dtype=np.int32)
-    column[place] = values_at(body, value_at, ">i4")
-    return [column[span].copy() for span in spans]
-
-
-def _generation(topic_id: bytes) -> str | None:
-    digits = topic_id.hex()
-    text = f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
-    return None if text == _NO_ID else text
-
-
-def _walk_topic(reader: Reader, topics: _Topics) -> None:
+def _walk_topic(reader: Reader, topics: dict[str, Topic], hidden: list[str]) -> None:
     error, name = reader.int16(), reader.text("strict")
     topic_id = reader.body[reader.position : reader.position + _ID_BYTES]
     reader.skip(_ID_BYTES + _IS_INTERNAL_BYTES)
-    count = _count(reader, _ROW_BYTES)
+    count = reader.count(_ROW.size + _LISTS_PER_ROW + 1)
     if count:
-        topics.names.append(name)
-        topics.ids.append(topic_id)
-        topics.row_places.append(_row_places(reader, count))
+        topics[name] = Topic(str(UUID(bytes=topic_id)) if any(topic_id) else None, *_leaders(reader, count))
     if error == TOPIC_NOT_AUTHORIZED:
-        topics.hidden.append(name)
+        hidden.append(name)
     reader.skip(_INT32_BYTES)  # authorized operations
     reader.skip_tags()
 
 
-def _row_places(reader: Reader, count: int) -> list[int]:
-    """Returns where the rows begin, and moves the reader behind them."""
-    body, at, places = reader.body, reader.position, []
+def _leaders(reader: Reader, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Returns leaders and epochs by partition."""
+    body, at, rows = reader.body, reader.position, []
     for _ in range(count):
-        places.append(at)
-        at += _LISTS
+        rows.append(_ROW.unpack_from(body, at))
+        at += _ROW.size
         for _ in range(_LISTS_PER_ROW):
             length = body[at]
             at += 1
@@ -157,4 +97,7 @@ def _row_places(reader: Reader, count: int) -> list[int]:
                 at += _INT32_BYTES * (length - 1)
         at = at + 1 if body[at] == 0 else after_tags(body, at)
     reader.position = at
-    return places
+    partitions, leaders, epochs = zip(*sorted(rows), strict=True)
+    if partitions != tuple(range(count)):
+        raise MalformedResponse("a topic whose partitions are not numbered from 0 on")
+    return np.array(leaders, dtype=np.int32), np.array(epochs, dtype=np.int32)

@@ -28,10 +28,12 @@ def values_at(body: bytes, places: Places, form: str) -> NDArray[np.generic]:
 
 @contextmanager
 def malformed_as_ours() -> Iterator[None]:
-    """Turns every parsing error into MalformedResponse."""
+    """Turns every parsing error into MalformedResponse: also that a decoded response lacks a list or a name."""
     try:
         yield
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except MalformedResponse:
+        raise
+    except (struct.error, IndexError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise MalformedResponse(str(error)) from error
 
 
@@ -65,7 +67,9 @@ class Reader:
 
     def count(self, least_bytes: int) -> int:
         """Reads the number of elements and checks that the response has room for them; `least_bytes` is per element."""
-        count = max(self.varint() - 1, 0)
+        count = self.varint() - 1
+        if count < 0:
+            raise MalformedResponse("null instead of a list")
         if count * least_bytes > len(self.body) - self.position:
             raise MalformedResponse(f"{count} elements in {len(self.body) - self.position} bytes")
         return count

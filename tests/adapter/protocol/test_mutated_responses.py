@@ -3,7 +3,6 @@
 What the library decodes is decoded as its connection does it, where every error closes the connection.
 """
 
-import uuid
 from collections.abc import Callable
 from typing import Any
 
@@ -11,53 +10,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 from kafka.protocol.admin import DescribeGroupsResponse, ListGroupsResponse
-from kafka.protocol.metadata import MetadataResponse
 
 from adapter.cluster.groups import Kind
 from adapter.columns import LARGEST_OFFSET, is_offset
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.protocol import group_responses
 from adapter.protocol.codes import MalformedResponse
-from adapter.protocol.metadata_response import topology_in
-from adapter.protocol.offset_requests import METADATA_VERSION
 from adapter.protocol.offset_responses import Columns, commits_in, offsets_in
 from tests.adapter.protocol.test_offset_requests import commit_responses, offset_responses
 
-_Topic = MetadataResponse.MetadataResponseTopic
-_Partition = _Topic.MetadataResponsePartition
 _Group = DescribeGroupsResponse.DescribedGroup
 _Member = _Group.DescribedGroupMember
 
-METADATA = MetadataResponse(
-    throttle_time_ms=0,
-    brokers=[
-        MetadataResponse.MetadataResponseBroker(node_id=node, host=f"kafka-{node}", port=9092, rack=None)
-        for node in (1, 2)
-    ],
-    cluster_id="cluster",
-    controller_id=1,
-    topics=[
-        _Topic(
-            error_code=0,
-            name="orders",
-            topic_id=uuid.UUID(int=7),
-            is_internal=False,
-            partitions=[
-                _Partition(
-                    error_code=0,
-                    partition_index=index,
-                    leader_id=1,
-                    leader_epoch=0,
-                    replica_nodes=[1, 2],
-                    isr_nodes=[1],
-                    offline_replicas=[],
-                )
-                for index in (0, 1)
-            ],
-        )
-    ],
-    version=METADATA_VERSION,
-)
 LISTING = ListGroupsResponse(
     throttle_time_ms=0,
     error_code=0,
@@ -160,13 +124,6 @@ def test_changed_commits_are_read_independently_of_earlier_ones(response: Any, h
 def test_changed_offsets_are_read_independently_of_earlier_ones(response: Any, how: Changes) -> None:  # noqa: ANN401
     body = bytes(response.encode())
     reads_alike_whatever_was_read_before(offsets_in, body, changed(body, how))
-
-
-@given(changes)
-def test_changed_metadata(how: Changes) -> None:
-    found = value_or_malformed(topology_in, changed(bytes(METADATA.encode()), how))
-
-    assert found is None or all(len(topic.leaders) for topic in found.topics.values())
 
 
 @given(changes)
