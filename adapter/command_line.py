@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 from typer.exceptions import TyperException
 
-from adapter.errors import AdapterError, did_you_mean
+from adapter.errors import AdapterError
 
 
 def new_command(description: str) -> typer.Typer:
@@ -42,7 +42,7 @@ def run(command: typer.Typer, name: str, arguments: list[str] | None = None) -> 
         if context is not None and str(error) == context.get_help():
             typer.echo(error, err=True)
             sys.exit(2)
-        _end(name, _sentence_of(error, context))
+        _end(name, _sentence_of(error))
     except AdapterError as error:
         _end(name, str(error))
 
@@ -69,28 +69,11 @@ def _show_version(is_asked: bool) -> None:  # noqa: FBT001 - typer's way to call
         raise typer.Exit
 
 
-def _sentence_of(error: TyperException, context: typer.Context | None) -> str:
-    text = str(getattr(error, "format_message", lambda: error)()).replace("Value error, ", "").removesuffix(".")
-    if hasattr(error, "possibilities") and hasattr(error, "option_name"):
-        known = [flag for each in context.command.params for flag in each.opts] if context else []
-        return f"{error.option_name} is not a known flag{did_you_mean(error.option_name, known)}"
-    if refused := re.fullmatch(r"Invalid value for '?(--[a-z-]+)[^:]*: (.*)", text, re.DOTALL):
-        return f"{refused[1]}: {_as_refused_value(refused[2])}"
-    if missing := re.match(r"Missing option '(--[a-z-]+)'", text):
-        return f"{missing[1]} is required"
-    if unknown := re.match(r"No such command '(.*?)'(?:\. Did you mean ('.*?'))?", text):
-        return f"{unknown[1]!r} is not a known command" + (f"; did you mean {unknown[2]}?" if unknown[2] else "")
-    if extra := re.match(r"Got unexpected extra argument\S* \((.*)\)", text):
-        return f"unexpected argument: {extra[1]}"
-    return text[:1].lower() + text[1:]
-
-
-def _as_refused_value(text: str) -> str:
-    """Words a refused choice like every other refused value."""
-    if (found := re.fullmatch(r"'(.*)' is not one of (.*)", text)) is None:
-        return text
-    near = did_you_mean(found[1], re.findall("'(.+?)'", found[2]))
-    return f"is {found[1]!r}; must be one of {found[2]}{near}"
+def _sentence_of(error: TyperException) -> str:
+    """Words a refused value like a problem of the settings file."""
+    text = error.format_message().replace("Value error, ", "").removesuffix(".")
+    refused = re.fullmatch(r"Invalid value for '?(--[a-z-]+)[^:]*: (.*)", text, re.DOTALL)
+    return f"{refused[1]}: {refused[2]}" if refused else text
 
 
 def _end(name: str, text: str) -> NoReturn:

@@ -44,9 +44,9 @@ def test_elsewhere_each_stage_is_a_plain_line(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("reprot",), "'reprot' is not a known command; did you mean 'report'?"),
-        (("compact",), "--history is required"),
-        (("compact", "--histroy", "x"), "--histroy is not a known flag; did you mean '--history'?"),
+        (("reprot",), "No such command 'reprot'. Did you mean 'report'?"),
+        (("compact",), "Missing option '--history'"),
+        (("compact", "--histroy", "x"), "No such option: --histroy (Possible options: --history)"),
         (
             ("compact", "--history", "x", "--driver-memory", "lots"),
             "--driver-memory: is 'lots'; must be a size such as 4g or 512m",
