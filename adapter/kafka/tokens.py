@@ -2,7 +2,6 @@
 
 They are fetched in a thread of their own and refreshed before they expire, so no connection waits for the endpoint."""
 
-import base64
 import json
 from collections.abc import Mapping
 from contextlib import suppress
@@ -26,7 +25,7 @@ MOST_BYTES = 1024 * 1024
 REFRESH_AT = 0.7
 """Of a token's lifetime. Connections authenticate again after 0.85 of it or more, as the broker counts it."""
 DEFAULT_LIFETIME_SECONDS = 300.0
-"""Of a token that does not say it."""
+"""Of a token whose reply does not say it."""
 LONGEST_LIFETIME_SECONDS = 86_400.0
 """A token that says more, or never expires, is refreshed as if it said this."""
 RETRY_SECONDS = (1.0, 30.0)
@@ -128,7 +127,7 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
     token = content.get("access_token")
     if not isinstance(token, str) or not token or not token.isprintable():
         raise TokenUnavailable(f"{where} answers without access_token")
-    return token, _lifetime(content, token)
+    return token, _lifetime(content)
 
 
 def _reason(error: urllib3.exceptions.HTTPError) -> str:
@@ -145,15 +144,8 @@ def _object_in(data: bytes) -> dict[str, Any]:
     return {}
 
 
-def _lifetime(content: Mapping[str, Any], token: str) -> float:
-    """As the reply says, else as the token itself says if it is a JWT."""
-    seconds: Any = content.get("expires_in")
-    if seconds is None:
-        with suppress(ValueError, LookupError, TypeError, OverflowError, RecursionError):
-            claims = token.split(".")[1]
-            expires = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))["exp"]
-            seconds = float(expires) - clock.time()
+def _lifetime(content: Mapping[str, Any]) -> float:
     try:
-        return min(max(1.0, float(seconds)), LONGEST_LIFETIME_SECONDS)
-    except (TypeError, ValueError, OverflowError):
+        return min(max(1.0, float(content["expires_in"])), LONGEST_LIFETIME_SECONDS)
+    except (LookupError, TypeError, ValueError, OverflowError):
         return DEFAULT_LIFETIME_SECONDS
