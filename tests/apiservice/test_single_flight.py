@@ -1,6 +1,7 @@
 """Errors of what several callers wait for; that they share it is shown by reviews and large reads."""
 
 import asyncio
+import gc
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -28,6 +29,7 @@ def complaints_of(asking: Callable[[SingleFlight[str, int], Failing], Awaitable[
     async def run() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(str(context)))
         await asking(SingleFlight(), Failing())
+        gc.collect()
 
     asyncio.run(run())
     return complaints
