@@ -43,7 +43,7 @@ test-e2e: rig ## the tests on a real Kafka and a real control plane
 
 test-images: rig ## the images, built from the Dockerfile without a registry and run as in their pods: needs root and Debian
 	@$(BIN)/python -m local.images
-	@$(BIN)/python -m pytest -m images -n 2 --dist loadgroup $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -m images -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 KAFKA ?= 4.3.1
 test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=3.9.1

@@ -33,7 +33,7 @@ INSTALLING = {"plane", "guarded", "documented"}
 
 
 IMAGES = Path(__file__).with_name("images")
-PARTS = ("unit", "spark", "e2e", "images")
+PARTS = ("e2e", "spark", "unit", "images")
 LONGEST = ("history", "spark-pipeline", "install", "cluster")
 """Groups that take minutes in one process. Were they not the first, they would still run when all else has ended."""
 ENDED_AT: dict[str, list[float]] = {part: [] for part in PARTS}
@@ -65,6 +65,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _place(group: str | None, part: str) -> int:
+    """The many short tests come last, because they keep every process busy until the end."""
     return LONGEST.index(group) if group in LONGEST else len(LONGEST) + PARTS.index(part)
 
 
@@ -93,14 +94,17 @@ def _part_of(item: pytest.Item) -> str:
 
 def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
     """End-to-end tests are grouped by folder if they share real parts with other files, by file otherwise; all that
-    need the control plane are one group, and all that install adapters another. Tests that need one session of Spark
-    are two groups. Any process may take the others."""
+    need the control plane are one group, and all that install adapters another. Each file with tests of the images is a
+    group, because they wait more than they compute. Tests that need one session of Spark are two groups. Any process
+    may take the others."""
     fixtures = getattr(item, "fixturenames", ())
+    if part == "images":
+        return item.path.stem
     if "control_plane" in fixtures:
         return "cluster"
     if not INSTALLING.isdisjoint(fixtures):
         return "install"
-    if part in {"e2e", "images"}:
+    if part == "e2e":
         return item.path.parent.name if shares else item.path.stem
     if "spark_session" in fixtures:
         return "spark-pipeline" if item.path.parent.name == "pipeline" else "spark"

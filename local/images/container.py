@@ -16,6 +16,7 @@ from typing import Any
 
 from local.images.built import Image, buildah_command, files_of
 from local.kubernetes.control_plane import Manifest
+from local.manifests.check import MANIFESTS, read
 from local.manifests.shipped import at
 from local.processes import Process, start, wait_until
 
@@ -50,6 +51,11 @@ def user_of(pod: Manifest) -> User:
     """Returns the ids of the pod's securityContext."""
     context = pod["securityContext"]
     return User(context["runAsUser"], context["runAsGroup"], context["fsGroup"])
+
+
+def of_manifests() -> User:
+    """Returns the ids of the shipped Deployment."""
+    return user_of(read(MANIFESTS / "base/deployment.yaml")["spec"]["template"]["spec"])
 
 
 OF_OPENSHIFT = User(1_000_680_000, 0, 1_000_680_000)

@@ -6,9 +6,8 @@ import pytest
 
 from local.images import built
 from local.images.built import Images
-from local.images.container import OF_OPENSHIFT, User, user_of
+from local.images.container import OF_OPENSHIFT, User, of_manifests
 from local.kafka.broker import Kafka
-from local.manifests.check import MANIFESTS, read
 from tests.end_to_end.cluster.conftest import old_authority, plane, somebody_elses
 from tests.end_to_end.conftest import documented, guarded, one_broker, pytest_runtest_makereport, rig_home
 from tests.support.real import groups_to_read
@@ -41,6 +40,4 @@ def groups(one_broker: Kafka) -> Kafka:
 @pytest.fixture(scope="module", params=["manifests", "openshift"])
 def user(request: pytest.FixtureRequest) -> User:
     """The user of the shipped manifests, and one as OpenShift chooses it. No image knows either."""
-    if request.param == "openshift":
-        return OF_OPENSHIFT
-    return user_of(read(MANIFESTS / "base/deployment.yaml")["spec"]["template"]["spec"])
+    return OF_OPENSHIFT if request.param == "openshift" else of_manifests()

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from local.images.built import Images
-from local.images.container import Container, User, empty_volume, own_volume, running
+from local.images.container import OF_OPENSHIFT, Container, User, empty_volume, of_manifests, own_volume, running
 from local.kafka.broker import Kafka
 from local.kubernetes.control_plane import ControlPlane
 from local.manifests.check import MANIFESTS
@@ -32,8 +32,9 @@ HOUR = 3600
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the chart keeps history and reports, and the same place on this machine."""
+    """Where the chart keeps history and reports, the same place on this machine, and the user who writes there."""
 
+    user: User
     values: Mapping[str, Any]
     folder: Path
     claims: Mapping[str, Path]
@@ -41,15 +42,14 @@ class Place:
 
 
 @pytest.fixture(scope="module", params=["volume", "bucket"])
-def place(
-    request: pytest.FixtureRequest, user: User, s3_server: ObjectStore, tmp_path_factory: pytest.TempPathFactory
-) -> Place:
+def place(request: pytest.FixtureRequest, s3_server: ObjectStore, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """A volume for a user as OpenShift chooses it, and a bucket for the user of the manifests."""
     if request.param == "volume":
-        folder = empty_volume(tmp_path_factory.mktemp("claim") / "volume", user)
-        return Place(_values(VOLUME), folder, {"history": folder}, {})
-    bucket = f"{BUCKET}-{user.id}"
-    keys = OWNER.environment(s3_server.url)
-    return Place(_values(f"s3://{bucket}"), s3_server.bucket(bucket), {}, keys)
+        folder = empty_volume(tmp_path_factory.mktemp("claim") / "volume", OF_OPENSHIFT)
+        return Place(OF_OPENSHIFT, _values(VOLUME), folder, {"history": folder}, {})
+    return Place(
+        of_manifests(), _values(f"s3://{BUCKET}"), s3_server.bucket(BUCKET), {}, OWNER.environment(s3_server.url)
+    )
 
 
 def _values(root: str) -> Mapping[str, Any]:
@@ -80,11 +80,9 @@ def deployed(place: Place, plane: ControlPlane, groups: Kafka, rig_home: Path) -
 
 
 @pytest.fixture(scope="module")
-def written(
-    deployed: Deployed, place: Place, images: Images, user: User, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
+def written(deployed: Deployed, place: Place, images: Images, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The history that the adapter's image leaves when it is ended."""
-    run = in_image(images.history, user, place.claims, place.environment)
+    run = in_image(images.history, place.user, place.claims, place.environment)
     with pod_of(deployed.plane, tmp_path_factory.mktemp("pod"), NAME, NAME, run) as adapter:
         wait_until(lambda: counted(adapter, "buffered_rows") > 0, "a sample", 60, alive=[adapter.process])
         adapter.process.send(signal.SIGTERM)
@@ -97,16 +95,16 @@ def test_the_adapter_leaves_its_samples(written: Path) -> None:
 
 
 def test_the_cron_job_compacts_and_reports(
-    written: Path, deployed: Deployed, place: Place, images: Images, user: User, tmp_path: Path
+    written: Path, deployed: Deployed, place: Place, images: Images, tmp_path: Path
 ) -> None:
     write(written, [sample(seconds, 10 * seconds, 10 * seconds + 50) for seconds in range(0, HOUR, 10)])
     for folder in place.claims.values():
-        own_volume(folder, user)
+        own_volume(folder, place.user)
     statuses = {}
     for container in (*deployed.job["initContainers"], *deployed.job["containers"]):
         home = tmp_path / container["name"]
-        volumes = writable(deployed.job, container, home, user, place.claims)
-        job = Container(images.report, container, user, container["args"], volumes, place.environment)
+        volumes = writable(deployed.job, container, home, place.user, place.claims)
+        job = Container(images.report, container, place.user, container["args"], volumes, place.environment)
         with running(job, home / "container") as process:
             wait_until(maps_the_archive, "the archive of classes to be used", FINISH_SECONDS, alive=[process])
             statuses[container["name"]] = process.wait(FINISH_SECONDS), process.log_tail()

@@ -3,8 +3,7 @@
 import pytest
 
 from local.images.built import Images
-from local.images.container import user_of
-from local.manifests.check import MANIFESTS, read
+from local.images.container import of_manifests
 from tests.end_to_end.cluster.test_walk import hpa, test_with_helm_beside_another_server_and_then_in_its_place, walked
 from tests.support.real.applied import Runner
 from tests.support.real.in_image import in_image
@@ -14,5 +13,4 @@ __all__ = ["hpa", "test_with_helm_beside_another_server_and_then_in_its_place", 
 
 @pytest.fixture
 def runner(images: Images) -> Runner:
-    pod = read(MANIFESTS / "base/deployment.yaml")["spec"]["template"]["spec"]
-    return in_image(images.adapter, user_of(pod))
+    return in_image(images.adapter, of_manifests())
