@@ -5,35 +5,32 @@ correlation id and offsets."""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from struct import Struct
 from typing import Any
+from uuid import UUID
 
 import numpy as np
-from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsRequest, ListGroupsResponse
-from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
+from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse, ListGroupsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
-    ApiVersionsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     MetadataRequest,
 )
 from numpy.typing import NDArray
 
+from benchmarks.rig import responses
+from benchmarks.rig.responses import NO_ERROR, NO_OFFSET, NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, Response, Row
 from benchmarks.rig.stored_cluster import FIRST_OFFSET, REFUSED_AFTER, Refusal, StoredCluster, lag_of
-from benchmarks.rig.stored_metadata import (
-    HOST,
-    METADATA_VERSION,
-    NO_ERROR,
-    UNKNOWN_TOPIC_OR_PARTITION,
-    metadata_response,
-)
 
-EARLIEST, NO_OFFSET = -2, -1
-NOT_LEADER, NOT_COORDINATOR, UNSUPPORTED_VERSION = 6, 16, 35
+HOST = "127.0.0.1"
+METADATA_VERSION = 11
+EARLIEST = -2
+NOT_COORDINATOR, UNSUPPORTED_VERSION = 16, 35
 TOPIC_NOT_AUTHORIZED, GROUP_NOT_AUTHORIZED = 29, 30
 MOST_KEPT = 200
 PATCHED = b"\x5b\xa1\x9c\x3d\xe7\x42\xf0\x86"
@@ -111,7 +108,7 @@ class StoredAnswers:
         kind, make = self._makers[api_key]
         lowest, highest = VERSIONS[kind]
         if kind is ApiVersionsRequest and not lowest <= version <= highest:
-            return stored(ApiVersionsResponse(error_code=UNSUPPORTED_VERSION, api_keys=[]), 0)
+            return stored(responses.api_versions({}, UNSUPPORTED_VERSION), 0)
         if not lowest <= version <= highest:
             raise KeyError(f"{kind.__name__} of version {version}")
         asked = kind.decode(request, version=version, header=True, framed=True)
@@ -124,16 +121,12 @@ class StoredAnswers:
 
     # -- what there is ---------------------------------------------------------------------------
 
-    def _api_versions(self, _asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401 - the library has no types
-        known = [
-            ApiVersionsResponse.ApiVersion(api_key=kind.API_KEY, min_version=lowest, max_version=highest)
-            for kind, (lowest, highest) in VERSIONS.items()
-        ]
-        return ApiVersionsResponse(error_code=NO_ERROR, api_keys=known, throttle_time_ms=0), []
+    def _api_versions(self, _asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401 - the library has no types
+        return responses.api_versions({kind.API_KEY: versions for kind, versions in VERSIONS.items()}), []
 
-    def _metadata(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+    def _metadata(self, asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         topics = list(self._cluster.topics) if asked.topics is None else [topic.name for topic in asked.topics]
-        return metadata_response(self._cluster, topics), []
+        return _metadata_of(self._cluster, topics), []
 
     def _find_coordinator(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
         found = [
@@ -146,15 +139,9 @@ class StoredAnswers:
         ]  # fmt: skip
         return FindCoordinatorResponse(throttle_time_ms=0, coordinators=found), []
 
-    def _list_groups(self, _asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+    def _list_groups(self, _asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         own = [group for group, node in self._cluster.coordinators.items() if node == self._node]
-        listed = [
-            ListGroupsResponse.ListedGroup(
-                group_id=group, protocol_type="consumer", group_state="Stable", group_type="classic"
-            )
-            for group in own
-        ]
-        return ListGroupsResponse(throttle_time_ms=0, error_code=NO_ERROR, groups=listed), []
+        return responses.listed_groups(own, "Stable"), []
 
     def _describe_groups(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
         described = [
@@ -175,83 +162,74 @@ class StoredAnswers:
             member_assignment=ConsumerProtocolAssignment(assigned_partitions=everything, version=0).encode(),
         )  # fmt: skip
 
-    def _refused(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+    def _refused(self, asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         """Returns a response without offsets: each group or partition has the error of a missing permission."""
         if isinstance(asked, OffsetFetchRequest):
-            group = OffsetFetchResponse.OffsetFetchResponseGroup
-            refused = [group(group_id=one.group_id, topics=[], error_code=GROUP_NOT_AUTHORIZED) for one in asked.groups]
-            return OffsetFetchResponse(throttle_time_ms=0, groups=refused), []
-        topic = ListOffsetsResponse.ListOffsetsTopicResponse
-        topics = [
-            topic(name=one.name, partitions=list(map(_refused_partition, one.partitions))) for one in asked.topics
-        ]
-        return ListOffsetsResponse(throttle_time_ms=0, topics=topics), []
+            return responses.commits({group.group_id: (GROUP_NOT_AUTHORIZED, {}) for group in asked.groups}), []
+        refused = {
+            topic.name: [(part.partition_index, NO_OFFSET, TOPIC_NOT_AUTHORIZED) for part in topic.partitions]
+            for topic in asked.topics
+        }
+        return responses.log_offsets(refused), []
 
     # -- offsets ---------------------------------------------------------------------------------
 
-    def _offset_fetch(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+    def _offset_fetch(self, asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         offsets: list[int] = []
-        groups = [self._commits_of(group.group_id, group.topics, offsets) for group in asked.groups]
-        return OffsetFetchResponse(throttle_time_ms=0, groups=groups), offsets
+        assert all(group.topics is None for group in asked.groups), "a fake broker knows requests for all topics"
+        groups = {group.group_id: self._commits_of(group.group_id, offsets) for group in asked.groups}
+        return responses.commits(groups), offsets
 
-    def _commits_of(self, name: str, asked: Any, offsets: list[int]) -> Any:  # noqa: ANN401
-        kind = OffsetFetchResponse.OffsetFetchResponseGroup
+    def _commits_of(self, name: str, offsets: list[int]) -> tuple[int, dict[str, list[Row]]]:
+        """Error, and rows by topic."""
         if self._cluster.coordinators.get(name) != self._node:
-            return kind(group_id=name, topics=[], error_code=NOT_COORDINATOR)
-        assert asked is None, "a fake broker knows requests for all topics of a group"
+            return NOT_COORDINATOR, {}
         group = self._cluster.by_name[name]
-        of_topic = kind.OffsetFetchResponseTopics
-        partition = of_topic.OffsetFetchResponsePartitions
-        topics = []
-        for topic in group.topic_names:
-            rows = [
-                partition(
-                    partition_index=index, committed_offset=_PATCHED_NUMBER, committed_leader_epoch=0, metadata="",
-                    error_code=NO_ERROR,
-                )
-                for index in range(group.partitions)
-            ]  # fmt: skip
-            offsets += (FIRST_OFFSET - lag_of(index) for index in range(group.partitions))
-            topics.append(of_topic(name=topic, partitions=rows))
-        return kind(group_id=name, topics=topics, error_code=NO_ERROR)
+        places = range(group.partitions)
+        offsets += (FIRST_OFFSET - lag_of(index) for _ in group.topic_names for index in places)
+        return NO_ERROR, {
+            topic: [(index, _PATCHED_NUMBER, NO_ERROR) for index in places] for topic in group.topic_names
+        }
 
-    def _list_offsets(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
+    def _list_offsets(self, asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         offsets: list[int] = []
-        topics = [
-            ListOffsetsResponse.ListOffsetsTopicResponse(
-                name=topic.name, partitions=[self._offset_of(topic.name, part, offsets) for part in topic.partitions]
-            )
+        topics = {
+            topic.name: [self._offset_of(topic.name, part, offsets) for part in topic.partitions]
             for topic in asked.topics
-        ]
-        return ListOffsetsResponse(throttle_time_ms=0, topics=topics), offsets
+        }
+        return responses.log_offsets(topics), offsets
 
-    def _offset_of(self, topic: str, asked: Any, offsets: list[int]) -> Any:  # noqa: ANN401
-        index, error = asked.partition_index, NO_ERROR
+    def _offset_of(self, topic: str, asked: Any, offsets: list[int]) -> Row:  # noqa: ANN401
+        index = asked.partition_index
         if index >= self._cluster.topics.get(topic, (0, 0))[1]:
-            error = UNKNOWN_TOPIC_OR_PARTITION
-        elif self._cluster.leader(topic, index) != self._node:
-            error = NOT_LEADER
-        number = NO_OFFSET if error else 0
-        if not error and asked.timestamp != EARLIEST:
-            number = _PATCHED_NUMBER
-            offsets.append(FIRST_OFFSET)
-        return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
-            partition_index=index, error_code=error, timestamp=-1, offset=number, leader_epoch=0
-        )
+            return index, NO_OFFSET, UNKNOWN_TOPIC_OR_PARTITION
+        if self._cluster.leader(topic, index) != self._node:
+            return index, NO_OFFSET, NOT_LEADER
+        if asked.timestamp == EARLIEST:
+            return index, 0, NO_ERROR
+        offsets.append(FIRST_OFFSET)
+        return index, _PATCHED_NUMBER, NO_ERROR
 
 
-def _refused_partition(asked: Any) -> Any:  # noqa: ANN401
-    return ListOffsetsResponse.ListOffsetsTopicResponse.ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, error_code=TOPIC_NOT_AUTHORIZED, timestamp=-1, offset=NO_OFFSET,
-        leader_epoch=-1,
-    )  # fmt: skip
+def metadata_frame(cluster: StoredCluster) -> bytes:
+    """The response about all topics is the same for all nodes and slow to encode, so it is encoded once."""
+    return responses.frame(_metadata_of(cluster, list(cluster.topics)), METADATA_VERSION)
 
 
-def stored(response: Any, version: int, offsets: list[int] | None = None) -> Stored:  # noqa: ANN401
+def _metadata_of(cluster: StoredCluster, topics: Sequence[str]) -> Response:
+    brokers = {node: (HOST, port) for node, port in enumerate(cluster.ports, start=1)}
+    return responses.metadata(brokers, {topic: _described(cluster, topic) for topic in topics})
+
+
+def _described(cluster: StoredCluster, topic: str) -> tuple[UUID, list[int]]:
+    """Its id and its leaders; none of a topic that is not there."""
+    number, size = cluster.topics.get(topic, (0, 0))
+    return UUID(int=number + 1), [cluster.leader(topic, index) for index in range(size)]
+
+
+def stored(response: Response, version: int, offsets: list[int] | None = None) -> Stored:
     """Encodes a response in which PATCHED marks each of the offsets, in this order."""
-    response.API_VERSION = version
-    response.with_header(0)
-    frame = bytes(response.encode(header=True, framed=True))
+    frame = responses.frame(response, version)
     places, begin = [], frame.find(PATCHED)
     while begin >= 0:
         places.append(begin)

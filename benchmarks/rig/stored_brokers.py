@@ -18,9 +18,8 @@ from typing import cast
 
 import uvloop
 
-from benchmarks.rig.stored_answers import StoredAnswers
+from benchmarks.rig.stored_answers import StoredAnswers, metadata_frame
 from benchmarks.rig.stored_cluster import Refusal, StoredCluster, StoredGroup, cluster_in
-from benchmarks.rig.stored_metadata import metadata_frame
 from local.processes import Process, free_port, start, wait_until
 
 START_TIMEOUT_SECONDS = 120.0

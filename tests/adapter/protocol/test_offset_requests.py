@@ -11,7 +11,7 @@ from adapter.protocol import offset_requests
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.offset_requests import RawRequest
 from adapter.protocol.offset_responses import commits_in, offsets_in
-from tests.support.kafka import responses
+from benchmarks.rig import responses
 from tests.support.kafka.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
 names = st.text(min_size=1, max_size=40)
@@ -164,7 +164,7 @@ def test_responses_with_the_same_partitions_have_the_same_shape() -> None:
         return bytes(OffsetFetchResponse(throttle_time_ms=0, groups=[of_group], version=8).encode())
 
     def ends(offset: int, index: int = 0) -> bytes:
-        return responses.list_offsets({"orders": [(index, offset, 0)]})
+        return responses.body(responses.log_offsets({"orders": [(index, offset, 0)]}), 7)
 
     of_commits, of_ends = commits_in(commits(7, "")).shape, offsets_in(ends(7)).shape
     assert commits_in(commits(8, "AQ=="), of_commits).shape is of_commits

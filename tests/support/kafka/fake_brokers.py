@@ -22,15 +22,13 @@ from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
+from benchmarks.rig import responses
+from benchmarks.rig.responses import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, by_topic
 from tests.support import samples
-from tests.support.kafka import responses
 from tests.support.kafka.fake_cluster import Kafka, Partition
 from tests.support.samples import SteppedClock
 
 T = TypeVar("T")
-
-
-UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER = 3, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,11 +201,9 @@ class FakeBrokers(Brokers):
         )
 
     def _commits_reported(self, question: CommitQuestion) -> Columns:
-        return question.columns(self._fetched(question))
-
-    def _fetched(self, question: CommitQuestion) -> bytes:
         groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
-        return responses.offset_fetch({group: (error, _by_topic(rows, {})) for group, error, rows in groups})
+        response = responses.commits({group: (error, by_topic(rows, {})) for group, error, rows in groups})
+        return question.columns(responses.body(response, 8))
 
     def _commits_of(self, node: int, group: str) -> tuple[int, Mapping[Partition, int]]:
         """Error, and commits."""
@@ -303,9 +299,6 @@ class FakeBrokers(Brokers):
         )
 
     def _offsets_reported(self, question: OffsetQuestion) -> Columns:
-        return question.columns(self._listed(question))
-
-    def _listed(self, question: OffsetQuestion) -> bytes:
         partitions = [(topic, index) for topic, indexes in question.topics.items() for index in indexes.tolist()]
         kind = _kind_of(question)
         if kind == "ListOffsets earliest":
@@ -317,7 +310,7 @@ class FakeBrokers(Brokers):
                 self.kafka.end_errors,
             )
         found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
-        return responses.list_offsets(_by_topic(reported, found))
+        return question.columns(responses.body(responses.log_offsets(by_topic(reported, found)), 7))
 
     def _records(self, topic: str, partition: int) -> int:
         """A partition of the offsets topic has a record whenever its groups' commits were found changed."""
@@ -391,12 +384,3 @@ def _kind_of(question: OffsetQuestion) -> str:
     if question.timestamp == EARLIEST:
         return "ListOffsets earliest"
     return f"ListOffsets {question.isolation.value}"
-
-
-def _by_topic(offsets: Mapping[Partition, int], errors: Mapping[Partition, int]) -> dict[str, list[responses.Row]]:
-    """As on the wire, where partitions come in any order: here the last first."""
-    topics: dict[str, list[responses.Row]] = {}
-    for topic, index in sorted(offsets, reverse=True):
-        error = errors.get((topic, index), 0)
-        topics.setdefault(topic, []).append((index, -1 if error else offsets[topic, index], error))
-    return topics

@@ -1,6 +1,6 @@
 """Brokers on loopback sockets that answer a `fake_cluster.Kafka` in Kafka's own bytes, and spoil what is asked.
 
-The bytes are made by kafka-python's encoders. One thread serves all connections of all brokers. A fault stands for a
+One thread serves all connections of all brokers. A fault stands for a
 broker and a kind of request; it turns the right frame into what is sent instead.
 """
 
@@ -14,14 +14,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafka.protocol.admin import ListGroupsResponse
-from kafka.protocol.api_message import ApiMessage
-from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
-from adapter.protocol.codes import COORDINATOR_LOADING, NO_ERROR, NOT_COORDINATOR
+from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.prepared_requests import EARLIEST
-from tests.support.kafka.fake_brokers import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION
+from benchmarks.rig import responses
+from benchmarks.rig.responses import (
+    NO_ERROR,
+    NO_OFFSET,
+    NOT_LEADER,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    Place,
+    Response,
+    Row,
+    by_topic,
+)
 from tests.support.kafka.fake_cluster import Kafka
 
 LIST_OFFSETS, METADATA, OFFSET_FETCH, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 16, 18
@@ -32,9 +40,6 @@ _REQUESTS = {
     OFFSET_FETCH: OffsetFetchRequest,
     API_VERSIONS: ApiVersionsRequest,
 }
-_Topics = OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTopics
-_Ends = ListOffsetsResponse.ListOffsetsTopicResponse
-_Described = MetadataResponse.MetadataResponseTopic
 
 
 @dataclass(frozen=True)
@@ -154,18 +159,15 @@ class WireFake:
         lowest, highest = self.versions.get(asked.key, (0, -1))
         if not lowest <= asked.version <= highest and asked.key != API_VERSIONS:
             return Spoilt(then_close=True)  # as a broker does that does not know the version
-        response = self._response(asked)
-        response.API_VERSION = asked.version
-        response.with_header(asked.correlation)
-        frame = bytes(response.encode(header=True, framed=True))
+        frame = responses.frame(self._response(asked), asked.version, asked.correlation)
         fault = self.faults.get((asked.node, asked.key))
         return Spoilt(frame) if fault is None else fault(frame)
 
     # -- what is true ----------------------------------------------------------------------------
 
-    def _response(self, asked: _Asked) -> ApiMessage:
+    def _response(self, asked: _Asked) -> Response:
         if asked.key == API_VERSIONS:
-            return self._api_versions()
+            return responses.api_versions(self.versions)
         if asked.key == LIST_GROUPS:
             return self._groups(asked.node)
         question = _REQUESTS[asked.key].decode(asked.body, version=asked.version)
@@ -173,118 +175,52 @@ class WireFake:
             return self._metadata(question)
         return self._commits(asked.node, question) if asked.key == OFFSET_FETCH else self._ends(asked.node, question)
 
-    def _api_versions(self) -> ApiVersionsResponse:
-        keys = [
-            ApiVersionsResponse.ApiVersion(api_key=key, min_version=low, max_version=high)
-            for key, (low, high) in self.versions.items()
-        ]
-        return ApiVersionsResponse(error_code=0, api_keys=keys, throttle_time_ms=0)
-
-    def _metadata(self, question: MetadataRequest) -> MetadataResponse:
-        part = MetadataResponse.MetadataResponseBroker
-        brokers = [
-            part(node_id=node, host=self.hosts.get(node, "127.0.0.1"), port=self.ports[node], rack=None)
-            for node in self.kafka.nodes
-        ]
+    def _metadata(self, question: MetadataRequest) -> Response:
+        brokers = {node: (self.hosts.get(node, "127.0.0.1"), self.ports[node]) for node in self.kafka.nodes}
         named = self.kafka.topics if question.topics is None else {}
-        return MetadataResponse(
-            throttle_time_ms=0,
-            brokers=brokers,
-            cluster_id="fake",
-            controller_id=self.kafka.nodes[0],
-            topics=[self._topic(name, leaders) for name, leaders in named.items()],
-        )
+        return responses.metadata(brokers, {name: (self._topic_id(name), leaders) for name, leaders in named.items()})
 
-    def _topic(self, name: str, leaders: Sequence[int]) -> Any:  # noqa: ANN401 - the library has no types
-        part = _Described.MetadataResponsePartition
-        generation = self.kafka.generations.get(name)
-        return _Described(
-            error_code=0,
-            name=name,
-            topic_id=uuid.UUID(generation) if generation else uuid.uuid5(uuid.NAMESPACE_OID, name),
-            is_internal=False,
-            partitions=[
-                part(
-                    error_code=0 if leader >= 0 else 5,
-                    partition_index=index,
-                    leader_id=leader,
-                    leader_epoch=0,
-                    replica_nodes=[leader],
-                    isr_nodes=[leader],
-                    offline_replicas=[],
-                )
-                for index, leader in enumerate(leaders)
-            ],
-        )
+    def _topic_id(self, topic: str) -> uuid.UUID:
+        generation = self.kafka.generations.get(topic)
+        return uuid.UUID(generation) if generation else uuid.uuid5(uuid.NAMESPACE_OID, topic)
 
-    def _groups(self, node: int) -> ListGroupsResponse:
-        is_loading = node in self.kafka.loading
-        listed = [] if is_loading else [g for g in self.kafka.commits if self._coordinator(g) == node]
-        part = ListGroupsResponse.ListedGroup
-        return ListGroupsResponse(
-            throttle_time_ms=0,
-            error_code=COORDINATOR_LOADING if is_loading else NO_ERROR,
-            groups=[
-                part(group_id=group, protocol_type="consumer", group_state="Empty", group_type="classic")
-                for group in listed
-                if group not in self.kafka.unlisted
-            ],
-        )
+    def _groups(self, node: int) -> Response:
+        if node in self.kafka.loading:
+            return responses.listed_groups((), "Empty", COORDINATOR_LOADING)
+        own = (group for group in self.kafka.commits if self._coordinator(group) == node)
+        return responses.listed_groups([group for group in own if group not in self.kafka.unlisted], "Empty")
 
     def _coordinator(self, group: str) -> int:
         return self.kafka.coordinators.get(group, self.kafka.nodes[0])
 
-    def _commits(self, node: int, question: OffsetFetchRequest) -> OffsetFetchResponse:
-        part = OffsetFetchResponse.OffsetFetchResponseGroup
-        groups = []
+    def _commits(self, node: int, question: OffsetFetchRequest) -> Response:
+        groups = {}
         for one in question.groups:
             error = self._group_error(node, one.group_id)
             commits = {} if error else self.kafka.commits.get(one.group_id, {})
-            groups.append(part(group_id=one.group_id, error_code=error, topics=self._committed(one.group_id, commits)))
-        return OffsetFetchResponse(throttle_time_ms=self.throttle_ms, groups=groups)
+            errors = {place: self.row_errors.get((one.group_id, *place), NO_ERROR) for place in commits}
+            groups[one.group_id] = error, by_topic(commits, errors)
+        return responses.commits(groups, self.throttle_ms)
 
     def _group_error(self, node: int, group: str) -> int:
         if self._coordinator(group) != node:
             return NOT_COORDINATOR
         return COORDINATOR_LOADING if node in self.kafka.loading else self.kafka.commit_errors.get(group, NO_ERROR)
 
-    def _committed(self, group: str, commits: Mapping[tuple[str, int], int]) -> list[Any]:
-        part = _Topics.OffsetFetchResponsePartitions
-        topics: dict[str, list[Any]] = {}
-        for (topic, index), offset in commits.items():
-            error = self.row_errors.get((group, topic, index), NO_ERROR)
-            row = part(
-                partition_index=index,
-                committed_offset=-1 if error else offset,
-                committed_leader_epoch=-1,
-                metadata="",
-                error_code=error,
-            )
-            topics.setdefault(topic, []).append(row)
-        return [_Topics(name=topic, partitions=rows) for topic, rows in topics.items()]
+    def _ends(self, node: int, question: ListOffsetsRequest) -> Response:
+        topics = {
+            topic.name: [
+                self._end(node, (topic.name, each.partition_index), each.timestamp) for each in topic.partitions
+            ]
+            for topic in question.topics
+        }
+        return responses.log_offsets(topics, self.throttle_ms)
 
-    def _ends(self, node: int, question: ListOffsetsRequest) -> ListOffsetsResponse:
-        part = _Ends.ListOffsetsPartitionResponse
-        topics = []
-        for topic in question.topics:
-            rows = []
-            for asked in topic.partitions:
-                one = (topic.name, asked.partition_index)
-                error = self._end_error(node, one)
-                reported = self.kafka.starts.get(one, 0) if asked.timestamp == EARLIEST else self.kafka.ends.get(one, 0)
-                rows.append(
-                    part(
-                        partition_index=one[1],
-                        error_code=error,
-                        timestamp=-1,
-                        offset=-1 if error else reported,
-                        leader_epoch=0,
-                    )
-                )
-            topics.append(_Ends(name=topic.name, partitions=rows))
-        return ListOffsetsResponse(throttle_time_ms=self.throttle_ms, topics=topics)
+    def _end(self, node: int, place: Place, timestamp: int) -> Row:
+        offsets, error = self.kafka.starts if timestamp == EARLIEST else self.kafka.ends, self._end_error(node, place)
+        return place[1], NO_OFFSET if error else offsets.get(place, 0), error
 
-    def _end_error(self, node: int, one: tuple[str, int]) -> int:
+    def _end_error(self, node: int, one: Place) -> int:
         leaders = self.kafka.topics.get(one[0], [])
         if one[1] >= len(leaders):
             return UNKNOWN_TOPIC_OR_PARTITION
