@@ -19,11 +19,12 @@ from rich.text import Text
 
 from adapter.command_line import new_command, run, whole_number
 from spark.engine.session import SparkSettings, is_submitted, started
-from spark.errors import Interrupted, Occupied, Unreachable, Unusable, said_by
+from spark.errors import Interrupted, Unavailable, Unusable, said_by
 from spark.figures import formatting
 from spark.pipeline.compact import Outcome, compact
-from spark.report.build import parsed_time, report, requested, zone_of
+from spark.report.build import report
 from spark.report.group_file import agreed
+from spark.report.request import parsed_time, requested, zone_of
 from spark.shutdown import Ending
 from spark.storage.location import reached
 
@@ -152,7 +153,7 @@ def _running(settings: SparkSettings) -> Iterator[Running]:
         _end("interrupted; the next run goes on from here", 128 + signal.SIGINT)
     except Interrupted:
         _end("interrupted; the next run goes on from here", ending.status)
-    except (PySparkException, Py4JError, OSError, Unreachable, Occupied) as error:
+    except (PySparkException, Py4JError, OSError, Unavailable) as error:
         if ending.asked.is_set():
             _end("interrupted; the next run goes on from here", ending.status)
         _end(said_by(error), 1)

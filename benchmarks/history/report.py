@@ -110,14 +110,14 @@ def _cold(
 def main(location: str, output: str) -> None:
     """Prints the seconds of each of several reports in one process."""
     from spark.engine.session import SparkSettings, started  # noqa: PLC0415 -- only where it is measured
-    from spark.report import build  # noqa: PLC0415 -- as above
+    from spark.report import build, request  # noqa: PLC0415 -- as above
     from spark.storage.location import files_at  # noqa: PLC0415 -- as above
 
     with started(SparkSettings()) as session:
         for number in range(WARM_ROUNDS):
             began = time.monotonic()
-            request = build.requested(location, f"{output}-{number}", (None, None), "UTC", datetime.now(UTC))
-            build.report(request, files_at(location), lambda: session, lambda _: None, lambda: None)
+            asked = request.requested(location, f"{output}-{number}", (None, None), "UTC", datetime.now(UTC))
+            build.report(asked, files_at(location), lambda: session, lambda _: None, lambda: None)
             print(time.monotonic() - began)
 
 

@@ -2,10 +2,9 @@
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import datetime, timedelta
 from importlib import metadata
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark.sql import SparkSession
 
@@ -16,26 +15,16 @@ from spark.figures.model import Group, ReportData
 from spark.pipeline.plan import found_in
 from spark.pipeline.runs import Say
 from spark.report.gather import gathered_groups
-from spark.report.group_file import Agreements
 from spark.report.html_page import page_of
 from spark.report.json_export import json_of
+from spark.report.request import Request
 from spark.report.tables import Tables
+from spark.report.templating import at_a_glance
 from spark.report.text_exports import csv_of, markdown_of
-from spark.report.wanted import Wanted
-from spark.report.wording import at_a_glance
 from spark.storage.protocol import HistoryFiles
 from spark.storage.report_output import output_at
 from spark.tables import layout
 from spark.tables.sample_files import Skipped
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    location: str
-    output: str
-    wanted: Wanted
-    now: datetime
-    agreements: Agreements
 
 
 def report(
@@ -54,47 +43,6 @@ def report(
     output.publish(documents_of(report))
     say(at_a_glance(report))
     return report
-
-
-def requested(
-    location: str,
-    output: str,
-    times: tuple[str | None, str | None],
-    timezone: str,
-    now: datetime,
-    agreements: Agreements | None = None,
-) -> Request:
-    """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
-    zone = zone_of(timezone)
-    since, until = (parsed_time(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
-    if since is not None and until is not None and since >= until:
-        raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
-    if since is not None and since >= now:
-        raise Unusable(f"--from {times[0]} is in the future")
-    if until is not None and until > now:
-        until = None  # what ends later has no end yet
-    return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone))
-
-
-def zone_of(name: str) -> ZoneInfo:
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise Unusable(f"--timezone: is {name!r}; must be a time zone such as Europe/Berlin") from error
-
-
-def parsed_time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
-    """In UTC; a time that UTC or `zone`, in which it is shown, cannot represent is refused."""
-    if text is None:
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise Unusable(f"{option}: is {text!r}; must be a time such as 2026-11-20T07:00") from error
-    try:
-        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
-    except OverflowError as error:
-        raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error
 
 
 def gathered(request: Request, tables: Tables, say: Say, check: Callable[[], None]) -> ReportData:

@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 
 from spark.figures import formatting
 from spark.figures.model import Group, Periods
-from spark.figures.periods import time_of
+from spark.figures.periods import Wanted, time_of
 from spark.report import assembly, range_figures
 from spark.report.assembly import Computed, expected_of, jumps_of, periods_by_key
 from spark.report.group_file import Agreements
 from spark.report.samples_task import LAGS, PARTITIONS
 from spark.report.tables import Tables
-from spark.report.wanted import Wanted
 
 SAMPLED = np.timedelta64(31, "D")
 """The newest part of a range of which every sample is read, for percentiles, episodes and capacity."""

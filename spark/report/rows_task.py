@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from adapter.history.arrow import empty_table, flags_of
 from adapter.history.contract import Column
 from spark.errors import Unusable
-from spark.report.wanted import Wanted
+from spark.figures.periods import Wanted
 from spark.storage.protocol import HistoryFiles, each_of
 from spark.tables.columns import ARROW_TYPES
 

@@ -12,9 +12,9 @@ from adapter.history.arrow import empty_table
 from adapter.history.contract import Column
 from spark.engine.tasks import run
 from spark.figures.model import NUMBERS
+from spark.figures.periods import DAY, Wanted
 from spark.report.rows_task import Reading, rows_in
 from spark.report.samples_task import Expected, Fold, folded, slices_of
-from spark.report.wanted import DAY, Wanted
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS

@@ -16,8 +16,8 @@ from spark.figures import formatting
 from spark.figures.model import Group, Still
 from spark.report.fields import FIELDS
 from spark.report.json_export import MOST_HOURS, SCHEMA, json_of
+from spark.report.templating import at_a_glance
 from spark.report.text_exports import csv_of, markdown, markdown_of
-from spark.report.wording import at_a_glance
 from spark.tables.sample_files import Skipped
 from tests.support.history.report_groups import MONDAY, group, hours, report_data, saturated, together, topic
 

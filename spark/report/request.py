@@ -1,0 +1,59 @@
+"""What a report is asked for: its range, its place, and what was agreed on for each group."""
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from spark.errors import Unusable
+from spark.figures.periods import Wanted
+from spark.report.group_file import Agreements
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    location: str
+    output: str
+    wanted: Wanted
+    now: datetime
+    agreements: Agreements
+
+
+def requested(
+    location: str,
+    output: str,
+    times: tuple[str | None, str | None],
+    timezone: str,
+    now: datetime,
+    agreements: Agreements | None = None,
+) -> Request:
+    """The flags as one value, or Unusable. A time without a zone is one of `timezone`."""
+    zone = zone_of(timezone)
+    since, until = (parsed_time(option, text, zone) for option, text in zip(("--from", "--to"), times, strict=True))
+    if since is not None and until is not None and since >= until:
+        raise Unusable(f"--from {times[0]} is not before --to {times[1]}")
+    if since is not None and since >= now:
+        raise Unusable(f"--from {times[0]} is in the future")
+    if until is not None and until > now:
+        until = None  # what ends later has no end yet
+    return Request(location, output, Wanted(since, until), now, replace(agreements or Agreements(), zone=zone))
+
+
+def zone_of(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise Unusable(f"--timezone: is {name!r}; must be a time zone such as Europe/Berlin") from error
+
+
+def parsed_time(option: str, text: str | None, zone: ZoneInfo) -> datetime | None:
+    """In UTC; a time that UTC or `zone`, in which it is shown, cannot represent is refused."""
+    if text is None:
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise Unusable(f"{option}: is {text!r}; must be a time such as 2026-11-20T07:00") from error
+    try:
+        return (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(zone).astimezone(UTC)
+    except OverflowError as error:
+        raise Unusable(f"{option} {text} in {zone.key} or UTC is outside the years 1 to 9999") from error
