@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from unittest import mock
 
 import hypothesis
 import pytest
@@ -21,7 +22,7 @@ hypothesis.settings.register_profile("loaded", deadline=None)
 hypothesis.settings.load_profile("loaded")
 
 # Writing an archive of Spark's classes takes longer than the few runs of one checkout's tests would save.
-if session._archive(writes=False) is None:
+if (archive := session._archive()) is None or archive.is_new:
     os.environ["KAFKA_LAG_REPORT_CDS"] = f"{os.devnull}/none"
 
 NUMBERS = itertools.count(1)
@@ -34,7 +35,7 @@ INSTALLING = {"plane", "guarded", "documented"}
 
 IMAGES = Path(__file__).with_name("images")
 PARTS = ("e2e", "spark", "unit", "images")
-LONGEST = ("history", "spark-pipeline", "install", "cluster")
+LONGEST = ("history", "spark", "install", "cluster")
 """Groups that take minutes in one process. Were they not the first, they would still run when all else has ended."""
 ENDED_AT: dict[str, list[float]] = {part: [] for part in PARTS}
 BEGAN_AT = time.monotonic()
@@ -94,9 +95,9 @@ def _part_of(item: pytest.Item) -> str:
 
 def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
     """End-to-end tests are grouped by folder if they share real parts with other files, by file otherwise; all that
-    need the control plane are one group, and all that install adapters another. Each file with tests of the images is a
-    group, because they wait more than they compute. Tests that need one session of Spark are two groups. Any process
-    may take the others."""
+    need the control plane are one group, all that install adapters another, and all that need the session of Spark a
+    third. Each file with tests of the images is a group, because they wait more than they compute. Any process may take
+    the others."""
     fixtures = getattr(item, "fixturenames", ())
     if part == "images":
         return item.path.stem
@@ -106,14 +107,13 @@ def _group_of(item: pytest.Item, part: str, *, shares: bool) -> str | None:
         return "install"
     if part == "e2e":
         return item.path.parent.name if shares else item.path.stem
-    if "spark_session" in fixtures:
-        return "spark-pipeline" if item.path.parent.name == "pipeline" else "spark"
-    return None
+    return "spark" if "spark_session" in fixtures else None
 
 
 @pytest.fixture(scope="session")
 def spark_session() -> Iterator[SparkSession]:
-    with started(SparkSettings("local[1]", writes_archive=False)) as running:
+    """As the commands start it, on one core."""
+    with mock.patch.object(session, "tasks_at_once", return_value=1), started(SparkSettings()) as running:
         yield running
 
 

@@ -114,7 +114,7 @@ def _on_workers(home: Path, day: Day) -> list[Row]:
     return [
         *rows,
         row(f"{day.who}: speed-up by the second worker", alone / together, None, "x"),
-        row(f"{day.who}: the part that does not scale (start, session, driver, DataFrames)", fixed, None, " s", ".1f"),
+        row(f"{day.who}: the part that does not scale (start, session, driver)", fixed, None, " s", ".1f"),
     ]
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 from unittest import mock
 
 Task = TypeVar("Task")
@@ -50,19 +50,13 @@ def main(location: str, began: str) -> None:
         SECONDS[f"the {name}'s task: all else"] += time.monotonic() - start - longest
         return [made for _, made in found]
 
-    def daily(*given: Any) -> object:  # noqa: ANN401 -- what it is given is passed on
-        with measured("the day's DataFrames"):
-            return of_day(*given)
-
-    of_day = days._daily
     now = datetime(2027, 1, 1, tzinfo=UTC)
-    starting = started(SparkSettings(writes_archive=False))
+    starting = started(SparkSettings())
     with measured("the JVM and the session"):
         session = starting.__enter__()
     with (
         mock.patch.object(stage, "outcomes", run),
         mock.patch.object(days, "outcomes", run),
-        mock.patch.object(days, "_daily", daily),
         measured("listing, planning and publishing"),
     ):
         compact.compact(files_at(location), lambda: session, now, now, lambda _: None)

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 
 from adapter.verdicts.causes import Verdict
-from spark.advice.finding import Finding, Severity, severity_of
+from spark.advice.finding import Finding, Severity
 from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
@@ -35,7 +35,7 @@ class Standing:
 
     @property
     def severity(self) -> Severity:
-        return severity_of(self.advice.findings)
+        return max((finding.severity for finding in self.advice.findings), default=Severity.FINE)
 
     @property
     def attention(self) -> Finding | None:

@@ -52,7 +52,3 @@ TO_DO = {
     "incomplete": "See the coverage below.",
 }
 """Of each finding that asks for something, by its code."""
-
-
-def severity_of(findings: tuple[Finding, ...]) -> Severity:
-    return max((finding.severity for finding in findings), default=Severity.FINE)

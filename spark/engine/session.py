@@ -69,14 +69,12 @@ class SparkSettings:
     master: str | None = None
     driver_memory: str | None = None
     """Of the driver's heap, as Spark writes it: `4g`."""
-    writes_archive: bool = True
-    """Whether a run that finds no archive of classes writes one at its end, which takes longer than one run saves."""
 
 
 @contextlib.contextmanager
 def started(wanted: SparkSettings) -> Iterator[SparkSession]:
     """A session that is stopped at the end, whatever happens; inside spark-submit only what is always needed is set."""
-    archive = None if is_submitted() else _archive(writes=wanted.writes_archive)
+    archive = None if is_submitted() else _archive()
     builder: SparkSession.Builder = SparkSession.builder
     own = {} if is_submitted() else _settings(wanted, archive)
     if not _is_in_passwd():
@@ -153,7 +151,7 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _archive(*, writes: bool) -> Archive | None:
+def _archive() -> Archive | None:
     """The one for this Java and this Spark; None where no Java or no place for it is found."""
     java = _java()
     if java is None:
@@ -163,8 +161,6 @@ def _archive(*, writes: bool) -> Archive | None:
         os.environ.get("XDG_CACHE_HOME") or home() / ".cache", "kafka-lag-adapter", "classes"
     )
     path = Path(folder, f"{hashlib.sha256(identity.encode()).hexdigest()[:16]}.jsa")
-    if not writes and not path.exists():
-        return None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _delete_abandoned(path.parent)

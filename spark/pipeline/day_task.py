@@ -1,19 +1,18 @@
-"""What a Spark task does with a day: stages its hourly table, which is its hours' summaries, and returns what the daily
-table is made from, a row for each topic, or partition, and hour; of the samples it returns percentiles alone."""
+"""What a Spark task does with a day: stages its hourly table, which is its hours' summaries, and its daily table."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from adapter.history.contract import Column
 from spark.engine.tasks import attempt
+from spark.rules.daily import daily_of
 from spark.rules.hourly import lag_percentiles_of
 from spark.rules.totals import counts
 from spark.storage.protocol import HistoryFiles
 from spark.tables import contract, layout
-from spark.tables.columns import TableRows, Values, begins_of, joined, numbered, rows_of, table_of
+from spark.tables.columns import TableRows, Values, begins_of, joined, numbered, rows_of
 from spark.tables.parquet_tables import read_table, read_topics, unreadable, write_table
 from spark.tables.topic_parts import Part, parts_of, topics_in
 
@@ -21,9 +20,7 @@ LAGS_AT_ONCE = 2_000_000
 """Of whole topics; a lag takes up to 60 bytes while its percentiles are found."""
 LAGS = tuple(column for column in contract.TOTALS if column.name in {*contract.NAMES, "lag"})
 CHANGES = tuple(
-    column
-    for column in contract.PARTITIONS
-    if column.name in {*contract.PLACE, "starts_at", "seconds", "produced", "consumed"}
+    column for column in contract.PARTITIONS if column.name in {*contract.PLACE, "seconds", "produced", "consumed"}
 )
 
 
@@ -40,25 +37,21 @@ class DayTask:
 
 @dataclass(frozen=True, slots=True)
 class StagedDay:
-    folder: str
-    """With the hourly table."""
-    hours: pa.Table
-    """SUMMARY, but each topic has the day's percentiles in all its rows."""
-    partitions: pa.Table
-    """CHANGES."""
+    hourly: str
+    """The folder of the hourly table."""
+    daily: str
+    """The daily table."""
 
 
 def make_day(task: DayTask) -> StagedDay:
     """Raises TableUnreadable."""
     hours = _in_order(joined(list(_tables(task, layout.SUMMARY, contract.SUMMARY))))
     partitions = joined(list(_tables(task, layout.PARTITIONS, CHANGES)))
+    daily = daily_of(hours, partitions, _percentiles(task, hours))
     root = f"{task.staging}/{attempt()}"
     write_table(task.files, f"{root}/{layout.hourly_table(task.day)}", hours, contract.HOURLY)
-    return StagedDay(
-        f"{root}/{layout.hourly_folder(task.day)}",
-        table_of(hours.extended(_percentiles(task, hours)), contract.SUMMARY),
-        table_of(partitions, CHANGES),
-    )
+    write_table(task.files, f"{root}/{layout.daily_table(task.day)}", daily, contract.DAILY)
+    return StagedDay(f"{root}/{layout.hourly_folder(task.day)}", f"{root}/{layout.daily_table(task.day)}")
 
 
 def _tables(task: DayTask, table: str, columns: Sequence[Column]) -> Iterator[TableRows]:
@@ -70,7 +63,7 @@ def _in_order(hours: TableRows) -> TableRows:
 
 
 def _percentiles(task: DayTask, hours: TableRows) -> dict[str, Values]:
-    """The day's, of each row's topic; in parts that fit into memory, however many samples the day has."""
+    """The day's, of each topic; in parts that fit into memory, however many samples the day has."""
     topics, place = topics_in(hours)
     cycles = np.bincount(place, hours["cycles"], len(topics)).astype(np.int64)
     percentiles = []
@@ -81,7 +74,7 @@ def _percentiles(task: DayTask, hours: TableRows) -> dict[str, Values]:
         lag, begins = lags["lag"][order], begins_of(topic[order])
         is_known = lag >= 0
         percentiles.append(lag_percentiles_of(lag[is_known], counts(is_known, begins)))
-    return {name: np.concatenate([columns[name] for columns in percentiles])[place] for name in percentiles[0]}
+    return {name: np.concatenate([columns[name] for columns in percentiles]) for name in percentiles[0]}
 
 
 def _lags(task: DayTask, hour: str, part: Part) -> TableRows:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from adapter.history.contract import SAMPLES
 from spark.engine.tasks import attempt
 from spark.pipeline.batches import ExaminedHour
-from spark.pipeline.lineage import Digest, Record
+from spark.pipeline.lineage import Record, digest_of
 from spark.rules.deltas import OrderedSamples, carried_of, deltas_of, last_known_of, ordered_samples
 from spark.rules.hourly import summary_of
 from spark.rules.totals import partitions_of, topic_totals_of
@@ -90,7 +90,7 @@ def count_rows(task: HoursTask) -> list[Count]:
 
 def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[StagedHour, TableRows]:
     folder = task.staged(layout.hour_folder(hour.name))
-    carried, digest, clusters = [], Digest(contract.CARRIED), set[str]()
+    carried, clusters = [], set[str]()
     with ExitStack() as stack:
         write = {
             name: stack.enter_context(written_table(task.files, f"{folder}/{name}.parquet", columns))
@@ -109,10 +109,10 @@ def _make(task: HoursTask, hour: ExaminedHour, before: TableRows) -> tuple[Stage
             write[layout.PARTITIONS](partitions)
             write[layout.SUMMARY](summary_of(totals, partitions))
             write[layout.CARRY](carried[-1])
-            digest.add(carried[-1])
     sizes = {file.name: file.size for file in hour.found.files}
-    record = Record(sizes, "", digest.text(), _writers_at_end(hour, clusters), hour.skipped)
-    return StagedHour(folder, record), joined(carried)
+    after = joined(carried)
+    record = Record(sizes, "", digest_of(after), _writers_at_end(hour, clusters), hour.skipped)
+    return StagedHour(folder, record), after
 
 
 def _writers_at_end(hour: ExaminedHour, clusters: Iterable[str]) -> dict[str, str]:

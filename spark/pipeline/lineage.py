@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 
 import numpy as np
 
-from adapter.history.contract import Column
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.columns import TableRows
@@ -92,24 +91,14 @@ def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
 
 
-class Digest:
-    """Column by column, so that no row has to be looked at by itself."""
-
-    def __init__(self, contract: Sequence[Column]) -> None:
-        self._columns = {column.name: hashlib.sha256() for column in contract}
-        self.rows = 0
-
-    def add(self, part: TableRows) -> None:
-        """The rows that come next."""
-        self.rows += len(part)
-        for name, column in self._columns.items():
-            values = part[name]
-            if name in part.texts:
-                hashes = [hashlib.sha256(text.encode()).digest()[:TEXT_BYTES] for text in part.texts[name].to_pylist()]
-                # The last one is that of no text, whose place is -1.
-                values = np.frombuffer(b"".join([*hashes, bytes(TEXT_BYTES)]), np.uint64)[values]
-            column.update(np.ascontiguousarray(values).tobytes())
-
-    def text(self) -> str:
-        whole = hashlib.sha256(b"".join(column.digest() for column in self._columns.values()))
-        return f"{self.rows}-{whole.hexdigest()[:16]}"
+def digest_of(rows: TableRows) -> str:
+    """The same for the same values, whatever the places of their texts."""
+    whole = hashlib.sha256()
+    for name in sorted(rows.columns):
+        values = rows[name]
+        if name in rows.texts:
+            hashes = [hashlib.sha256(text.encode()).digest()[:TEXT_BYTES] for text in rows.texts[name].to_pylist()]
+            # The last one is that of no text, whose place is -1.
+            values = np.frombuffer(b"".join([*hashes, bytes(TEXT_BYTES)]), np.uint64)[values]
+        whole.update(hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest())
+    return f"{len(rows)}-{whole.hexdigest()[:16]}"

@@ -30,7 +30,7 @@ class Run:
     check: Callable[[], None]
     """Raises Interrupted when the run is to end."""
     refuse_if_lost: Callable[[], None]
-    """Raises Unreachable where another run may have taken the location; to be called before each publication."""
+    """Raises Unavailable where another run may have taken the location; to be called before each publication."""
     limits: Limits
 
 

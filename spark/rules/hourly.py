@@ -21,7 +21,7 @@ def summary_of(totals: TableRows, partitions: TableRows) -> TableRows:
         "hour": totals["sampled_at"][begins] // HOUR_MICROS * HOUR_MICROS,
         **_of_lags(totals, begins),
         **_of_members(totals, begins),
-        **_of_changes(partitions),
+        **changes_of(partitions),
         **{name: sums(totals[name], begins)[0] for name in EVENTS},
         "production_rate_max": steepest_of(totals, begins),
         "gaps": counts(totals["is_after_gap"], begins),
@@ -71,8 +71,8 @@ def _of_members(totals: TableRows, begins: Ints) -> dict[str, Values]:
     }
 
 
-def _of_changes(partitions: TableRows) -> dict[str, Values]:
-    """Every topic has a partition."""
+def changes_of(partitions: TableRows) -> dict[str, Values]:
+    """Of each topic. `partitions`: a row for each partition, sorted; every topic has one."""
     begins = begins_of(*(partitions[name] for name in NAMES))
     produced, consumed = (sums(partitions[name], begins)[0] for name in ("produced", "consumed"))
     seconds = np.add.reduceat(np.nan_to_num(partitions["seconds"]), begins)

@@ -8,8 +8,6 @@ from adapter.history.contract import SAMPLES, Column, Type
 
 _known = partial(Column, is_nullable=True)
 """A column that is null where nothing is known."""
-_since = partial(Column, is_nullable=True, is_optional=True)
-"""The same, and files of earlier releases lack it."""
 
 _NAMES = (
     Column("cluster", Type.TEXT, "the cluster's name in the settings"),
@@ -100,9 +98,9 @@ PARTITIONS = (
     _known("produced", Type.INT64, "messages"),
     _known("consumed", Type.INT64, "messages"),
     _known("lag_max", Type.INT64, "messages"),
-    _since("moved_at", Type.TIME, "last sample in which the commit moved, or in which the lag was 0; null: none"),
-    _since("uncommitted_lag", Type.INT64, "what the settings count if the last sample has no commit; null: else"),
-    _since("owner", Type.TEXT, "of the last sample; null: none, or not known"),
+    _known("moved_at", Type.TIME, "last sample in which the commit moved, or in which the lag was 0; null: none"),
+    _known("uncommitted_lag", Type.INT64, "what the settings count if the last sample has no commit; null: else"),
+    _known("owner", Type.TEXT, "of the last sample; null: none, or not known"),
 )
 
 _SUMMARY = (

@@ -22,7 +22,6 @@ LAST_COMMITS = (NO_COMMIT, 3, 8, 10)
 CASES = [(of, NO_COMMIT) for of in COMMITTED] + [(of, last) for of in WITHOUT for last in LAST_COMMITS]
 
 
-@pytest.mark.usefixtures("spark_session")
 @pytest.mark.parametrize("reset", ["earliest", "latest"])
 def test_what_is_served_and_what_is_kept_are_the_same_number(tmp_path: Path, reset: str) -> None:
     rule = {"group": "billing", "topics": ["orders"], "offsetReset": reset}

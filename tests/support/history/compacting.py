@@ -1,18 +1,26 @@
-"""Compaction as tests call it: its tasks run in this process and its DataFrames in the active session, unless a
-test brings a session of its own."""
+"""Compaction, reports and the command as tests call them: tasks of compaction run in this process, unless a test
+brings a session."""
 
+import contextlib
 import pickle
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
-import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
+from spark import cli
+from spark.advice.assessment import Report
 from spark.pipeline.batches import DEFAULT_LIMITS, Limits
 from spark.pipeline.compact import Outcome, compact
+from spark.report.build import report
+from spark.report.group_file import Agreements
+from spark.report.request import requested
+from spark.shutdown import Ending
 from spark.storage.local import LocalFiles
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -39,11 +47,6 @@ class Tasks:
     def map(self, kernel: Callable[[Any], object]) -> "Tasks":
         return Tasks([pickle.dumps(pickle.loads(pickle.dumps(kernel))(pickle.loads(task))) for task in self.results])  # noqa: S301 -- our own
 
-    def createDataFrame(self, rows: pa.Table) -> DataFrame:  # noqa: N802 -- Spark's name
-        active = SparkSession.getActiveSession()
-        assert active is not None, "the test asks for the fixture spark_session"
-        return active.createDataFrame(rows)
-
     def collect(self) -> list[object]:
         return [pickle.loads(result) for result in self.results]  # noqa: S301 -- our own
 
@@ -63,6 +66,29 @@ def compacted(
     session: Callable[[], SparkSession] = in_process,
 ) -> Outcome:
     return compact(LocalFiles(root), session, until, NOW, lambda _: None, limits=limits)
+
+
+def reported(
+    root: Path,
+    output: Path,
+    session: SparkSession,
+    now: datetime,
+    times: tuple[str | None, str | None] = (None, None),
+    timezone: str = "UTC",
+    agreements: Agreements | None = None,
+) -> Report:
+    request = requested(str(root), str(output), times, timezone, now, agreements)
+    return report(request, LocalFiles(root), lambda: session, lambda _: None, lambda: None)
+
+
+def asked(*command: str, session: Callable[[], SparkSession] = in_process) -> tuple[int, list[str]]:
+    """Status of the command and the lines that it shows."""
+    with (
+        mock.patch.object(cli, "started", side_effect=lambda _: contextlib.nullcontext(session())),
+        mock.patch.object(Ending, "watch_signals"),  # they belong to pytest
+    ):
+        result = CliRunner().invoke(cli.app, command)
+    return result.exit_code, result.stderr.splitlines()
 
 
 def hours_of(outcome: Outcome) -> list[int]:
