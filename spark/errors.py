@@ -12,12 +12,9 @@ class Unusable(ReportError):
     """The location or a flag cannot be used: status 2; the text is meant for the user."""
 
 
-class Unreachable(ReportError):
-    """The location's store does not answer, or not as it should: status 1; the text is meant for the user."""
-
-
-class Occupied(ReportError):
-    """Another run works on the location: status 1; the text is meant for the user."""
+class Unavailable(ReportError):
+    """The location's store does not answer, or not as it should, or another run works on it: status 1; the text is
+    meant for the user."""
 
 
 class Interrupted(ReportError):

@@ -15,7 +15,7 @@ from pyarrow import fs
 from adapter.history.buckets import opened
 from adapter.history.errors import HistoryUnwritable, translated
 from adapter.location import Bucket
-from spark.errors import Unreachable, Unusable
+from spark.errors import Unavailable, Unusable
 from spark.storage.protocol import FOOTER_BYTES, File, in_order, is_below_hidden, is_hidden
 
 AT_ONCE = 24
@@ -39,7 +39,7 @@ REFUSALS = {"not_found", "denied"}
 
 
 class BucketFiles:
-    """Raises Unusable where the store refuses, Unreachable for all other trouble with it; both name the location."""
+    """Raises Unusable where the store refuses, Unavailable for all other trouble with it; both name the location."""
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
@@ -152,7 +152,7 @@ class BucketFiles:
                 content = self._unless_replaced(path, start)
             if content is not None:
                 return content
-        raise Unreachable(f"{self.shown(path)} was replaced each time that it was read")
+        raise Unavailable(f"{self.shown(path)} was replaced each time that it was read")
 
     def _unless_replaced(self, path: str, start: int) -> pa.Buffer | None:
         """pyarrow asks for an object's size, then for so many bytes. None: another object was put there in between."""
@@ -194,4 +194,4 @@ class BucketFiles:
         except HistoryUnwritable as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 raise FileNotFoundError(errno.ENOENT, "is not there any more", self.shown(path)) from error
-            raise (Unusable if error.cause in REFUSALS else Unreachable)(str(error)) from error
+            raise (Unusable if error.cause in REFUSALS else Unavailable)(str(error)) from error

@@ -23,7 +23,7 @@ from obstore.exceptions import (
 )
 
 from adapter import clock
-from spark.errors import Occupied, Unreachable, Unusable
+from spark.errors import Unavailable, Unusable
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutMode, PutResult, UpdateVersion
@@ -36,12 +36,13 @@ NAME = ".compacting.lease"
 CLOCK = ".compacting.clock"
 
 Check = Callable[[], None]
-"""Raises Unreachable where the reservation is lost."""
+"""Raises Unavailable where the reservation is lost."""
 
 
 @contextlib.contextmanager
 def leased(store: ObjectStore, shown: str) -> Iterator[Check]:
-    """Raises Occupied, Unusable where the store refuses or has no conditional writes, Unreachable for other trouble."""
+    """Raises Unusable where the store refuses or has no conditional writes, Unavailable where another run holds it and
+    for other trouble."""
     lease = _Lease(store, shown)
     with _translated(shown):
         lease.acquire()
@@ -64,7 +65,7 @@ def _translated(shown: str) -> Iterator[None]:
         raise Unusable(f"{shown}: access is denied: {NAME} cannot be written") from error
     except (BaseError, OSError) as error:
         text = f"{shown}: {str(error).partition(chr(10))[0]}"
-        raise (Unreachable if isinstance(error, BaseError) else Unusable)(text) from error
+        raise (Unavailable if isinstance(error, BaseError) else Unusable)(text) from error
 
 
 def _renew_until(lease: _Lease, ended: threading.Event) -> None:
@@ -95,7 +96,7 @@ class _Lease:
 
     def check(self) -> None:
         if not self._is_held():
-            raise Unreachable(f"{self._shown}: the reservation could not be renewed; another run may have taken over")
+            raise Unavailable(f"{self._shown}: the reservation could not be renewed; another run may have taken over")
 
     def release(self) -> None:
         with contextlib.suppress(BaseError, OSError):  # it expires by itself
@@ -131,18 +132,18 @@ class _Lease:
         return None
 
     def _take_over(self) -> None:
-        """Raises Occupied where the other run renewed it not long ago, or a third one is faster."""
+        """Raises Unavailable where the other run renewed it not long ago, or a third one is faster."""
         try:
             stored = self._store.head(NAME)
             age = (self._now() - stored["last_modified"]).total_seconds()
             if age < EXPIRY_SECONDS:
-                raise Occupied(
+                raise Unavailable(
                     f"another run compacts {self._shown}: it was alive {max(age, 0):.0f} s ago; "
                     f"one that was killed is forgotten after {EXPIRY_SECONDS:.0f} s"
                 )
             self._write(_version_of(stored))
         except (FileNotFoundError, PreconditionError) as error:
-            raise Occupied(f"another run compacts {self._shown}") from error
+            raise Unavailable(f"another run compacts {self._shown}") from error
 
     def _now(self) -> datetime:
         """By the store's clock, which also wrote the lease's time."""

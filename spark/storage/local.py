@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from spark.errors import Occupied, Unusable
+from spark.errors import Unavailable, Unusable
 from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden
 
 REPLACED = ".replaced-"
@@ -178,6 +178,6 @@ def _lock(descriptor: int, folder: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise Occupied(f"another run compacts {folder}") from error
+        raise Unavailable(f"another run compacts {folder}") from error
     except OSError:
         return

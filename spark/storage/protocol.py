@@ -45,7 +45,7 @@ class HistoryFiles(Protocol):
 
     def probe(self) -> bool:
         """Looks at the location once, without further attempts, and returns whether it is there. Raises Unusable where
-        it is not a folder or cannot be read, Unreachable where its store does not answer."""
+        it is not a folder or cannot be read, Unavailable where its store does not answer."""
 
     def listed(self, table: str, depth: int) -> list[File]:
         """The files `depth` folders below the table, in order; none where there is no table."""
@@ -85,9 +85,9 @@ class HistoryFiles(Protocol):
         """Deletes a file, or a folder and everything in it; does nothing where there is neither."""
 
     def reserved(self) -> contextlib.AbstractContextManager[Callable[[], None]]:
-        """No other run, on any machine that shares the location, is inside meanwhile. Raises Occupied where one is.
+        """No other run, on any machine that shares the location, is inside meanwhile. Raises Unavailable where one is.
 
-        What it yields raises Unreachable where the reservation has been lost; call it before each publication.
+        What it yields raises Unavailable where the reservation has been lost; call it before each publication.
         """
 
     def shown(self, path: str = "") -> str:

@@ -8,7 +8,7 @@ from pyarrow import fs
 
 from adapter.history import buckets
 from adapter.location import Bucket
-from spark.errors import Unreachable, Unusable, is_of_system
+from spark.errors import Unavailable, Unusable, is_of_system
 from spark.storage import bucket as module
 from spark.storage.bucket import BucketFiles
 from spark.storage.location import files_at
@@ -84,14 +84,6 @@ def test_a_record_is_the_last_to_take_its_place_and_what_has_no_successor_goes_f
     assert store.below("history/deltas/hour/") == dict.fromkeys(names, b"new")
 
 
-def test_a_folder_of_which_nothing_is_staged_goes(store: FakeStore, files: BucketFiles) -> None:
-    store.objects["history/totals/hour/part-0.parquet"] = b"1"
-
-    files.publish(".run/totals", "totals/hour")
-
-    assert store.below("history/") == {"there/already": b"1"}
-
-
 def test_a_table_that_is_large_is_whole(store: FakeStore, files: BucketFiles) -> None:
     """The store's clients put more than 10 MB in parts."""
     content = bytes(range(256)) * 50_000
@@ -127,9 +119,9 @@ def test_a_store_that_breaks_off_is_never_an_error_for_which_a_file_would_be_ski
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     files = BucketFiles(BUCKET)
 
-    with pytest.raises(Unreachable, match=f"^{LOCATION}: cannot be reached: Failed to connect"):
+    with pytest.raises(Unavailable, match=f"^{LOCATION}: cannot be reached: Failed to connect"):
         files.footer_source(File("file", 5))
-    assert not issubclass(Unreachable, OSError)
+    assert not issubclass(Unavailable, OSError)
 
 
 def test_without_credentials_the_store_s_refusal_is_told(
@@ -150,7 +142,7 @@ def test_a_store_that_does_not_answer_is_given_up(store: FakeStore, monkeypatch:
     monkeypatch.setattr(module, "ATTEMPTS", 1)
     store.is_silent = True
 
-    assert trouble(BucketFiles(BUCKET), Unreachable).startswith(f"{LOCATION}: ")
+    assert trouble(BucketFiles(BUCKET), Unavailable).startswith(f"{LOCATION}: ")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from local.processes import wait_until
 from local.s3.object_store import OWNER, STRANGER
-from spark.errors import Occupied, Unreachable, Unusable
+from spark.errors import Unavailable, Unusable
 from spark.storage import lease
 from spark.storage.location import files_at
 from tests.support.history.fake_store import FakeStore
@@ -81,7 +81,7 @@ def can_be_reserved(location: str) -> bool:
     try:
         with files_at(location).reserved():
             return True
-    except Occupied:
+    except Unavailable:
         return False
 
 
@@ -97,7 +97,7 @@ def test_a_second_run_is_refused_for_as_long_as_the_first_one_renews(real_bucket
 
         wait_until(has_been_renewed, "more than the time after which it would have expired", 60)
         told = rf"^another run compacts {real_bucket.location}: it was alive \d s ago; "
-        with pytest.raises(Occupied, match=told), files_at(real_bucket.location).reserved():
+        with pytest.raises(Unavailable, match=told), files_at(real_bucket.location).reserved():
             pass
         assert first.checks() == "still held"
 
@@ -185,5 +185,5 @@ def test_a_store_that_ignores_conditions_is_refused(store: FakeStore) -> None:
 def test_an_endpoint_that_is_away_is_unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
 
-    with pytest.raises(Unreachable, match=r"^s3://lag/history: "), files_at("s3://lag/history").reserved():
+    with pytest.raises(Unavailable, match=r"^s3://lag/history: "), files_at("s3://lag/history").reserved():
         pass

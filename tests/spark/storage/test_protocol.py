@@ -101,7 +101,6 @@ def test_a_footer_is_read_without_the_rest(made: Made, tmp_path: Path) -> None:
     assert pq.read_metadata(made(tmp_path).footer_source(file)).num_rows == 2
 
 
-@pytest.mark.usefixtures("spark_session")
 def test_a_location_may_have_any_signs_in_its_name(tmp_path: Path) -> None:
     now = datetime(2026, 11, 22, tzinfo=UTC)
     name = "a b,c%20#é:d^[1]{*}?\\"
