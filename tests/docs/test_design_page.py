@@ -27,21 +27,3 @@ def test_every_module_has_its_place_on_the_page_and_none_is_there_that_is_gone(p
         "not on the page": [],
         "gone, or there twice": [],
     }
-
-
-PAGE = """
-### a/, first
-| file | what |
-|---|---|
-| `one`, `two/` | `else` |
-### a/, then
-| `two` | what |
-### ab/
-| `other` | what |
-## a
-| `room` | what |
-"""
-
-
-def test_the_tables_are_found_below_their_package_s_headings_and_nowhere_else() -> None:
-    assert named_in(PAGE, "a") == {"one": 1, "two": 2}

@@ -3,6 +3,7 @@ last commits over restarts."""
 
 import contextlib
 import functools
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
@@ -17,12 +18,24 @@ from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane, Manifest
 from local.processes import wait_until
-from tests.end_to_end.cluster.test_control_plane import SLEEP, deployment
 from tests.support.real.changes import WAIT_SECONDS, commit_and_expire
 from tests.support.real.groups_to_read import LAG, UNREAD_TOPIC, path
 
 UNCOMMITTED = "kafka_consumergroup_uncommitted_partitions"
 RBAC = "rbac.authorization.k8s.io"
+
+
+def sleeping(namespace: str) -> Manifest:
+    """A Deployment named `consumer`."""
+    labels = {"app": "consumer"}
+    worker = {"name": "worker", "image": "none", "command": [sys.executable, "-c", "import time; time.sleep(600)"]}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [worker]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "consumer", "namespace": namespace},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }
 
 
 @contextlib.contextmanager
@@ -140,7 +153,7 @@ def test_two_replicas_that_write_at_once_lose_no_entry_of_each_other(
 def test_an_hpa_without_a_rule_wakes_its_target_up_for_a_topic_that_the_group_never_committed(
     control_plane: ControlPlane, one_broker: Kafka, namespace: str
 ) -> None:
-    control_plane.apply([deployment(namespace, SLEEP), one_line_hpa(namespace, group="mail", topic=UNREAD_TOPIC)])
+    control_plane.apply([sleeping(namespace), one_line_hpa(namespace, group="mail", topic=UNREAD_TOPIC)])
     worker = f"/apis/apps/v1/namespaces/{namespace}/deployments/consumer"
     wait_until(lambda: control_plane.get(worker)["spec"]["replicas"] == 0, "the HPA to scale to zero", WAIT_SECONDS)
 

@@ -14,9 +14,9 @@ from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from spark.pipeline.compact import compact
-from spark.report.build import report, requested
 from spark.storage.local import LocalFiles
 from tests.end_to_end.history.test_history import counted, kept
+from tests.support.history.compacting import reported
 from tests.support.kubernetes.fake_cluster import kubeconfig_text
 
 TOPIC, GROUP = "reported-orders", "reporter"
@@ -57,10 +57,8 @@ def test_the_report_has_the_numbers_that_were_produced(
         commit(one_broker, GROUP, {(TOPIC, 0): 30, (TOPIC, 1): 5})
         sampled_once_more(running, cycles=6)
     later = datetime.now(UTC) + timedelta(hours=2)
-    files = LocalFiles(root)
-    compact(files, lambda: spark_session, later, later, lambda _: None)
-    request = requested(str(root), str(output), (None, None), "Europe/Berlin", later)
-    report(request, files, lambda: spark_session, lambda _: None, lambda: None)
+    compact(LocalFiles(root), lambda: spark_session, later, later, lambda _: None)
+    reported(root, output, spark_session, later)
     (row,) = csv.DictReader((output / "groups.csv").read_text().splitlines())
 
     assert (row["group"], row["topic"], row["produced"], row["consumed"]) == (GROUP, TOPIC, "50", "35")

@@ -19,9 +19,8 @@ from local.histories.plausible_history import write_large_day
 from local.processes import Process, scratch, start, wait_until
 from local.spark.cluster import SparkCluster, environment, spark_cluster, spark_home
 from spark.pipeline.compact import compact
-from spark.report.build import report, requested
 from spark.storage.local import LocalFiles
-from tests.support.history.compacting import NOW, no_session
+from tests.support.history.compacting import NOW, no_session, reported
 from tests.support.history.random_histories import history, lay
 from tests.support.history.task_processes import stopped_halfway
 
@@ -106,10 +105,9 @@ def here(
     """The tables and the report that this machine makes without the cluster."""
     root = tmp_path_factory.mktemp("here") / "history"
     shutil.copytree(samples, root)
-    files, now, output = LocalFiles(root), datetime.now(UTC), root.with_name("report")
-    compact(files, lambda: spark_session, now, now, lambda _: None)
-    request = requested(str(root), str(output), (None, None), "UTC", now)
-    report(request, files, lambda: spark_session, lambda _: None, lambda: None)
+    now, output = datetime.now(UTC), root.with_name("report")
+    compact(LocalFiles(root), lambda: spark_session, now, now, lambda _: None)
+    reported(root, output, spark_session, now)
     return tables_of(root), report_in(output)
 
 
