@@ -55,6 +55,10 @@ def test_elsewhere_each_stage_is_a_plain_line(capsys: pytest.CaptureFixture[str]
             ("report", "--history", "x", "--output", "y", "--threshold", "0"),
             "--threshold: is '0'; must be a whole number of at least 1",
         ),
+        (
+            ("compact", "--history", "x", "--until", "soon"),
+            "--until: is 'soon'; must be a time such as 2026-11-20T07:00",
+        ),
         (("compact", "--history", __file__), f"{__file__} is not a folder"),
         (("compact", "--history", "s3://bucket/x"), "s3://bucket/x: no region is given; set AWS_REGION"),
     ],

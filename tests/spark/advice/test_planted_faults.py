@@ -1,7 +1,6 @@
 """A dozen groups with one planted fault each, from samples to the report: each leads to the right first sentence, and
 an incident to one finding."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,9 +8,7 @@ from pyspark.sql import SparkSession
 
 from spark.advice.assessment import Report, Standing
 from spark.advice.finding import Severity
-from spark.report.build import report, requested
-from spark.storage.local import LocalFiles
-from tests.support.history.compacting import compacted
+from tests.support.history.compacting import compacted, reported
 from tests.support.history.planted_faults import LENGTH, Partition, Plant, partitions, steady, until
 from tests.support.history.written_history import START, write
 
@@ -74,14 +71,8 @@ def made(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) 
     root = tmp_path_factory.mktemp("planted")
     write(root / "history", [row for plant in PLANTS for row in plant.rows()])
     compacted(root / "history")
-    request = requested(str(root / "history"), str(root / "report"), (None, None), "Europe/Berlin", START + LENGTH)
-    return report(
-        replace(request, now=START + LENGTH + timedelta(minutes=20)),
-        LocalFiles(root / "history"),
-        lambda: spark_session,
-        lambda _: None,
-        lambda: None,
-    )
+    now = START + LENGTH + timedelta(minutes=20)
+    return reported(root / "history", root / "report", spark_session, now, timezone="Europe/Berlin")
 
 
 def of(made: Report, group: str) -> Standing:

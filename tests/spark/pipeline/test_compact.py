@@ -12,16 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from adapter.history.contract import Type
-from spark.cli import app
 from spark.errors import Unusable
 from spark.pipeline.batches import DEFAULT_LIMITS, Limits
 from spark.pipeline.compact import compact
 from spark.pipeline.lineage import read_record
 from spark.pipeline.plan import found_in
 from spark.storage.local import LocalFiles
+from spark.tables import sample_reader
 from spark.tables.contract import DAILY, DELTAS, HOURLY, PARTITIONS, TOTALS
 from tests.support.history.compacting import NOW, compacted, hours_of, in_process, no_session
 from tests.support.history.history_oracle import tables_of
@@ -116,10 +115,13 @@ def assert_two_compactions_are_right(
     assert_as_the_oracle_says(root, [row for part in written if not part.is_misplaced for row in part.rows])
 
 
-def test_tables_and_records_do_not_depend_on_how_hours_are_divided(tmp_path: Path) -> None:
+def test_tables_and_records_do_not_depend_on_how_hours_are_divided(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = Random(1)  # noqa: S311 -- a history, no secret
     written = [part for number in range(10) for part in history(f"c{number}", chance)]
     for name, limits in (("whole", DEFAULT_LIMITS), ("divided", Limits(500, 100, 50))):
+        monkeypatch.setattr(sample_reader, "PARTS_AT_ONCE", 12 if name == "whole" else 1)
         lay(tmp_path / name, written)
         compacted(tmp_path / name, limits=limits)
 
@@ -277,22 +279,6 @@ def test_no_sample_is_touched_and_nothing_hidden_is_left(tmp_path: Path) -> None
 def test_no_history_is_refused_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(Unusable, match=r"holds no samples"):
         compact(LocalFiles(tmp_path), no_session, NOW, NOW, lambda _: None)
-
-
-def test_the_command_ends_with_status_2_and_one_sentence(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["compact", "--history", str(tmp_path / "nowhere")])
-
-    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
-    assert result.stderr == f"kafka-lag-report: {tmp_path}/nowhere does not exist\n"
-
-
-def test_a_time_that_is_none_ends_the_command_with_status_2(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["compact", "--history", str(tmp_path), "--until", "soon"])
-
-    assert (result.exit_code, result.stderr) == (
-        2,
-        "kafka-lag-report: --until: is 'soon'; must be a time such as 2026-11-20T07:00\n",
-    )
 
 
 def test_columns_have_the_types_of_the_contract(tmp_path: Path) -> None:

@@ -13,17 +13,13 @@ from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from adapter.history import buckets
-from spark.cli import app
 from spark.pipeline.compact import Outcome, compact
-from spark.report.build import report, requested
-from spark.storage import bucket, lease
+from spark.storage import bucket
 from spark.storage.bucket import BucketFiles
-from spark.storage.local import LocalFiles
 from spark.storage.location import files_at
-from tests.support.history.compacting import NOW, compacted, in_process
+from tests.support.history.compacting import NOW, asked, compacted, in_process
 from tests.support.history.fake_store import FakeStore
 from tests.support.history.random_histories import Written, history, lay
 from tests.support.history.written_history import sample, write
@@ -33,20 +29,6 @@ LOCATION = "s3://lag/history"
 
 def compacted_there() -> Outcome:
     return compact(files_at(LOCATION), in_process, NOW, NOW, lambda _: None)
-
-
-def asked(*command: str) -> tuple[int, str]:
-    """Status and what was told, without progress."""
-    result = CliRunner().invoke(app, command)
-    return result.exit_code, result.stderr.splitlines()[-1]
-
-
-def ended(*command: str) -> tuple[int, str]:
-    """The same of a process of its own, which starts Spark."""
-    process = subprocess.run(
-        [sys.executable, "-m", "spark", *command], stderr=subprocess.PIPE, text=True, check=False, timeout=600
-    )
-    return process.returncode, process.stderr.splitlines()[-1]
 
 
 def content_of(root: Path) -> dict[str, bytes]:
@@ -91,35 +73,28 @@ def test_a_second_run_finds_nothing_to_do_and_changes_nothing(store: FakeStore, 
     assert store.changes() == [("POST", "lag")], "the reservation is deleted"
 
 
-def test_a_report_of_a_bucket_says_what_one_of_the_same_folder_does(
+def test_both_commands_need_nothing_but_the_environment_and_no_folder(
     store: FakeStore, spark_session: SparkSession, small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """They say what they say of the same folder."""
     for name in ("AWS_ENDPOINT_URL", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setitem(spark_session.sparkContext.environment, name, os.environ[name])
     store.lay(small)
     compacted(small)
-    compacted_there()
-    found = []
-    for name, files in (("here", LocalFiles(small)), ("there", files_at(LOCATION))):
-        request = requested(LOCATION, str(tmp_path / name), (None, None), "UTC", NOW)
-        report(request, files, lambda: spark_session, lambda _: None, lambda: None)
-        found.append(content_of(tmp_path / name))
-
-    assert found[0] == found[1]
-    assert json.loads(found[0]["report.json"])["groups"]
-
-
-def test_both_commands_need_nothing_but_the_environment_and_no_folder(store: FakeStore, small: Path) -> None:
-    store.lay(small)
-    compacted(small)
     store.objects |= {"reports/hpa/of-a-group-that-is-gone.yaml": b"1", "reports/mine": b"2"}
+    status, said = asked("compact", "--history", LOCATION, session=lambda: spark_session)
 
-    assert ended("compact", "--history", LOCATION) == (0, "compacted 3 hours, summarised 1 day, skipped 0")
+    assert (status, said[-1]) == (0, "compacted 3 hours, summarised 1 day, skipped 0")
     assert store.below("history/") == content_of(small)
-    status, said = ended("report", "--history", LOCATION, "--output", "s3://lag/reports")
+    for location, output in ((LOCATION, "s3://lag/reports"), (str(small), str(tmp_path / "here"))):
+        status, said = asked("report", "--history", location, "--output", output, session=lambda: spark_session)
+        assert status == 0, said
 
-    assert status == 0, said
     documents = store.below("reports/")
+    here, there = (
+        json.loads(each)["groups"] for each in ((tmp_path / "here/report.json").read_bytes(), documents["report.json"])
+    )
+    assert here == there != []
     assert sorted(documents) == ["groups.csv", "hpa/billing.yaml", "mine", "report.html", "report.json", "report.md"]
     assert b"</html>" in documents["report.html"]
     assert store.kinds["reports/report.html"] == "text/html; charset=utf-8"
@@ -174,15 +149,9 @@ class Changes:
         return counted
 
 
-@pytest.mark.parametrize(
-    ("number", "status", "last"),
-    [
-        (signal.SIGKILL, -9, "compacting 2026-11-20 06:00 to 2026-11-20 08:00: 36 rows of 3 files"),
-        (signal.SIGTERM, 143, "kafka-lag-report: interrupted; the next run goes on from here\n"),
-    ],
-)
+@pytest.mark.spark
 def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next_would_not_make_good(
-    store: FakeStore, small: Path, number: signal.Signals, status: int, last: str
+    store: FakeStore, small: Path
 ) -> None:
     store.lay(small)
     command = [sys.executable, "-m", "spark", "compact", "--history", LOCATION]
@@ -190,7 +159,7 @@ def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next
 
     def end_over_totals(method: str, path: str) -> None:
         if method == "PUT" and path.startswith("/lag/history/hours/") and path.endswith("/totals.parquet"):
-            os.kill(process.pid, number)
+            os.kill(process.pid, signal.SIGTERM)
 
     try:
         store.on_request = end_over_totals
@@ -199,8 +168,8 @@ def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next
         process.kill()
     store.on_request = lambda _method, _path: None
 
-    assert (process.returncode, last in errors) == (status, True)
-    store.objects.pop(f"history/{lease.NAME}", None)  # it expires after a minute
+    assert process.returncode == 143
+    assert errors.endswith("kafka-lag-report: interrupted; the next run goes on from here\n")
     assert compacted_there().days
     compacted(small)
     seen = {key: content for key, content in store.below("history/").items() if not key.startswith(".")}
@@ -222,7 +191,8 @@ def test_trouble_with_a_bucket_is_one_sentence_that_names_it(
         with pytest.MonkeyPatch.context() as other:
             for name, value in (environment or {}).items():
                 other.setenv(name, value)
-            return asked(*command, "--history", location)
+            status, said = asked(*command, "--history", location)
+            return status, said[-1]
 
     assert told("s3://lag/elsewhere") == (2, "kafka-lag-report: s3://lag/elsewhere does not exist")
     assert told("s3://elsewhere/history") == (2, "kafka-lag-report: s3://elsewhere/history does not exist")

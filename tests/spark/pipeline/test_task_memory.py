@@ -45,11 +45,6 @@ print(sum(each.rows for each in sound), *peaks)
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak")
 
 
-@pytest.fixture
-def _session() -> None:
-    """No JVM: the tasks run in processes of their own."""
-
-
 def peaks(root: Path, interval: int) -> tuple[int, list[int]]:
     """Rows of an hour; megabytes before its task, after it, and after its day's."""
     for rows in islice(flushes(PARTITIONS, interval, days=1, seed=1), FLUSHES_OF_AN_HOUR):

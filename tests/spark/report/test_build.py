@@ -11,11 +11,13 @@ from pyspark.sql import SparkSession
 
 from spark.errors import Interrupted, Unusable
 from spark.pipeline.compact import compact
-from spark.report.build import parsed_time, report, requested, zone_of
+from spark.report.build import report
 from spark.report.group_file import agreed
 from spark.report.json_export import SCHEMA
+from spark.report.request import parsed_time, requested, zone_of
 from spark.storage.local import LocalFiles
 from spark.storage.report_output import output_at
+from tests.support.history.compacting import compacted, in_process, reported
 from tests.support.history.written_history import START, sample, write
 
 NOW = START + timedelta(days=2)
@@ -26,12 +28,11 @@ def refused_session() -> SparkSession:
 
 
 def made(root: Path, output: Path, session: SparkSession, since: str | None = None, until: str | None = None) -> None:
-    request = requested(str(root), str(output), (since, until), "Europe/Berlin", NOW)
-    report(request, LocalFiles(root), lambda: session, lambda _: None, lambda: None)
+    reported(root, output, session, NOW, (since, until), "Europe/Berlin")
 
 
 @pytest.fixture(scope="module")
-def history(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def history(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two hours: 10 messages/s on two partitions, 1,000 waiting soon after the first hour; one file is torn."""
     root = tmp_path_factory.mktemp("history")
     rows = []
@@ -42,7 +43,7 @@ def history(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactor
             rows.append(sample(10 * number, committed, end, partition=partition))
     write(root, rows)
     (root / "samples/date=2026-11-20/hour=06/torn.parquet").write_bytes(b"PAR1")
-    compact(LocalFiles(root), lambda: spark_session, NOW, NOW, lambda _: None)
+    compacted(root)
     return root
 
 
@@ -124,10 +125,9 @@ def test_without_a_range_a_report_is_about_the_last_two_weeks_before_now_or_else
     week = [sample(day * 86_400 + 10 * number, number, number) for day in (0, 20) for number in range(360)]
     write(root, week)
     late = START + timedelta(days=60)
-    compact(LocalFiles(root), lambda: spark_session, late, late, lambda _: None)
+    compact(LocalFiles(root), in_process, late, late, lambda _: None)
     for name, now in (("soon", START + timedelta(days=21)), ("weeks later", late)):
-        request = requested(str(root), str(tmp_path / name), (None, None), "UTC", now)
-        report(request, LocalFiles(root), lambda: spark_session, lambda _: None, lambda: None)
+        reported(root, tmp_path / name, spark_session, now)
     soon, later = (json.loads((tmp_path / name / "report.json").read_text()) for name in ("soon", "weeks later"))
 
     assert soon["from"] == later["from"] == "2026-12-10T06:00:00Z"
@@ -140,7 +140,7 @@ def test_a_topic_that_was_made_again_is_told(spark_session: SparkSession, tmp_pa
     old = [sample(10 * number, 500 + number, 900 + number, topic_id="old") for number in range(180)]
     new = [sample(1800 + 10 * number, number, number, topic_id="new") for number in range(180)]
     write(root, old + new)
-    compact(LocalFiles(root), lambda: spark_session, NOW, NOW, lambda _: None)
+    compacted(root)
     made(root, output, spark_session)
     document = json.loads((output / "report.json").read_text())
     codes = [finding["code"] for finding in document["groups"][0]["findings"]]
@@ -263,23 +263,15 @@ def test_only_the_chosen_groups_are_reported_by_what_was_agreed_on(
 ) -> None:
     """The busiest hour produces 10/s, so that the threshold of a wait of two minutes is 1,200."""
     (tmp_path / "groups.yaml").write_text("groups: [{group: billing, owner: Payments, maxWait: 2m}]")
-    request, unknown = (
-        requested(
-            str(history),
-            str(tmp_path / "report"),
-            (None, None),
-            "Europe/Berlin",
-            NOW,
-            agreed("60s", None, tmp_path / "groups.yaml", names),
-        )
-        for names in (["billing"], ["billing", "bililng"])
+    chosen, unknown = (
+        agreed("60s", None, tmp_path / "groups.yaml", names) for names in (["billing"], ["billing", "bililng"])
     )
-    report(request, LocalFiles(history), lambda: spark_session, lambda _: None, lambda: None)
+    reported(history, tmp_path / "report", spark_session, NOW, agreements=chosen)
     made = (tmp_path / "report/report.json").read_text()
     (billing,) = json.loads(made)["groups"]
 
     assert (billing["owner"], billing["max_wait_seconds"]) == ("Payments", 120)
     assert billing["topics"][0]["threshold"]["value"] == 1200
     with pytest.raises(Unusable, match=r"^--group bililng: the range has no such group$"):
-        report(unknown, LocalFiles(history), lambda: spark_session, lambda _: None, lambda: None)
+        reported(history, tmp_path / "report", spark_session, NOW, agreements=unknown)
     assert (tmp_path / "report/report.json").read_text() == made

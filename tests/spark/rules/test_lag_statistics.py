@@ -6,7 +6,6 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -126,19 +125,6 @@ def test_lag_figures_are_those_of_all_samples_with_a_known_lag() -> None:
         assert row["known_seconds"] == 10 * len(lags) + bridged
         assert row["lagging"] == sum(lag > 0 for lag in lags)
         assert row["moving"] == sum(each["lag"] > 0 and (each["consumed"] or 0) > 0 for each in own)
-
-
-def test_percentiles_are_those_of_sql() -> None:
-    table = pa.Table.from_pylist(random_rows(3), SCHEMA)
-    question = (
-        'SELECT topic, percentile_cont(0.95) WITHIN GROUP (ORDER BY lag) FROM "table" WHERE lag >= 0 GROUP BY topic'
-    )
-    with duckdb.connect() as connection:
-        connection.register("table", table)
-        wanted = dict(connection.sql(question).fetchall())
-    found = topics_in(table.to_pylist())
-
-    assert {topic: row["p95"] for topic, row in found.items() if row["samples"]} == pytest.approx(wanted)
 
 
 def test_a_topic_without_a_known_lag_has_no_figures() -> None:
