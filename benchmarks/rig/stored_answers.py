@@ -17,8 +17,6 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import (
     ApiVersionsRequest,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
     MetadataRequest,
 )
 from numpy.typing import NDArray
@@ -41,7 +39,6 @@ _HEAD, _INT32 = Struct(">hhi"), Struct(">i")
 VERSIONS: dict[type[Any], tuple[int, int]] = {
     ApiVersionsRequest: (0, 4),
     MetadataRequest: (10, METADATA_VERSION),
-    FindCoordinatorRequest: (4, 4),
     ListGroupsRequest: (3, 5),
     DescribeGroupsRequest: (5, 5),
     OffsetFetchRequest: (8, 8),
@@ -80,7 +77,6 @@ class StoredAnswers:
         self._makers: dict[int, tuple[type[Any], Callable[[Any], tuple[Any, list[int]]]]] = {
             ApiVersionsRequest.API_KEY: (ApiVersionsRequest, self._api_versions),
             MetadataRequest.API_KEY: (MetadataRequest, self._metadata),
-            FindCoordinatorRequest.API_KEY: (FindCoordinatorRequest, self._find_coordinator),
             ListGroupsRequest.API_KEY: (ListGroupsRequest, self._list_groups),
             DescribeGroupsRequest.API_KEY: (DescribeGroupsRequest, self._describe_groups),
             OffsetFetchRequest.API_KEY: (OffsetFetchRequest, self._offset_fetch),
@@ -127,17 +123,6 @@ class StoredAnswers:
     def _metadata(self, asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         topics = list(self._cluster.topics) if asked.topics is None else [topic.name for topic in asked.topics]
         return _metadata_of(self._cluster, topics), []
-
-    def _find_coordinator(self, asked: Any) -> tuple[Any, list[int]]:  # noqa: ANN401
-        found = [
-            FindCoordinatorResponse.Coordinator(
-                key=group, node_id=node, host=HOST, port=self._cluster.ports[node - 1], error_code=NO_ERROR,
-                error_message=None,
-            )
-            for group in asked.coordinator_keys
-            for node in [self._cluster.coordinators[group]]
-        ]  # fmt: skip
-        return FindCoordinatorResponse(throttle_time_ms=0, coordinators=found), []
 
     def _list_groups(self, _asked: Any) -> tuple[Response, list[int]]:  # noqa: ANN401
         own = [group for group, node in self._cluster.coordinators.items() if node == self._node]

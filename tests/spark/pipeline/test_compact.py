@@ -72,6 +72,7 @@ def assert_as_the_oracle_says(root: Path, rows: list[Row]) -> None:
         assert not told, f"{table}: {told[:5]}"
 
 
+@pytest.mark.spark
 @settings(max_examples=3)
 @given(st.integers(0, 2**32))
 def test_random_histories_become_the_tables_that_the_oracle_makes(
@@ -121,7 +122,7 @@ def test_tables_and_records_do_not_depend_on_how_hours_are_divided(
     chance = Random(1)  # noqa: S311 -- a history, no secret
     written = [part for number in range(10) for part in history(f"c{number}", chance)]
     for name, limits in (("whole", DEFAULT_LIMITS), ("divided", Limits(500, 100, 50))):
-        monkeypatch.setattr(sample_reader, "PARTS_AT_ONCE", 12 if name == "whole" else 1)
+        monkeypatch.setattr(sample_reader, "PARTS_AT_ONCE", 12 if name == "whole" else 2)
         lay(tmp_path / name, written)
         compacted(tmp_path / name, limits=limits)
 
