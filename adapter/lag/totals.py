@@ -34,11 +34,11 @@ class Totals:
     """When the oldest part was received, in monotonic seconds; NEVER if a part is unknown."""
     oldest_commit: list[float]
     """Like `oldest`, for whether commits exist: a commit beyond the log end does."""
-    is_outside: list[bool]
+    is_stale: list[bool]
+    """Outside of the group's rule, or abandoned."""
     is_asked: list[bool]
     was_committed: list[bool]
     """Whether the group has, or once had, a commit for the topic."""
-    is_abandoned: list[bool]
     is_in_doubt: list[bool]
     spans: Mapping[int, range]
 
@@ -46,7 +46,7 @@ class Totals:
         return len(self.group)
 
 
-NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], [], {})
+NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], {})
 
 
 def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Indexes) -> Totals:
@@ -70,10 +70,9 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
         uncommitted=_milli(np.add.reduceat(~values.has_commit[rows], starts, dtype=np.int64)).tolist(),
         oldest=np.minimum.reduceat(received, starts).tolist(),
         oldest_commit=np.minimum.reduceat(known_commit, starts).tolist(),
-        is_outside=treatment.is_outside[first].tolist(),
+        is_stale=(treatment.is_outside | treatment.is_abandoned)[first].tolist(),
         is_asked=treatment.is_asked[first].tolist(),
         was_committed=np.logical_or.reduceat(snapshot.last_commit_at[rows] > NEVER, starts).tolist(),
-        is_abandoned=treatment.is_abandoned[first].tolist(),
         is_in_doubt=treatment.is_in_doubt[first].tolist(),
         spans=_spans(group[starts]),
     )

@@ -17,7 +17,7 @@ Audience = frozenset[str]
 """The patterns of the settings that match a namespace. Namespaces with the same patterns may read the same."""
 Patterns = Sequence[str] | None
 """The namespaces that may read a group; None: as `tenancy` says."""
-_MOST_NAMESPACES = 1000
+_MOST_NAMESPACES, _MOST_GROUPS = 1000, 100_000
 
 
 class Access:
@@ -28,10 +28,11 @@ class Access:
         self._patterns = {pattern: re.compile(pattern) for patterns in lists for pattern in patterns}
         self.audience_of: Callable[[str | None], Audience | None] = lru_cache(_MOST_NAMESPACES)(self._audience_of)
         """Returns the audience that a namespace belongs to; None if everybody may read everything."""
+        # Cached, because the settings may have thousands of rules.
+        self._of_group: Callable[[str], Patterns] = lru_cache(_MOST_GROUPS)(self._patterns_of)
         # Weak, so that what was made for a view or a layout goes with it.
         self._views: WeakKeyDictionary[ClusterView, dict[Audience, ClusterView]] = WeakKeyDictionary()
         self._seen: WeakKeyDictionary[Layout, dict[Audience, _Seen]] = WeakKeyDictionary()
-        self._groups: WeakKeyDictionary[Layout, dict[str, Patterns]] = WeakKeyDictionary()
 
     def _audience_of(self, namespace: str | None) -> Audience | None:
         if namespace is None or (self._is_open and not self._patterns):
@@ -79,16 +80,12 @@ class Access:
         return found
 
     def _restricted(self, view: ClusterView, audience: Audience) -> ClusterView:
-        seen, patterns = self._seen_by(view, audience), self._patterns_of(view)
-
-        def may_read(group: str) -> bool:
-            return self._admits(patterns[group] if group in patterns else self._of_group(group), audience)
-
+        seen = self._seen_by(view, audience)
         return replace(
             view,
             visible=seen.groups,
-            problems={group: problems for group, problems in view.problems.items() if may_read(group)},
-            assumed=frozenset(filter(may_read, view.assumed)),
+            problems={group: each for group, each in view.problems.items() if self.may_name(group, audience)},
+            assumed=frozenset(group for group in view.assumed if self.may_name(group, audience)),
             topics=seen.topics,
         )
 
@@ -97,19 +94,11 @@ class Access:
         by_audience = self._seen.setdefault(view.layout, {})
         found = by_audience.get(audience)
         if found is None:
-            patterns = self._patterns_of(view)
-            groups = [group for group in view.groups if self._admits(patterns[group], audience)]
+            groups = [group for group in view.groups if self.may_name(group, audience)]
             found = by_audience[audience] = _seen_of(view, groups)
         return found
 
-    def _patterns_of(self, view: ClusterView) -> Mapping[str, Patterns]:
-        """Cached while the layout is the same, because the settings may have thousands of rules."""
-        patterns = self._groups.get(view.layout)
-        if patterns is None:
-            patterns = self._groups[view.layout] = {group: self._of_group(group) for group in view.layout.groups}
-        return patterns
-
-    def _of_group(self, group: str) -> Patterns:
+    def _patterns_of(self, group: str) -> Patterns:
         rule = self._settings.rule_for(group)
         return None if rule is None else rule.namespaces
 

@@ -38,9 +38,6 @@ class Age(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    items: str
-    """How many items a reply has."""
-    aggregation: str
     neutral: int
     """An entry with this value does not change the result."""
     apply: Callable[[Column, Age, Sequence[Selection], float], Iterator[MetricValue]]
@@ -95,7 +92,7 @@ def _shared_labels(chosen: Sequence[Selection]) -> dict[str, str]:
     return labels
 
 
-SUM_BY_TOPIC = Fold("one per cluster, group and topic", "sum", 0, _by_topic)
-SUM_BY_GROUP = Fold("one per cluster and group", "sum", 0, _by_group)
-MAXIMUM = Fold("exactly one", "maximum", 0, partial(_as_one, max))
-MINIMUM = Fold("exactly one", "minimum", NO_VALUE, partial(_as_one, min))
+SUM_BY_TOPIC = Fold(0, _by_topic)
+SUM_BY_GROUP = Fold(0, _by_group)
+MAXIMUM = Fold(0, partial(_as_one, max))
+MINIMUM = Fold(NO_VALUE, partial(_as_one, min))

@@ -44,8 +44,7 @@ def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: 
         totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
     entries = list(chain.from_iterable(totals.spans.get(view.layout.codes[group], ()) for group in groups))
     if not stale_too:
-        outside, abandoned = totals.is_outside, totals.is_abandoned
-        entries = [entry for entry in entries if not (abandoned[entry] or outside[entry])]
+        entries = [entry for entry in entries if not totals.is_stale[entry]]
     topics, of_entry = view.layout.topics, totals.topic
     is_asked, was_committed = totals.is_asked, totals.was_committed
     # A topic that the reader may not see is not shown by its size either.

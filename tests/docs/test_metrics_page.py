@@ -8,15 +8,16 @@ from adapter.metrics.problems import ABSENT, Reason
 LINES = (Path(__file__).parents[2] / "docs/metrics.md").read_text().splitlines()
 
 
-def row_of(metric: MetricDefinition) -> str:
+def row_of(metric: MetricDefinition) -> tuple[str, str, str]:
     names = ", ".join(f"`{name}`" for name in (metric.served_name, *metric.aliases))
-    return f"| {names} | {metric.help} | {metric.fold.items} | {metric.fold.aggregation} | {metric.unit} |"
+    return names, metric.help, metric.unit
 
 
 def test_the_table_of_metrics_has_every_definition_in_order() -> None:
     begin = LINES.index("| metric | value | items | aggregation | unit |") + 2
 
-    assert LINES[begin : begin + len(DEFINITIONS)] == [row_of(metric) for metric in DEFINITIONS]
+    rows = [line.strip("| ").split(" | ") for line in LINES[begin : begin + len(DEFINITIONS)]]
+    assert [(names, value, unit) for names, value, _, _, unit in rows] == [row_of(metric) for metric in DEFINITIONS]
     assert LINES[begin + len(DEFINITIONS)].startswith("| named metrics in the settings |")
 
 

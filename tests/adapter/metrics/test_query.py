@@ -2,7 +2,6 @@
 
 import pytest
 
-from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
 from adapter.errors import MetricUnknown
 from adapter.lag.snapshot import State
 from adapter.metrics.problems import NoMatch, Problem, Reason, ValueUnavailable
@@ -36,12 +35,6 @@ def test_records_lag_max_is_one_item_for_all_that_is_chosen() -> None:
     ]
 
 
-def test_lead_min_is_one_item_and_leaves_partitions_without_commit_out() -> None:
-    reading = answers(BILLING | SHIPPING).read("lead_min", wants(group=["billing", "shipping"]))
-
-    assert items(reading.values) == [({"cluster": "main"}, 2)]
-
-
 def test_a_group_that_lead_min_leaves_out_takes_part_in_the_labels_and_the_time() -> None:
     rows = {("billing", "orders", 0): row(7, 10), ("shipping", "orders", 0): row(None, 10).aged(5)}
     reading = answers(rows).read("lead_min", wants(topic="orders"))
@@ -54,15 +47,6 @@ def test_lead_min_of_a_group_without_any_commit_is_not_found() -> None:
     one = answers({("shipping", "orders", 0): row(None, 20)})
 
     assert one.reasons("lead_min", wants(group="shipping")) == [Reason.NO_COMMIT]
-
-
-def test_uncommitted_partitions_is_one_item_per_group_0_included() -> None:
-    reading = answers(BILLING | SHIPPING).read("uncommitted_partitions")
-
-    assert items(reading.values) == [
-        ({"cluster": "main", "group": "billing"}, 0),
-        ({"cluster": "main", "group": "shipping"}, 1),
-    ]
 
 
 @pytest.mark.parametrize("name", ["records-lag-max", "kafka_consumer_fetch_manager_records_lag_max"])
@@ -98,23 +82,6 @@ def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
 
 
 # -- choosing ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("requirements", "lag"),
-    [
-        (wants(group="billing", topic="orders"), 3),
-        (wants(group="billing", partition="1", topic="orders"), 0),
-        (wants(group="billing", partition=["0", "1"], topic=["orders", "payments"]), 3),
-        ((*wants(group="billing"), *without(topic="orders")), 10),
-        ((*wants(group="billing"), *without(topic="refunds", partition="1")), 3),
-        ((*without(group="shipping"), *wants(topic="orders")), 3),
-        ((*wants(group=["billing", "shipping"]), *wants(group="shipping")), 0),
-        ((*wants(cluster="main", group="shipping"), *without(namespace="x")), 0),
-    ],
-)
-def test_a_selector_chooses_partitions_by_their_labels(requirements: tuple[Requirement, ...], lag: int) -> None:
-    assert answers(BILLING | SHIPPING).value("lag", requirements) == lag
 
 
 @pytest.mark.parametrize(
@@ -170,17 +137,6 @@ def test_a_value_is_served_until_max_age_and_then_refused_with_a_reason() -> Non
     assert str(refusal) == f"lag of group billing is not known: orders/3 is 95 s old, limit 60 s: {SILENCE}"
 
 
-@pytest.mark.parametrize(("age", "is_served"), [(60.0, True), (60.5, False)])
-def test_the_last_good_row_counts_while_it_is_not_older_than_max_age(age: float, is_served: bool) -> None:  # noqa: FBT001
-    one = answers({("billing", "orders", 0): row(7, 10).aged(age).unknown(SILENCE)})
-
-    if is_served:
-        assert one.value("lag", wants(group="billing")) == 3
-    else:
-        with pytest.raises(ValueUnavailable):
-            one.read("lag", wants(group="billing"))
-
-
 @pytest.mark.parametrize(
     ("metric", "words"),
     [
@@ -203,15 +159,6 @@ def test_a_selector_beside_the_unknown_partition_has_its_answer() -> None:
     rows = answers(BILLING | {("billing", "orders", 2): NEVER_READ})
 
     assert rows.value("lag", wants(group="billing", topic="refunds")) == 10
-
-
-def test_ahead_is_refused_in_words() -> None:
-    refusal = answers({("billing", "orders", 0): row(500, 10, state=State.AHEAD)}).refusal(
-        "lag", wants(group="billing")
-    )
-
-    assert refusal.problems[0].reason is Reason.COMMIT_BEYOND_END
-    assert str(refusal) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
 
 
 def test_a_log_start_beyond_the_last_known_end_is_refused() -> None:
@@ -287,24 +234,6 @@ def test_a_group_whose_commits_were_never_read_is_unknown_not_missing() -> None:
 # -- rules, stale rows, named metrics, missing topics --------------------------------------------------------
 
 
-def test_topics_outside_the_groups_rule_do_not_count() -> None:
-    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders"]}])
-    made = Answers([view(BILLING, settings=settings)], settings)
-
-    assert made.value("lag", wants(group="billing")) == 3
-    with pytest.raises(NoMatch):
-        made.read("lag", wants(group="billing", topic="refunds"))
-
-
-def test_topics_that_no_member_of_a_stable_group_reads_do_not_count_unless_given_by_name() -> None:
-    read = {"billing": frozenset({"orders"})}
-    settings = samples.settings(rules=[{"group": "billing", "topics": ["orders", "refunds"]}])
-
-    assert Answers([view(BILLING, members_read=read)]).value("lag", wants(group="billing")) == 3
-    given = Answers([view(BILLING, settings=settings, members_read=read)], settings)
-    assert len(given.read("lag", wants(group="billing")).values) == 2
-
-
 def named(**more: object) -> dict[str, object]:
     return {"name": "backlog", "value": "lag", "group": "billing", **more}
 
@@ -376,13 +305,6 @@ def test_an_item_carries_the_time_of_its_oldest_part_and_an_answer_ends_when_tha
     assert reading.valid_until == NOW - 25 + 60
 
 
-@pytest.mark.parametrize("metric", ["records_lag_max", "lead_min"])
-def test_one_item_for_all_has_the_time_of_the_oldest(metric: str) -> None:
-    rows = BILLING | {("billing", "orders", 1): row(20, 20).aged(25)}
-
-    assert [item.measured_at for item in answers(rows).read(metric).values] == [EPOCH - 25]
-
-
 def test_the_version_changes_with_every_new_view_and_is_in_the_answer() -> None:
     store = Store(["main"])
     metrics = Metrics(samples.settings(), store, SteppedClock())
@@ -391,13 +313,3 @@ def test_the_version_changes_with_every_new_view_and_is_in_the_answer() -> None:
 
     assert metrics.version != before
     assert metrics.read("kafka_consumergroup_lag", ()).version == metrics.version
-
-
-def test_a_store_replaces_only_the_view_of_its_cluster() -> None:
-    store = Store(["main", "eu"])
-    store.feeds["eu"].replace(view(BILLING, "eu"))
-
-    assert [(one.cluster, len(one.layout), one.possible_groups == NO_POSSIBLE_GROUPS) for one in store.views] == [
-        ("main", 0, False),
-        ("eu", 3, True),
-    ]
