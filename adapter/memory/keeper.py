@@ -4,7 +4,6 @@ Kafka can report live commits again, so they are written less often than what it
 
 import math
 from collections.abc import Callable, Mapping
-from threading import Thread
 
 from adapter.clock import Clock
 from adapter.conditions import MEMORY, Conditions
@@ -63,12 +62,9 @@ class MemoryKeeper(Repeating):
         self.run_once()
         return ROUND_SECONDS if self.is_loaded else RETRY_SECONDS
 
-    def stop(self, timeout_seconds: float) -> None:
-        """Writes what is new since the latest turn, if that takes no longer."""
-        super().stop(timeout_seconds)
-        last = Thread(target=self.run_once, kwargs={"is_last": True}, name="memory-last", daemon=True)
-        last.start()
-        last.join(timeout_seconds)
+    def end(self) -> None:
+        """Writes what is new since the latest turn."""
+        self.run_once(is_last=True)
 
     def run_once(self, *, is_last: bool = False) -> None:
         now, seen = self._clock.monotonic(), self._seen()

@@ -16,8 +16,6 @@ from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 
 LOOK_SECONDS = 2.0
-WAIT_SECONDS = 0.1
-"""Between two looks at whether prepared settings can take effect."""
 RETRY_SECONDS = 30.0
 """A refused file is checked again after this time: a file that it names may have been mounted since."""
 
@@ -43,18 +41,13 @@ class SettingsWatch(Repeating):
         self._checked: bytes | str | None = None
         """The file's content, or why it could not be read: at the latest look, and when it was last checked."""
         self._is_refused = False
-        self._look_at = self._retry_at = clock.monotonic()
+        self._retry_at = clock.monotonic()
 
     def turn(self) -> float:
-        self.look()
-        return WAIT_SECONDS if self._live.is_preparing else LOOK_SECONDS
-
-    def look(self) -> None:
-        if self._clock.monotonic() >= self._look_at:
-            self._look_at = self._clock.monotonic() + LOOK_SECONDS
-            self._read()
+        self._read()
         if self._live.is_preparing:
             self._take_over_if_ready()
+        return LOOK_SECONDS
 
     def _read(self) -> None:
         before, self._seen = self._seen, _content(self._path)

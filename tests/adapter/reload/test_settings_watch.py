@@ -65,7 +65,7 @@ class Watched:
     def look(self, times: int = 2, seconds: float = LOOK_SECONDS) -> None:
         for _ in range(times):
             self.clock.seconds += seconds
-            self.watch.look()
+            self.watch.turn()
 
     def changes(self, outcome: str) -> float | None:
         name = "kafka_lag_adapter_settings_changes_total"

@@ -7,13 +7,20 @@ import pytest
 
 from adapter.errors import AdapterError
 from adapter.lag.rules import AskedTopics, topics_for
+from adapter.memory.keeper import UNNAMED_SECONDS
+from adapter.memory.text import loads
+from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory
 from adapter.settings.models import Settings
+from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
-from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, ORDERS_2
+from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, ORDERS_2, given
 from tests.support.samples import wants
 
 CYCLES_UNTIL_GONE = 16
+LATEST = given(offsetReset="latest")
+"""Names billing and orders; what was never committed counts nothing."""
+KEY = ("main", "billing")
 EXACT = {"group": "billing", "topic": "orders"}
 
 
@@ -88,3 +95,35 @@ def gone(settings: Settings | None = None, shelf: Shelf | None = None, *asked: A
     adapter.kafka.commits.pop("billing")
     adapter.remember(CYCLES_UNTIL_GONE)
     return adapter
+
+
+def group(
+    *commits: LastCommit, topic_id: str = "id-1", topic: str = "orders", reads: Reads | None = None
+) -> GroupMemory:
+    return GroupMemory({topic: TopicMemory(topic_id, commits)}, reads)
+
+
+def kept(shelf: Shelf, topic: str = "orders") -> list[int]:
+    found, bad = loads(shelf.text, samples.EPOCH + UNNAMED_SECONDS)
+    assert not bad
+    return [reading.offset for reading in found[KEY].topics[topic].commits]
+
+
+def expired(shelf: Shelf, settings: Settings = LATEST) -> Kafka:
+    """A cluster whose commits have expired when 13 messages were waiting; an adapter saw it."""
+    adapter = Adapter(kafka(), settings, shelf)
+    adapter.remember()
+    adapter.kafka.commits.clear()
+    adapter.remember(CYCLES_UNTIL_GONE)
+    assert adapter.lag() == 13
+    return adapter.kafka
+
+
+def restarted(former: Adapter, shelf: Shelf) -> Adapter:
+    """Another process, once the former one has ended as after SIGTERM."""
+    former.memory.run_once(is_last=True)
+    made = Adapter(former.kafka, former.settings, shelf)
+    made.clock.seconds = former.clock.seconds
+    made.cycle.asked = former.cycle.asked
+    made.remember()
+    return made

@@ -1,0 +1,213 @@
+"""The text in which the memory is kept: what it has room for, when it is written, and how two of them are merged."""
+
+import pytest
+
+from adapter.conditions import Conditions
+from adapter.errors import AdapterError, StateNotPersistable
+from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
+from adapter.memory.text import dumps, loads
+from adapter.memory.value import GroupMemory, LastCommit, Reads, merged
+from adapter.metrics.problems import ValueUnavailable
+from tests.support import samples
+from tests.support.kafka.remembering import (
+    CYCLES_UNTIL_GONE,
+    EXACT,
+    KEY,
+    LATEST,
+    Adapter,
+    Shelf,
+    expired,
+    gone,
+    group,
+    kafka,
+    kept,
+)
+from tests.support.kafka.small_cluster import ORDERS_1
+
+NOW = int(samples.EPOCH)
+
+
+@pytest.mark.parametrize("error", [AdapterError("no answer"), StateNotPersistable("403")])
+def test_until_a_first_read_that_failed_has_been_repeated_a_missing_commit_is_unknown(error: AdapterError) -> None:
+    shelf = Shelf()
+    since = expired(shelf)
+    shelf.error = error
+    adapter = Adapter(since, LATEST, shelf)
+    adapter.remember()
+    with pytest.raises(ValueUnavailable, match="whether one has expired is not known"):
+        adapter.lag()
+
+    shelf.error = None
+    adapter.remember()
+    assert adapter.lag() == 13
+
+
+def test_what_was_read_counts_though_nothing_can_be_written() -> None:
+    shelf = Shelf()
+    since = expired(shelf)
+    since.commits["audit"] = {("trail", 0): 1}
+    rule = {"group": "billing", "topics": ["orders"], "offsetReset": "latest"}
+    for error in (AdapterError("500: database space exceeded"), StateNotPersistable("403")):
+        shelf.write_error = error
+        adapter = Adapter(since, samples.settings(rules=[rule, {"group": "audit"}]), shelf)
+        adapter.remember(2)
+
+        assert adapter.lag() == 13
+
+
+def test_without_permission_to_keep_it_the_memory_lasts_as_long_as_the_process() -> None:
+    shelf = Shelf(error=StateNotPersistable("403"))
+    adapter = gone(None, shelf)
+
+    assert adapter.value(**EXACT) == 13
+
+
+def test_a_write_that_failed_is_repeated() -> None:
+    shelf = Shelf()
+    adapter = Adapter(kafka(), LATEST, shelf)
+    adapter.remember()
+    adapter.kafka.commits.clear()
+    shelf.write_error = AdapterError("the API server does not answer")
+    shelf.text = ""
+    adapter.remember(CYCLES_UNTIL_GONE)
+    assert shelf.text == ""
+
+    shelf.write_error = None
+    adapter.remember()
+    assert kept(shelf) == [7, 10, 5]
+
+
+def test_commits_that_only_move_are_written_rarely_and_those_that_expire_at_once() -> None:
+    shelf = Shelf()
+    adapter = Adapter(kafka(), LATEST, shelf)
+    adapter.remember()
+    assert shelf.writes == 1
+
+    for _ in range(int(LIVE_SECONDS / ROUND_SECONDS) - 1):
+        adapter.kafka.commits["billing"][ORDERS_1] += 1
+        adapter.run(5)
+        adapter.remember()
+    assert shelf.writes == 1
+    adapter.remember(8)
+    assert shelf.writes == 2
+
+    adapter.kafka.commits["billing"][ORDERS_1] += 1
+    adapter.remember()
+    del adapter.kafka.commits["billing"][ORDERS_1]
+    adapter.run(7)
+    adapter.remember()
+    assert shelf.writes == 3
+    assert kept(shelf) == [7, 20, 5]
+
+
+def test_the_last_minute_is_written_when_the_process_stops() -> None:
+    shelf = Shelf()
+    adapter = Adapter(kafka(), LATEST, shelf)
+    adapter.remember()
+    adapter.kafka.commits["billing"][ORDERS_1] = 12
+    adapter.run()
+    adapter.memory.start()
+    adapter.memory.stop(timeout_seconds=60.0)
+
+    assert kept(shelf) == [7, 12, 5]
+
+
+def test_a_group_that_is_named_no_longer_is_forgotten_after_a_day() -> None:
+    shelf = Shelf()
+    adapter = gone(samples.settings(rules=[{"group": "audit"}]), shelf)
+    adapter.ask()
+    adapter.remember()
+    adapter.clock.seconds += UNNAMED_SECONDS - 300
+    adapter.remember()
+    assert kept(shelf) == [7, 10, 5]
+
+    adapter.clock.seconds += 600
+    adapter.kafka.commits["audit"]["orders", 0] = 1
+    adapter.remember()
+    assert loads(shelf.text, adapter.clock.time())[0].keys() == {("main", "audit")}
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "{",
+        '["main","z",{"orders":["id-1",[[1,"x",0]]]},null]',
+        '["main","z",{"orders":["id-1",[[1,-2,0]]]},null]',
+        '["main","caf\\udce9",{},null]',
+        '[["main","billing","orders","id-1",1,[7]]]',
+    ],
+)
+def test_a_line_that_cannot_be_read_costs_itself_and_is_logged(bad: str, caplog: pytest.LogCaptureFixture) -> None:
+    shelf = Shelf()
+    since = expired(shelf)
+    shelf.text = shelf.text.replace("[\n", f"[\n{bad},\n", 1)
+    adapter = Adapter(since, LATEST, shelf)
+    adapter.remember(2)
+
+    assert adapter.lag() == 13
+    assert [record.getMessage() for record in caplog.records] == [
+        f"memory: LinesDropped: lines that cannot be read are dropped: {bad}"
+    ]
+
+
+def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pytest.LogCaptureFixture) -> None:
+    shelf, now = Shelf(), samples.EPOCH + 1000
+    long = {("main", chr(1) * (30_000 + number)): group(LastCommit(NOW, 1)) for number in range(5)}
+    own = {KEY: group(LastCommit(NOW, 7))}
+    keeper = MemoryKeeper(
+        lambda: {"main": {name: one for (_, name), one in {**long, **own}.items()}},
+        samples.SteppedClock(),
+        Conditions(),
+        shelf.exchange,
+    )
+    for _ in range(3):
+        keeper.run_once()
+
+    assert loads(shelf.text, now) == (own, [])
+    assert (shelf.writes, len(caplog.records)) == (1, 1)
+    assert "memory: NoRoom: there is no room for some groups: '\\x01" in caplog.text
+
+
+def test_where_there_is_no_room_what_kafka_may_still_report_is_left_out() -> None:
+    many = {("main", f"group-{n:04}"): group(*[LastCommit(NOW + n, n)] * 500) for n in range(2000)}
+    text, left_out = dumps(many)
+    found, _ = loads(text, NOW + 9000.0)
+
+    assert len(text.encode()) < 1024 * 1024
+    assert [*found, *left_out] == list(many)
+
+
+# -- the rule ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        (group(LastCommit(5, 9)), group(LastCommit(8, 3)), group(LastCommit(8, 3))),
+        (
+            group(LastCommit(5, 9), LastCommit(9, 1)),
+            group(LastCommit(8, 3)),
+            group(LastCommit(8, 3), LastCommit(9, 1)),
+        ),
+        (
+            group(LastCommit(5, 9)),
+            group(LastCommit(8, 1), topic_id="id-2"),
+            group(LastCommit(8, 1), topic_id="id-2"),
+        ),
+        (group(LastCommit(5, 9)), group(LastCommit(8, -1)), group(LastCommit(8, -1))),
+        (
+            group(LastCommit(5, 9, has_marker=True)),
+            group(LastCommit(8, 9)),
+            group(LastCommit(8, 9, has_marker=True)),
+        ),
+        (group(LastCommit(5, 9, has_marker=True)), group(LastCommit(8, 10)), group(LastCommit(8, 10))),
+        (
+            group(reads=Reads(frozenset({"old"}), 5)),
+            group(reads=Reads(frozenset(), 8)),
+            group(reads=Reads(frozenset(), 8)),
+        ),
+    ],
+    ids=["reset", "by-partition", "created-again", "lost", "marker", "moved-on", "described-later"],
+)
+def test_of_each_fact_the_later_observation_counts(one: GroupMemory, other: GroupMemory, expected: GroupMemory) -> None:
+    assert merged({1: one}, {1: other}) == merged({1: other}, {1: one}) == {1: expected}
