@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.lag.rules import Absences, Watching, still_committed, treatment_of
+from adapter.lag.rules import Absences, Watching, still_committed
 from adapter.settings.models import Isolation
 from tests.support import samples
 
@@ -29,10 +29,6 @@ def test_the_first_rule_that_fits_counts() -> None:
     assert rules.given_topics("billing") == {"orders"}
     assert rules.given_topics("bills") == {"refunds"}
     assert rules.given_topics("other") == frozenset()
-
-
-def test_a_pattern_matches_the_whole_name() -> None:
-    assert watching(rules=[{"groups": "bill"}]).rule_for("billing") is None
 
 
 def test_without_a_rule_groups_are_read_uncommitted() -> None:
@@ -91,49 +87,3 @@ def test_answers_for_a_group_that_is_not_listed_drop_nothing() -> None:
         known = still_committed(known, [], can_vanish=False)
 
     assert known == {"orders": 1}
-
-
-def test_a_response_that_changes_nothing_returns_the_same_object() -> None:
-    known = {"orders": 0}
-
-    assert still_committed(known, ["orders"], can_vanish=True) is known
-
-
-# -- treatment -----------------------------------------------------------------------------------------
-
-LAYOUT = samples.layout([("billing", "orders", 0), ("billing", "refunds", 0), ("other", "orders", 0)])
-
-
-def test_only_groups_of_an_earliest_rule_count_from_the_start() -> None:
-    treatment = treatment_of(LAYOUT, watching(rules=RULES), {})
-
-    assert treatment.counts_from_start.tolist() == [True, True, False]
-
-
-def test_rows_beside_the_rules_topics_are_outside() -> None:
-    assert treatment_of(LAYOUT, watching(rules=RULES), {}).is_outside.tolist() == [False, True, False]
-
-
-def test_rows_that_no_member_reads_are_abandoned_where_members_are_known() -> None:
-    members_read = {"billing": frozenset({"refunds"})}
-
-    assert treatment_of(LAYOUT, watching(), members_read).is_abandoned.tolist() == [True, False, False]
-
-
-@pytest.mark.parametrize(
-    "given", [{"rules": [{"group": "billing", "topics": ["orders"]}]}, {"metrics": [backlog(topics=["orders"])]}]
-)
-def test_topics_given_by_name_are_never_abandoned(given: dict[str, object]) -> None:
-    members_read = {"billing": frozenset[str]()}
-
-    assert treatment_of(LAYOUT, watching(**given), members_read).is_abandoned.tolist() == [False, True, False]
-
-
-def test_topics_of_a_rule_by_pattern_can_be_abandoned() -> None:
-    rules = [{"groups": "bill.*", "topics": ["orders"]}]
-
-    assert treatment_of(LAYOUT, watching(rules=rules), {"billing": frozenset()}).is_abandoned.tolist() == [
-        True,
-        True,
-        False,
-    ]

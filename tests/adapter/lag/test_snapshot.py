@@ -22,16 +22,6 @@ def names(layout: Layout) -> list[tuple[str, str]]:
     return [(layout.groups[layout.group[at]], layout.name(at)) for at in range(len(layout))]
 
 
-def test_rows_are_sorted_by_group_topic_and_partition() -> None:
-    assert names(two_groups()) == [
-        ("billing", "orders/0"),
-        ("billing", "orders/1"),
-        ("billing", "refunds/0"),
-        ("shipping", "orders/0"),
-        ("shipping", "orders/1"),
-    ]
-
-
 def test_spans_and_pairs_point_at_a_groups_rows_and_a_group_without_rows_has_an_empty_span() -> None:
     layout = two_groups()
 
@@ -41,17 +31,6 @@ def test_spans_and_pairs_point_at_a_groups_rows_and_a_group_without_rows_has_an_
         "shipping": (3, 5),
     }
     assert (layout.pairs["shipping", "orders"].start, layout.pairs["shipping", "orders"].stop) == (3, 5)
-
-
-def test_groups_that_read_the_same_partition_share_its_place() -> None:
-    layout = two_groups()
-
-    assert layout.place.tolist() == [0, 1, 2, 0, 1]
-    assert (layout.bases["refunds"].start, layout.bases["refunds"].stop) == (2, 3)
-
-
-def test_topics_that_do_not_exist_give_no_rows() -> None:
-    assert len(layout_of({"billing": {"gone"}}, samples.topology({"orders": [1]}))) == 0
 
 
 KNOWN = samples.snapshot({("billing", "orders", 0): row(7, 10, 2), ("billing", "orders", 1): row(8, 20, 3)})
@@ -73,10 +52,6 @@ def test_rows_of_a_topic_that_was_made_again_begin_with_nothing_known() -> None:
     again = moved_to(first, two_groups(orders="B", refunds="R"))
 
     assert again.received.tolist() == [NEVER, NEVER, samples.NOW, NEVER, NEVER]
-
-
-def test_a_snapshot_stays_the_same_object_in_its_own_layout() -> None:
-    assert moved_to(KNOWN, KNOWN.layout) is KNOWN
 
 
 def test_each_cause_occurs_once_and_number_0_means_none() -> None:

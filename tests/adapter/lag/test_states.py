@@ -13,7 +13,7 @@ from adapter.lag.snapshot import NO_CAUSE, Cause, Observed, Snapshot, State, emp
 from adapter.lag.states import settled, without_steps_backward
 from adapter.lag.values import Treatment, values_of
 from tests.support import samples
-from tests.support.samples import NEVER_READ, NOW, Row, row
+from tests.support.samples import NOW, Row, row
 
 KEY = ("billing", "orders", 0)
 SILENCE = "broker 2 at kafka-2:9092 does not answer"
@@ -59,104 +59,11 @@ def test_lag_counts_from_the_log_start_and_lead_is_never_below_0(one: Row, state
     assert values.is_known.all()
 
 
-@pytest.mark.parametrize(("from_start", "lag"), [(False, 0), (True, 8)])
-def test_without_a_commit_the_rule_says_whether_the_whole_log_counts(from_start: bool, lag: int) -> None:  # noqa: FBT001
-    snapshot = after(row(None, 10, 2))
-    flag = np.array([from_start])
-    values = values_of(snapshot, Treatment(flag, ~flag | flag, ~flag, flag, ~flag))
-
-    assert snapshot.state.tolist() == [State.NO_COMMIT]
-    assert values.lag.tolist() == [lag]
-    assert not values.has_commit.any()
-    assert values.is_known.all()
-
-
-def test_a_row_that_was_never_read_is_not_known() -> None:
-    snapshot = after(NEVER_READ)
-
-    assert snapshot.state.tolist() == [State.UNKNOWN]
-    assert not values_of(snapshot, samples.plain_treatment(snapshot.layout)).is_known.any()
-
-
-def test_a_commit_beyond_the_end_is_unknown_the_first_time_and_ahead_the_second() -> None:
-    first = after(row(500, 10), known(row(8, 10).aged(10)))
-    second = after(row(500, 10), first)
-
-    assert first.state.tolist() == [State.UNKNOWN]
-    assert "may be temporary after an election" in first.cause_of(0).text
-    assert second.state.tolist() == [State.AHEAD]
-
-
 def test_the_first_time_beyond_the_end_keeps_the_last_good_row() -> None:
     first = after(row(500, 10), known(row(8, 10).aged(10)))
 
     assert reported(first) == (8, 10, 0, NOW - 10)
     assert values_of(first, samples.plain_treatment(first.layout)).is_known.all()
-
-
-def test_ahead_is_not_known_and_shows_the_pair_that_contradicts_itself() -> None:
-    second = after(row(500, 10), after(row(600, 10), known(row(800, 900))))
-
-    assert reported(second)[:2] == (500, 10)
-    assert not values_of(second, samples.plain_treatment(second.layout)).is_known.any()
-
-
-def test_a_cycle_that_could_not_read_does_not_end_the_doubt_about_a_commit_beyond_the_end() -> None:
-    first = after(row(500, 10), known(row(8, 10)))
-    unread = after(row(500, 10).unknown(SILENCE), first)
-    second = after(row(500, 10), unread)
-
-    assert unread.state.tolist() == [State.UNKNOWN]
-    assert second.state.tolist() == [State.AHEAD]
-    assert after(row(500, 10).unknown(SILENCE), second).state.tolist() == [State.AHEAD]
-
-
-def test_a_good_cycle_ends_the_doubt_about_a_commit_beyond_the_end() -> None:
-    ahead = after(row(500, 10), after(row(500, 10), known(row(8, 10))))
-    good = after(row(500, 501), ahead)
-    again = after(row(600, 501), good)
-
-    assert (good.state.tolist(), reported(good)[:2]) == ([State.OK], (500, 501))
-    assert again.state.tolist() == [State.UNKNOWN]
-
-
-@pytest.mark.parametrize("state", [State.UNKNOWN, State.ERROR, State.LEADERLESS])
-def test_an_unread_row_keeps_its_last_good_commit_and_end_and_says_why(state: State) -> None:
-    snapshot = after(row(99, 99).unknown(SILENCE, state), known(row(7, 10).aged(20)))
-
-    assert reported(snapshot) == (7, 10, 0, NOW - 20)
-    assert snapshot.state.tolist() == [state]
-    assert snapshot.cause_of(0).text == SILENCE
-
-
-@pytest.mark.parametrize("missing", ["commit", "end"])
-def test_commit_and_end_of_different_cycles_are_never_mixed(missing: str) -> None:
-    before = known(row(7, 10).aged(20))
-    seen = samples.observed({KEY: row(70, 100)}, before.layout)
-    column = seen.commit_cause if missing == "commit" else seen.end_cause
-    column[0] = 1
-    snapshot = settled(replace(seen, causes=(*seen.causes, seen.causes[0])), before)
-
-    assert reported(snapshot) == (7, 10, 0, NOW - 20)
-    assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).lag.tolist() == [3]
-
-
-def test_an_unread_row_takes_the_newest_start_all_the_same() -> None:
-    snapshot = after(replace(row(0, 0, 8), why=SILENCE, state=State.UNKNOWN), known(row(7, 10, 2).aged(20)))
-
-    assert reported(snapshot) == (7, 10, 8, NOW - 20)
-    assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).lag.tolist() == [2]
-
-
-def test_a_start_that_was_not_asked_for_is_the_one_known_before() -> None:
-    assert reported(after(row(7, 10, NOT_KNOWN), known(row(5, 9, 4))))[2] == 4
-
-
-@pytest.mark.parametrize(("start", "is_known"), [(10, True), (11, False)])
-def test_how_much_follows_a_start_beyond_the_last_good_end_is_unknown(start: int, is_known: bool) -> None:  # noqa: FBT001
-    snapshot = after(replace(row(0, 0, start), why=SILENCE, state=State.UNKNOWN), known(row(7, 10)))
-
-    assert values_of(snapshot, samples.plain_treatment(snapshot.layout)).is_known.tolist() == [is_known]
 
 
 def test_a_row_is_as_old_as_the_older_of_its_commit_and_its_end() -> None:
@@ -172,23 +79,6 @@ def test_a_row_whose_start_is_not_known_is_not_read_and_says_so() -> None:
 
     assert snapshot.state.tolist() == [State.UNKNOWN]
     assert snapshot.cause_of(0).text == "its log start has not been read yet"
-
-
-@pytest.mark.parametrize("older", [row(6, 10), row(7, 9), row(None, 10)])
-def test_a_step_backward_of_a_broker_that_was_silent_is_not_believed(older: Row) -> None:
-    before = known(row(7, 10).aged(10))
-    seen = samples.observed({KEY: older}, before.layout)
-    doubted = settled(without_steps_backward(seen, before, np.array([True])), before)
-
-    assert reported(doubted) == (7, 10, 0, NOW - 10)
-    assert "older offsets than before" in doubted.cause_of(0).text
-
-
-def test_a_step_backward_of_a_broker_that_was_not_silent_is_believed() -> None:
-    before = known(row(7, 10).aged(10))
-    seen = samples.observed({KEY: row(2, 10)}, before.layout)
-
-    assert reported(settled(without_steps_backward(seen, before, np.array([False])), before))[:2] == (2, 10)
 
 
 @pytest.mark.parametrize("newer", [row(7, 10), row(8, 10), row(7, 11)])
@@ -207,13 +97,6 @@ def test_an_end_that_was_not_read_is_no_step_backward_and_keeps_its_own_reason()
     doubted = settled(without_steps_backward(seen, before, np.array([True])), before)
 
     assert doubted.cause_of(0).text == SILENCE
-
-
-def test_without_its_commit_a_row_counts_from_the_last_one_seen() -> None:
-    expired = after(row(None, 30, 2), after(row(7, 10, 2)))
-
-    assert lag_and_last(expired) == (23, 7)
-    assert lag_and_last(after(row(None, 30, 20), expired)) == (10, 7)
 
 
 def test_a_last_commit_beyond_the_log_end_is_forgotten() -> None:
