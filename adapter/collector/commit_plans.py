@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, asked_at
-from adapter.collector.row_mapping import NOWHERE, RowMapping, codes_in, mapped_commits
-from adapter.columns import Codes, Flags
+from adapter.collector.row_mapping import RowMapping, mapped_commits
+from adapter.columns import Codes
 from adapter.lag.rules import Watching
 from adapter.latest import Latest
 from adapter.protocol.offset_responses import Shape
 from adapter.protocol.prepared_requests import CommitQuestion
 
-GROUPS_PER_REQUEST = 2_000
-"""Usually one request per broker, with responses of a few MB, far below the largest frame."""
+NOWHERE = -1
 
 
 @dataclass(slots=True)
@@ -26,9 +25,8 @@ class ResponseMapping:
     """Group of the response -> index into the round's groups, or NOWHERE."""
     topics: Sequence[Sequence[str]]
     """Group of the response -> its watched topics with commits."""
-    has_commits: Flags
-    """Group of the response -> whether it has commits for any topic."""
     largest: Mapping[str, int]
+    """Watched topic -> the largest partition with a commit."""
     remembered_at: int | None = None
     """The version of `Commits` whose `topics` include all of it."""
     row_mapping: Latest[RowMapping] = field(default_factory=lambda: Latest(mapped_commits))
@@ -40,48 +38,40 @@ class CommitPlan:
     """Which broker is asked for which groups; kept until groups, coordinators or brokers change."""
 
     groups: tuple[str, ...]
-    coordinators: Mapping[str, int]
-    brokers: frozenset[int]
-    questions: Sequence[CommitQuestion]
-    asked: Sequence[Codes]
+    basis: tuple[object, ...]
+    """What it was made for."""
+    questions: Mapping[int, CommitQuestion]
+    """By node, like `asked` and `mappings`."""
+    asked: Mapping[int, Codes]
     """The groups of each request, as indexes into `groups`."""
     codes: Mapping[str, int]
     coordinator: Codes
     """The known coordinator of each group; NOBODY otherwise."""
-    mappings: list[ResponseMapping | None]
-
-    def is_for(self, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]) -> bool:
-        return groups is self.groups and directory.coordinators is self.coordinators and brokers == self.brokers
+    mappings: dict[int, ResponseMapping] = field(default_factory=dict)
 
 
 def planned(
     former: CommitPlan | None, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]
 ) -> CommitPlan:
     """Returns the former plan if it still holds; `groups` has all watched groups."""
-    if former is not None and former.is_for(groups, directory, brokers):
+    basis = (groups, directory.coordinators, brokers)
+    if former is not None and former.basis == basis:
         return former
     codes = {group: code for code, group in enumerate(groups)}
-    old = {(question.node, tuple(question.groups)): question for question in former.questions} if former else {}
-    chunks = [
-        (node, tuple(own[begin : begin + GROUPS_PER_REQUEST]))
-        for node, own in asked_at(directory, groups, sorted(brokers)).items()
-        for begin in range(0, len(own), GROUPS_PER_REQUEST)
-    ]
+    asked = asked_at(directory, groups, sorted(brokers))
     return CommitPlan(
         groups,
-        directory.coordinators,
-        brokers,
-        questions=[old.get(chunk) or CommitQuestion(*chunk) for chunk in chunks],
-        asked=[np.array([codes[group] for group in own], dtype=np.int32) for _, own in chunks],
+        basis,
+        questions={node: CommitQuestion(node, own) for node, own in asked.items()},
+        asked={node: np.array([codes[group] for group in own], dtype=np.int32) for node, own in asked.items()},
         codes=codes,
         coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
-        mappings=[None] * len(chunks),
     )
 
 
-def response_mapping(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> ResponseMapping:
-    code = codes_in(shape, plan.codes)
-    code[~np.isin(code, plan.asked[number])] = NOWHERE
+def response_mapping(shape: Shape, plan: CommitPlan, node: int, watching: Watching) -> ResponseMapping:
+    code = np.array([plan.codes.get(group, NOWHERE) for group in shape.groups], dtype=np.int32)
+    code[~np.isin(code, plan.asked[node])] = NOWHERE
     topics: list[list[str]] = [[] for _ in shape.groups]
     largest: dict[str, int] = {}
     begins = np.cumsum(shape.sizes) - shape.sizes
@@ -94,5 +84,4 @@ def response_mapping(shape: Shape, plan: CommitPlan, number: int, watching: Watc
         if is_watched[topic] and shape.sizes[block]:
             rows = shape.partition[begins[block] : begins[block] + shape.sizes[block]]
             largest[topic] = max(largest.get(topic, 0), int(rows.max()))
-    has_commits = np.isin(np.arange(len(shape.groups)), shape.group)
-    return ResponseMapping(shape, code, [tuple(dict.fromkeys(names)) for names in topics], has_commits, largest)
+    return ResponseMapping(shape, code, topics, largest)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
-from adapter.collector.commit_plans import CommitPlan, ResponseMapping, planned, response_mapping
-from adapter.collector.row_mapping import NOWHERE
+from adapter.collector.commit_plans import NOWHERE, CommitPlan, ResponseMapping, planned, response_mapping
 from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
 from adapter.kafka.answers import Answer, Failure
@@ -27,7 +26,6 @@ CYCLES_WITHOUT_COORDINATOR = 3
 class Part:
     """The accepted content of one response."""
 
-    node: int
     columns: Columns
     mapping: ResponseMapping
     is_accepted: Flags
@@ -55,7 +53,7 @@ class CommitRound:
     """A round of OffsetFetch. At its end, every group is in a part, without a coordinator, or has a problem."""
 
     def __init__(self, plan: CommitPlan, calls: Calls[Columns], problems: dict[str, Cause]) -> None:
-        """`calls` has the plan's requests that were sent by their number, `problems` the groups of the others."""
+        """`calls` has the plan's requests that were sent by node, `problems` the groups of the others."""
         self.plan = plan
         self.calls = calls
         self.problems = problems
@@ -147,10 +145,10 @@ class Commits:
     def ask(self, brokers: Collection[int]) -> CommitRound:
         plan = self._plan = planned(self._plan, self.groups, self.directory, frozenset(brokers))
         asked, problems = {}, dict[str, Cause]()
-        for number, question in enumerate(plan.questions):
-            failure = self._liveness.failure(question.node)
+        for node, question in plan.questions.items():
+            failure = self._liveness.failure(node)
             if failure is None:
-                asked[number] = question
+                asked[node] = question
             else:
                 problems |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, failure.text))
         self.takeovers.follow(plan.groups, plan.codes)
@@ -159,16 +157,16 @@ class Commits:
     def take(self, round_: CommitRound, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
         answers = round_.calls.take()
-        for number, answer in answers.items():
-            question = round_.plan.questions[number]
-            self._liveness.note({question.node: answer})
+        self._liveness.note(answers)
+        for node, answer in answers.items():
             if isinstance(answer, Failure):
-                round_.problems |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, answer.text))
-                round_.ended.update(() if answer.was_silence else question.groups)
-        responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
+                groups = round_.plan.questions[node].groups
+                round_.problems |= dict.fromkeys(groups, Cause(State.UNKNOWN, answer.text))
+                round_.ended.update(() if answer.was_silence else groups)
+        responses = {node: answer for node, answer in answers.items() if isinstance(answer, Answer)}
         parts = [
-            self._part(round_, number, responses[number], batch)
-            for number in sorted(responses, key=lambda number: self._was_silent(round_.plan, number))
+            self._part(round_, node, responses[node], batch)
+            for node in sorted(responses, key=self._liveness.is_doubtful)
         ]
         self._remember(round_, parts)
         round_.parts += parts
@@ -204,20 +202,16 @@ class Commits:
                 else:
                     self.takeovers.note_reported(group)
 
-    def _was_silent(self, plan: CommitPlan, number: int) -> bool:
-        return self._liveness.is_doubtful(plan.questions[number].node)
-
-    def _part(self, round_: CommitRound, number: int, answer: Answer[Columns], batch: int) -> Part:
+    def _part(self, round_: CommitRound, node: int, answer: Answer[Columns], batch: int) -> Part:
         """Returns the accepted part of a response and records in `round_` what it refuses."""
-        plan = round_.plan
-        question, columns = plan.questions[number], answer.content
-        mapping = plan.mappings[number]
+        plan, columns = round_.plan, answer.content
+        mapping = plan.mappings.get(node)
         if mapping is None or mapping.shape is not columns.shape:
-            mapping = plan.mappings[number] = response_mapping(columns.shape, plan, number, self._watching)
-        was_silent = self._was_silent(plan, number)
+            mapping = plan.mappings[node] = response_mapping(columns.shape, plan, node, self._watching)
+        was_silent = self._liveness.is_doubtful(node)
         is_known = mapping.code != NOWHERE
         is_accepted = is_known & (columns.group_error == codes.NO_ERROR)
-        self._refuse_handovers(round_, mapping, is_accepted, question.node)
+        self._refuse_handovers(round_, mapping, is_accepted, node)
         is_first = round_.node[mapping.code] == NOBODY
         # If two brokers report a group, the one that was not silent a moment ago is right.
         is_better = ~is_first & round_.was_silent[mapping.code] & (not was_silent)
@@ -225,15 +219,15 @@ class Commits:
         if is_better.any():
             round_.withdraw(mapping.code[is_accepted & is_better])
         accepted = mapping.code[is_accepted]
-        round_.node[accepted], round_.was_silent[accepted] = question.node, was_silent
+        round_.node[accepted], round_.was_silent[accepted] = node, was_silent
         is_doubtful = np.full(len(is_accepted), was_silent)
-        is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, question.node, answer.received)
-        _note_errors(round_, columns, is_known, question.node, answer.received)
-        if np.count_nonzero(is_known) != len(plan.asked[number]):
-            for code in np.setdiff1d(plan.asked[number], mapping.code[is_known]).tolist():
-                text = f"broker {question.node} omitted group {plan.groups[code]} from its response"
+        is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, node, answer.received)
+        _note_errors(round_, columns, is_known, node, answer.received)
+        if np.count_nonzero(is_known) != len(plan.asked[node]):
+            for code in np.setdiff1d(plan.asked[node], mapping.code[is_known]).tolist():
+                text = f"broker {node} omitted group {plan.groups[code]} from its response"
                 round_.problems[plan.groups[code]] = Cause(State.ERROR, text)
-        return Part(question.node, columns, mapping, is_accepted, answer.received, is_doubtful, batch)
+        return Part(columns, mapping, is_accepted, answer.received, is_doubtful, batch)
 
     def _refuse_handovers(self, round_: CommitRound, mapping: ResponseMapping, is_accepted: Flags, node: int) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
@@ -275,7 +269,7 @@ class Commits:
                 continue
             for place in np.flatnonzero(part.is_accepted).tolist():
                 group, seen = mapping.shape.groups[place], frozenset(mapping.topics[place])
-                if mapping.has_commits[place] and group not in self.directory.groups:
+                if seen and group not in self.directory.groups:
                     unlisted.add(group)
                 # A doubtful broker may have forgotten a topic, but a new topic is no step backward.
                 forgotten = self.topics.get(group, ()) if part.is_doubtful[place] else ()
@@ -305,13 +299,15 @@ def _note_errors(round_: CommitRound, columns: Columns, is_known: Flags, node: i
         if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
             round_.refused[group] = min(received, round_.refused.get(group, received))
         else:
-            round_.problems[group] = _cause_of(error, group, node)
+            round_.problems[group] = group_error(error, group, node)
             round_.refusing[group] = node
 
 
-def _cause_of(error: int, group: str, node: int) -> Cause:
+def group_error(error: int, group: str, node: int) -> Cause:
     if error == codes.COORDINATOR_LOADING:
         return Cause(State.UNKNOWN, f"broker {node} is still loading its groups")
+    if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
+        return Cause(State.UNKNOWN, f"the coordinator of group {group} is moving")
     if error == codes.GROUP_NOT_AUTHORIZED:
         return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
     return Cause(State.ERROR, f"broker {node} returned error {error} for group {group}")

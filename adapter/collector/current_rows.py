@@ -1,44 +1,35 @@
 """The rows that persist from cycle to cycle: their layout, and what earlier cycles found out about them."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from adapter.cluster.groups import Directory, Phase
+from adapter.cluster.groups import Phase
 from adapter.cluster.topics import Topology
 from adapter.collector.commits import Commits
-from adapter.collector.share_groups import ShareRound, Shares, with_share_starts
-from adapter.columns import Flags
+from adapter.collector.share_groups import Shares
+from adapter.columns import Flags, Offsets
 from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
-from adapter.lag.movement import Movement, no_movement
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, moved_to
-from adapter.lag.states import settled, without_commit_unknown
+from adapter.lag.states import settled, with_movement, without_commit_unknown
 from adapter.lag.transaction_markers import with_markers
 from adapter.memory.rows import recalled, remembered
 from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, merged, without_deleted
 from adapter.settings.models import Isolation
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Rows:
-    """What one cycle hands to the next, with one entry per row of the layout."""
-
-    snapshot: Snapshot
-    movement: Movement
-    is_added: Flags
-    """Rows of partitions that were added to a remembered topic and not read since."""
-
-
 class CurrentRows:
-    def __init__(self, watching: Watching) -> None:
+    def __init__(self, watching: Watching, commits: Commits, shares: Shares) -> None:
         self._watching = watching
+        self._commits = commits
+        self._shares = shares
         self._wanted: tuple[object, ...] = ()
-        self._laid_out_for: tuple[tuple[int, int], Topology] | None = None
+        self._laid_out_for: tuple[object, ...] = ()
         self._groups_read: frozenset[str] = frozenset()
         self._groups_read_before = self._groups_read
-        self.latest = Rows(empty_snapshot(), no_movement(NO_LAYOUT), np.zeros(0, dtype=bool))
+        self.latest = empty_snapshot()
         self.memory: ClusterMemory = NOTHING
         """What former rows and others knew of the groups that are remembered; in the first cycle, of all groups."""
         self._has_settled = False
@@ -51,22 +42,24 @@ class CurrentRows:
 
     @property
     def layout(self) -> Layout:
-        return self.latest.snapshot.layout
+        return self.latest.layout
 
     # -- layout ----------------------------------------------------------------------------------
 
-    def lay_out(self, commits: Commits, shares: Shares, topology: Topology, now: float) -> Layout:
+    def lay_out(self, topology: Topology, now: float) -> Layout:
         """Returns the layout of all that is known to be needed so far; moves the rows to it if it changed."""
-        known, versions = self._laid_out_for, (commits.version, shares.version)
-        if known is None or known[0] != versions or known[1] is not topology:
-            self._laid_out_for = (versions, topology)
-            self._lay_out_anew(commits, shares, topology)
+        commits, shares = self._commits, self._shares
+        basis = (commits.version, shares.version, topology)
+        if self._laid_out_for != basis:
+            self._laid_out_for = basis
+            self._lay_out_anew(topology)
             if topology.missing:
                 self.memory = without_deleted(self.memory, topology.is_deleted, int(now + self.to_epoch))
             self._groups_read = frozenset(commits.topics).union(shares.topics)
         return self.layout
 
-    def _lay_out_anew(self, commits: Commits, shares: Shares, topology: Topology) -> None:
+    def _lay_out_anew(self, topology: Topology) -> None:
+        commits, shares = self._commits, self._shares
         wanted = {
             group: frozenset(commits.topics.get(group, ())).union(
                 shares.topics.get(group, ()), self._watching.given_topics(group)
@@ -84,10 +77,10 @@ class CurrentRows:
             self.only_asked = only_asked
             # Until the first cycle has ended, groups are laid out that a former collector knew.
             is_remembered = self._watching.remembers if self._has_settled else lambda _: True
-            self.memory = self.remembered(is_remembered, commits.directory)
+            self.memory = self.remembered(is_remembered)
             layout = layout_of(wanted, topology)
-            movement = self.latest.movement.in_layout(layout, self._groups_read_before)
-            self._recall(moved_to(self.latest.snapshot, layout), movement)
+            moved = moved_to(self.latest, layout, self._groups_read_before)
+            self.latest = recalled(moved, self.memory, self.to_epoch)
             self.is_committed_only = self._isolation_column(layout)
 
     def _isolation_column(self, layout: Layout) -> Flags:
@@ -118,45 +111,36 @@ class CurrentRows:
 
     def recall(self, memory: ClusterMemory) -> None:
         self.memory = merged(self.memory, memory)
-        self._recall(self.latest.snapshot, self.latest.movement)
+        self.latest = recalled(self.latest, self.memory, self.to_epoch)
 
-    def _recall(self, snapshot: Snapshot, movement: Movement) -> None:
-        snapshot, is_added = recalled(snapshot, self.memory, self.to_epoch)
-        self.latest = Rows(snapshot, movement, is_added)
-
-    def remembered(self, is_wanted: Callable[[str], bool], directory: Directory) -> ClusterMemory:
+    def remembered(self, is_wanted: Callable[[str], bool]) -> ClusterMemory:
         """Returns what is known of wanted groups that Kafka knows or once knew."""
-        topics = remembered(self.latest.snapshot, self.to_epoch, is_wanted)
-        groups = {group for group in {*self.memory, *directory.groups, *topics} if is_wanted(group)}
+        topics = remembered(self.latest, self.to_epoch, is_wanted)
+        groups = {group for group in {*self.memory, *self._commits.directory.groups, *topics} if is_wanted(group)}
         own = {group: GroupMemory(topics.get(group, {})) for group in groups}
         return merged({group: memory for group, memory in self.memory.items() if group in groups}, own)
 
     # -- decide ----------------------------------------------------------------------------------
 
-    def after(
-        self, observed: Observed, shares: ShareRound, statuses: Directory, now: float, *, is_recalled: bool
-    ) -> Rows:
+    def after(self, observed: Observed, progress: Offsets, now: float, *, is_recalled: bool) -> Snapshot:
         """Returns the rows after a cycle. Until it `is_recalled` what others saw, a missing commit is unknown."""
-        layout, before = self.layout, self.latest.snapshot
-        seen = observed
+        layout, before, seen = self.layout, self.latest, observed
         if not is_recalled:
             seen = without_commit_unknown(observed, before, _column(layout, self._watching.remembers))
         snapshot = settled(seen, before)
-        is_read = self.latest.is_added & (snapshot.cause == 0)
+        is_read = before.is_added & (snapshot.cause == 0)
         if is_read.any():
-            snapshot = self._counted_from_start(snapshot, is_read, statuses)
+            snapshot = self._counted_from_start(snapshot, is_read)
         if self.is_committed_only.any() or snapshot.has_marker.any():
-            is_stable = _column(layout, lambda group: _phase(statuses, group) is Phase.STABLE)
+            is_stable = _column(layout, lambda group: self._phase(group) is Phase.STABLE)
             snapshot = with_markers(snapshot, before, self.is_committed_only, is_stable, now)
-        progress = with_share_starts(observed.committed, layout, shares)
-        movement = self.latest.movement.followed(progress, observed.commit_received, observed.commit_cause == 0)
-        return Rows(snapshot, movement, self.latest.is_added & ~is_read)
+        return with_movement(snapshot, progress, observed.commit_received, observed.commit_cause == 0)
 
-    def _counted_from_start(self, snapshot: Snapshot, is_read: Flags, directory: Directory) -> Snapshot:
+    def _counted_from_start(self, snapshot: Snapshot, is_read: Flags) -> Snapshot:
         """A partition that was added while its group slept counts from its start, like a topic never committed."""
 
         def counts(group: str) -> bool:
-            sleeps = _phase(directory, group) in {None, Phase.EMPTY}
+            sleeps = self._phase(group) in {None, Phase.EMPTY}
             return sleeps and self._watching.counts_from_start_by_name(group)
 
         is_counted = is_read & (snapshot.state == State.NO_COMMIT) & _column(self.layout, counts)
@@ -164,11 +148,17 @@ class CurrentRows:
             snapshot,
             last_commit=np.where(is_counted, 0, snapshot.last_commit),
             last_commit_at=np.where(is_counted, snapshot.received, snapshot.last_commit_at),
+            is_added=snapshot.is_added & ~is_read,
         )
+
+    def _phase(self, group: str) -> Phase | None:
+        """Returns None for a group that no broker lists, or that has no protocol."""
+        status = self._commits.directory.statuses.get(group)
+        return None if status is None else status.phase
 
     # -- apply -----------------------------------------------------------------------------------
 
-    def replace(self, latest: Rows) -> None:
+    def replace(self, latest: Snapshot) -> None:
         """Ends the cycle. Not before, because rows are laid out several times in a cycle as commits arrive."""
         self.latest = latest
         self._groups_read_before = self._groups_read
@@ -179,9 +169,3 @@ def _column(layout: Layout, claim: Callable[[str], bool]) -> Flags:
     """Returns what is true of each row's group."""
     column: Flags = np.array([claim(group) for group in layout.groups], dtype=bool)[layout.group]
     return column
-
-
-def _phase(directory: Directory, group: str) -> Phase | None:
-    """Returns None for a group that no broker lists, or that has no protocol."""
-    status = directory.statuses.get(group)
-    return None if status is None else status.phase

@@ -6,28 +6,28 @@ The ends of a group's partitions are requested as soon as its commits arrive, in
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 
 import numpy as np
 
 from adapter.clock import Clock
 from adapter.cluster.possible_groups import PossibleGroups
 from adapter.collector.commits import CommitRound, Commits
-from adapter.collector.current_rows import CurrentRows, Rows
+from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
-from adapter.collector.members import Members
+from adapter.collector.members import Members, owners_of
 from adapter.collector.observed import Observation, nothing_read, observation_of
-from adapter.collector.owners import owners_of
 from adapter.collector.share_groups import ShareRound, Shares
 from adapter.columns import NO_COMMIT
-from adapter.history.sample import NOT_ASKED, Keep, Sample
+from adapter.history.sample import NOT_ASKED, Sample
 from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching, treatment_of, updated_treatment
-from adapter.lag.snapshot import Cause, Causes, Observed, State
-from adapter.lag.states import has_gone_backward, lacks_commit, without_drift, without_steps_backward
+from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
+from adapter.lag.states import has_gone_backward, lacks_commit, without_steps_backward
 from adapter.lag.values import Treatment, states_of, values_of
 from adapter.latest import Latest
 from adapter.memory.keeper import MemoryKeeper
@@ -42,6 +42,15 @@ UNANSWERED_CYCLES = 3
 NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
 
 
+class Completeness(StrEnum):
+    """How much of what a cycle should have read it has read."""
+
+    COMPLETE = "complete"
+    PARTIAL = "partial"
+    FAILED = "failed"
+    """Nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     read: int
@@ -49,12 +58,14 @@ class Outcome:
     failures: tuple[Failure, ...]
     gaps: tuple[float, ...] = ()
     """Seconds from each response with commits to the last request for its log ends."""
+    sample: Sample | None = None
+    """For the history; None if the cycle ended unexpectedly."""
 
     @property
-    def word(self) -> str:
+    def completeness(self) -> Completeness:
         if (self.rows and not self.read) or (self.failures and not self.rows):
-            return "failed"
-        return "partial" if self.failures or self.read < self.rows else "complete"
+            return Completeness.FAILED
+        return Completeness.PARTIAL if self.failures or self.read < self.rows else Completeness.COMPLETE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +85,6 @@ class Gathered:
 class Decided:
     """What follows from it."""
 
-    rows: Rows
     view: ClusterView
     sample: Sample
     behind: Set[str]
@@ -84,24 +94,12 @@ class Decided:
 
 class Cycle:
     def __init__(
-        self,
-        cluster: str,
-        interval: float,
-        watching: Watching,
-        brokers: Brokers,
-        feed: Feed,
-        clock: Clock,
-        *,
-        keep: Keep | None = None,
-        memory: MemoryKeeper | None = None,
+        self, watching: Watching, brokers: Brokers, feed: Feed, clock: Clock, memory: MemoryKeeper | None = None
     ) -> None:
-        self._cluster = cluster
-        self._interval = interval
         self._watching = watching
         self._brokers = brokers
         self._feed = feed
         self._clock = clock
-        self._keep = keep
         self._memory = memory
         self._recalled: ClusterMemory = NOTHING
         self._is_recalled = memory is None
@@ -115,12 +113,10 @@ class Cycle:
         self._liveness = Liveness(brokers.probe, clock.monotonic)
         self._commits = Commits(brokers, self._liveness, watching)
         self._shares = Shares(brokers, self._liveness, watching)
-        self._ends = Ends(brokers, self._liveness, clock.monotonic, interval)
-        self._members = Members(brokers, self._liveness, clock.monotonic, interval)
-        self._rows = CurrentRows(watching)
-        self._inventory = Inventory(
-            brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic, interval
-        )
+        self._ends = Ends(brokers, self._liveness, clock.monotonic, watching.interval)
+        self._members = Members(brokers, self._liveness, clock.monotonic, watching.interval)
+        self._rows = CurrentRows(watching, self._commits, self._shares)
+        self._inventory = Inventory(brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic)
         self._treatment_of = Latest(treatment_of)
         self._owners_of = Latest(owners_of)
 
@@ -133,9 +129,9 @@ class Cycle:
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
         rows, is_wanted = self._rows, (lambda _: True) if everything else self._watching.remembers
-        known = rows.remembered(is_wanted, self._commits.directory)
-        reads = self._members.reads(known.keys(), rows.to_epoch)
-        return merged(known, {group: GroupMemory(reads=topics) for group, topics in reads.items()})
+        groups = rows.remembered(is_wanted)
+        reads = self._members.reads(groups.keys(), rows.to_epoch)
+        return merged(groups, {group: GroupMemory(reads=topics) for group, topics in reads.items()})
 
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""
@@ -155,8 +151,9 @@ class Cycle:
             self._begin_anew_if_nobody_answers()
         decided = self._decide(gathered)
         self._apply(gathered, decided)
-        read = int((decided.rows.snapshot.cause == 0).sum())
-        return Outcome(read, len(self._rows.layout), tuple(self._liveness.failures), gathered.gaps)
+        read = int((decided.view.snapshot.cause == 0).sum())
+        failures = tuple(self._liveness.failures)
+        return Outcome(read, len(self._rows.layout), failures, gathered.gaps, decided.sample)
 
     # -- gather ----------------------------------------------------------------------------------
 
@@ -174,7 +171,7 @@ class Cycle:
         if self._memory is None:
             return
         self._is_recalled = self._memory.is_loaded
-        memory = self._memory.of(self._cluster)
+        memory = self._memory.of(self._watching.cluster)
         if memory is not self._recalled:
             self._recalled = memory
             self.recall(memory)
@@ -214,7 +211,7 @@ class Cycle:
         return commits, self._shares.newest
 
     def _lay_out(self) -> Layout:
-        return self._rows.lay_out(self._commits, self._shares, self._inventory.topology, self._clock.monotonic())
+        return self._rows.lay_out(self._inventory.topology, self._clock.monotonic())
 
     def _read_ends(self, commits: CommitRound, shares: ShareRound) -> Observation:
         """Reads the ends that are left, and then the starts: again where an end shows that the log may be another."""
@@ -224,7 +221,7 @@ class Cycle:
         observation = observation_of(
             layout, commits, shares, self._shares.topics, ends, self._rows.is_committed_only, causes
         )
-        is_backward = has_gone_backward(observation.observed, self._rows.latest.snapshot)
+        is_backward = has_gone_backward(observation.observed, self._rows.latest)
         self._ends.doubt(layout.place[is_backward])
         starts = self._ends.starts(layout, topology)
         observation.observed.log_start[:] = starts[layout.place]
@@ -253,28 +250,27 @@ class Cycle:
 
     def _decide(self, gathered: Gathered) -> Decided:
         """Returns what follows from the answers and from what was known before; changes nothing."""
-        seen, before, directory = gathered.observation, self._rows.latest.snapshot, self._commits.directory
+        seen, before = gathered.observation, self._rows.latest
         now, layout = self._clock.monotonic(), self._rows.layout
         is_behind = seen.is_doubtful & lacks_commit(seen.observed, before)
-        observed = without_drift(seen.observed, seen.end_sent)
-        observed = without_steps_backward(observed, before, seen.is_doubtful)
-        rows = self._rows.after(observed, self._shares.newest, directory, now, is_recalled=self._is_recalled)
+        observed = without_steps_backward(seen.observed, before, seen.is_doubtful)
+        snapshot = self._rows.after(observed, seen.progress, now, is_recalled=self._is_recalled)
         in_doubt = self._members.in_doubt()
         treatment = self._treatment_of(layout, self._watching, self._members.topics_read, self._rows.only_asked)
-        treatment = updated_treatment(treatment, rows.movement, self._members.described_at, in_doubt)
+        treatment = updated_treatment(treatment, snapshot, self._members.described_at, in_doubt)
         unanswered_since = self._since_when_unanswered(layout, gathered.problems, now)
         view = ClusterView(
-            cluster=self._cluster,
-            snapshot=rows.snapshot,
+            cluster=self._watching.cluster,
+            snapshot=snapshot,
             treatment=treatment,
-            values=values_of(rows.snapshot, treatment),
+            values=values_of(snapshot, treatment),
             possible_groups=gathered.possible_groups,
             problems=self._problems(gathered.problems, unanswered_since, in_doubt, now),
-            assumed=self._watching.named_groups - directory.groups,
+            assumed=self._watching.named_groups - self._commits.directory.groups,
             topics=self._inventory.watched_topics,
         )
         behind = {layout.groups[code] for code in np.unique(layout.group[is_behind]).tolist()}
-        return Decided(rows, view, self._sample(observed, rows, treatment), behind, unanswered_since)
+        return Decided(view, self._sample(observed, snapshot, treatment), behind, unanswered_since)
 
     def _since_when_unanswered(self, layout: Layout, problems: Mapping[str, Cause], now: float) -> dict[str, float]:
         """Of groups without rows, because no row shows their age."""
@@ -285,7 +281,7 @@ class Cycle:
         self, unanswered: Mapping[str, Cause], since: Mapping[str, float], in_doubt: Mapping[str, float], now: float
     ) -> dict[str, list[Problem]]:
         by_group: dict[str, list[Problem]] = {}
-        topics = self._inventory.topic_problems(self._cluster)
+        topics = self._inventory.topic_problems()
         for problem in (*topics, *self._unread(unanswered, since, now), *self._doubts(in_doubt)):
             by_group.setdefault(problem.group, []).append(problem)
         return by_group
@@ -295,32 +291,32 @@ class Cycle:
         never = (group for group in self._commits.groups if group not in self._commits.topics)
         causes = {group: unanswered.get(group, NOT_READ_YET) for group in never} | self._shares.unread()
         for group, cause in causes.items():
-            yield Problem(Reason.NOT_READ_YET, cause.text, self._cluster, group)
+            yield Problem(Reason.NOT_READ_YET, cause.text, self._watching.cluster, group)
         for group, at in since.items():
             if now - at > self._watching.max_age and group not in causes:
                 began = at + self._rows.to_epoch
-                yield Problem(Reason.NOT_READ_SINCE, unanswered[group].text, self._cluster, group, since=began)
+                yield Problem(Reason.NOT_READ_SINCE, unanswered[group].text, self._watching.cluster, group, since=began)
 
     def _doubts(self, in_doubt: Mapping[str, float]) -> Iterator[Problem]:
         for group, described_at in in_doubt.items():
             since = described_at + self._rows.to_epoch
             stable = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             text = f"the group has not been described as Stable since {stable}"
-            yield Problem(Reason.IN_DOUBT, text, self._cluster, group, since=since)
+            yield Problem(Reason.IN_DOUBT, text, self._watching.cluster, group, since=since)
 
-    def _sample(self, observed: Observed, rows: Rows, treatment: Treatment) -> Sample:
-        layout, snapshot = self._rows.layout, rows.snapshot
+    def _sample(self, observed: Observed, snapshot: Snapshot, treatment: Treatment) -> Sample:
+        layout = self._rows.layout
         state = states_of(snapshot, treatment)
         is_expired = (state == State.NO_COMMIT) & (snapshot.last_commit >= 0)
         members = [self._members.counts.get(group, NOT_ASKED) for group in layout.groups]
         return Sample(
-            cluster=self._cluster,
+            cluster=self._watching.cluster,
             sampled_at=self._began_at,
             to_epoch=self._rows.to_epoch,
             layout=layout,
             observed=observed,
             state=state,
-            interval_seconds=self._interval,
+            interval_seconds=self._watching.interval,
             members=np.array(members, dtype=np.int32)[layout.group],
             is_committed_only=self._rows.is_committed_only,
             owners=self._owners_of(layout, self._members.owned),
@@ -337,7 +333,5 @@ class Cycle:
         if gathered.commits is not None:
             self._commits.note_reports(gathered.commits, decided.behind)
         self._unanswered_since = decided.unanswered_since
-        self._rows.replace(decided.rows)
+        self._rows.replace(decided.view.snapshot)
         self._feed.replace(decided.view)
-        if self._keep is not None:
-            self._keep(decided.sample)

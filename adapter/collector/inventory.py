@@ -35,8 +35,6 @@ CONFIRMATIONS = 2
 """The number of consecutive brokers that must report the same leaders before a listing counts as complete."""
 ROUNDS_BEFORE_STALE = 3
 """After this many rounds without a broker's listing, sums may lack groups; `maxAge` counts if it is longer."""
-MISSING_SECONDS = 15.0
-"""Period while a topic is missing that the settings list by name, but at most every second cycle."""
 
 
 class Inventory:
@@ -48,7 +46,6 @@ class Inventory:
         commits: Commits,
         rows: CurrentRows,
         monotonic: Callable[[], float],
-        interval: float,
     ) -> None:
         self._brokers = brokers
         self._liveness = liveness
@@ -56,7 +53,6 @@ class Inventory:
         self._commits = commits
         self._rows = rows
         self._monotonic = monotonic
-        self._interval = interval
         self.topology = Topology()
         """Replaced on a change, never modified."""
         self._topology_read = self._groups_listed = self._living_read = float("-inf")
@@ -95,7 +91,7 @@ class Inventory:
         handovers.follow(self._coordinating_topic)
         self._list_groups(now)
         has_news = (has_news and not has_read) or has_undecided_topics(self.topology) or self._has_first_lists
-        if has_news or self._is_due(self._topology_read, now) or self._misses_a_topic(now):
+        if has_news or self._is_due(self._topology_read, now):
             self._read_topology(now, is_repeat=has_read)
         if self._has_first_lists:
             self._read_topology(now, is_repeat=True)
@@ -111,7 +107,7 @@ class Inventory:
 
     def _has_lost_a_broker(self, now: float) -> bool:
         """Whether another broker no longer counts one of ours as alive: it may be cut off and already replaced."""
-        if now - self._living_read >= LIVING_SECONDS - self._interval / 2:
+        if now - self._living_read >= LIVING_SECONDS - self._watching.interval / 2:
             self._living_read, self._dead = now, frozenset()
             answers = self._brokers.living(self._in_turn(self.topology.brokers)[:MOST_ASKED])
             self._liveness.note(answers)
@@ -167,7 +163,7 @@ class Inventory:
             (topic, partition): self._unknown.get((topic, partition), 0) + 1
             for part in commits.parts
             for topic, partition in part.mapping.largest.items()
-            if self._is_unknown(topic, partition)
+            if (known := self.topology.topics.get(topic)) is None or partition >= len(known.leaders)
         }
         if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._unknown.values()):
             self._read_topology(self._monotonic(), is_repeat=True)
@@ -182,20 +178,8 @@ class Inventory:
             self._commits.handovers.follow(self._coordinating_topic)
         self._uncoordinated = uncoordinated
 
-    def _is_unknown(self, topic: str, partition: int) -> bool:
-        known = self.topology.topics.get(topic)
-        return known is None or partition >= len(known.leaders)
-
-    def _misses_a_topic(self, now: float) -> bool:
-        is_time = now - self._topology_read >= max(MISSING_SECONDS, 1.5 * self._interval)
-        return is_time and any(
-            self.topology.is_deleted(topic)
-            for group in self._watching.named_groups
-            for topic in self._required_topics(group)
-        )
-
     def _is_due(self, last: float, now: float) -> bool:
-        return now - last >= REFRESH_SECONDS - self._interval / 2
+        return now - last >= REFRESH_SECONDS - self._watching.interval / 2
 
     def _read_topology(self, now: float, *, is_repeat: bool = False) -> None:
         """Reads Metadata from another broker each time, because one may be cut off; the next cycle asks more."""
@@ -235,8 +219,9 @@ class Inventory:
         """Returns every watched topic that exists; the same object while Metadata is unchanged."""
         return self._watched_in(self.topology)
 
-    def topic_problems(self, cluster: str) -> Iterator[Problem]:
+    def topic_problems(self) -> Iterator[Problem]:
         """Yields a problem for each topic listed for a group that is hidden, missing or not yet seen."""
+        cluster = self._watching.cluster
         for group in self._watching.named_groups:
             for topic in sorted(self._required_topics(group)):
                 if topic in self.topology.hidden:
@@ -261,7 +246,7 @@ class Inventory:
             lambda node: unreachable or self._why_not_listed(node),
             now=self._monotonic(),
             newest_round=self._newest_round,
-            patience=max(self._watching.max_age, ROUNDS_BEFORE_STALE * max(REFRESH_SECONDS, self._interval)),
+            patience=max(self._watching.max_age, ROUNDS_BEFORE_STALE * max(REFRESH_SECONDS, self._watching.interval)),
         )
 
     def _why_not_listed(self, node: int) -> str | None:

@@ -13,7 +13,7 @@ from adapter.cluster.topics import NO_LEADER, Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
 from adapter.collector.row_mapping import RowMapping
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
-from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.answers import Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
@@ -33,11 +33,11 @@ MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EndTable:
-    """The log ends of one round at one isolation level, per partition of the layout's table."""
+class OffsetTable:
+    """The log ends of one round at one isolation level, or log starts, per partition of the layout's table."""
 
     is_asked: Flags
-    log_end: Offsets
+    offset: Offsets
     sent: Seconds
     received: Seconds
     cause: Codes
@@ -45,8 +45,7 @@ class EndTable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Round:
-    level: Isolation
+class _Sent:
     plan: OffsetPlan
     calls: Calls[Columns]
     """The plan's requests that were sent, by node."""
@@ -63,12 +62,11 @@ class Ends:
         self._plans = Plans()
         self._starts: tuple[Layout, Offsets] = (NO_LAYOUT, np.empty(0, dtype=np.int64))
         self._starts_read = NEVER
-        self._rounds: list[list[_Round]] = []
+        self._rounds: list[dict[Isolation, _Sent]] = []
         self.have_moved = False
         """Whether the last responses show that Metadata has changed."""
 
     def begin(self) -> None:
-        self._plans.forget_rounds(max(self.rounds, 1))
         self.have_moved = False
         self._rounds = []
 
@@ -78,47 +76,45 @@ class Ends:
 
     def ask(self, layout: Layout, topology: Topology, needed: Mapping[Isolation, Flags]) -> None:
         """Requests ends from the leaders without waiting; `needed` has the partitions per isolation level."""
-        if not needed:
-            return
-        leaders = self._plans.leaders(layout, topology)
-        number = self.rounds
-        plans = {
-            level: self._plans.plan((LATEST, level, number), layout, leaders, wanted)
-            for level, wanted in needed.items()
-        }
-        self._rounds.append([self._sent(level, plan) for level, plan in plans.items()])
+        if needed:
+            plans = {
+                level: self._plans.plan((LATEST, level, self.rounds), layout, topology, wanted)
+                for level, wanted in needed.items()
+            }
+            self._rounds.append({level: self._sent(plan) for level, plan in plans.items()})
 
     def not_asked(self, layout: Layout, needed: Mapping[Isolation, Flags]) -> dict[Isolation, Flags]:
         left = {level: wanted.copy() for level, wanted in needed.items()}
-        for sent in chain.from_iterable(self._rounds):
-            if sent.level in left:
+        for level, sent in chain.from_iterable(together.items() for together in self._rounds):
+            if level in left:
                 here, there = same_places(layout, sent.plan.layout)
-                left[sent.level][here] &= ~sent.plan.wanted[there]
+                left[level][here] &= ~sent.plan.wanted[there]
         return {level: wanted for level, wanted in left.items() if wanted.any()}
 
-    def _sent(self, level: Isolation, plan: OffsetPlan) -> _Round:
+    def _sent(self, plan: OffsetPlan) -> _Sent:
         present = self._liveness.present(plan.questions)
         calls = self._brokers.offsets({node: plan.questions[node] for node in present})
-        return _Round(level, plan, calls, frozenset(filter(self._liveness.is_doubtful, present)))
+        return _Sent(plan, calls, frozenset(filter(self._liveness.is_doubtful, present)))
 
-    def collect(self, layout: Layout, causes: Causes) -> list[dict[Isolation, EndTable]]:
+    def collect(self, layout: Layout, causes: Causes) -> list[dict[Isolation, OffsetTable]]:
         """Waits for all responses; returns the tables of each round for this layout."""
         starts, rounds = self._starts_in(layout), []
-        for sent_together in self._rounds:
+        for together in self._rounds:
             tables = {
-                sent.level: _moved_table(self._read(sent, causes), sent.plan.layout, layout) for sent in sent_together
+                level: _moved_table(self._read(sent, causes), sent.plan.layout, layout)
+                for level, sent in together.items()
             }
             rounds.append(tables)
             for table in tables.values():
-                is_known = table.is_asked & (table.cause == 0) & (table.log_end != NOT_KNOWN)
-                self.doubt(np.flatnonzero(is_known & (table.log_end < starts)))
+                is_known = table.is_asked & (table.cause == 0) & (table.offset != NOT_KNOWN)
+                self.doubt(np.flatnonzero(is_known & (table.offset < starts)))
         return rounds
 
     def sent(self, number: int) -> float | None:
         """Returns when the last request of the round was passed to its connection; None if there was none."""
         if number >= len(self._rounds):
             return None
-        return max((at for sent in self._rounds[number] for at in sent.calls.sent.values()), default=None)
+        return max((at for sent in self._rounds[number].values() for at in sent.calls.sent.values()), default=None)
 
     def doubt(self, places: Indexes) -> None:
         """Reads the start and topic again, because ends that went backward may belong to another log."""
@@ -126,7 +122,7 @@ class Ends:
             self.have_moved = True
             self._starts[1][places] = NOT_KNOWN
 
-    def _read(self, sent: _Round, causes: Causes) -> EndTable:
+    def _read(self, sent: _Sent, causes: Causes) -> OffsetTable:
         plan = sent.plan
         table = _empty_table(plan.wanted)
         is_leaderless = plan.wanted & (plan.leaders == NO_LEADER)
@@ -144,16 +140,13 @@ class Ends:
             table.cause[own] = causes.code(Cause(State.ERROR, f"broker {node} omitted the partition from its response"))
             table.received[own] = answer.received
             table.is_doubtful[own] = node in sent.doubtful
-            self._fill(table, plan.row_mapping(node, answer.content.shape), answer.content, causes)
+            mapping = plan.row_mappings[node](answer.content.shape, plan.layout)
+            self._fill(table, mapping, answer.content, causes)
         return table
 
-    def _fill(self, table: EndTable, mapping: RowMapping, columns: Columns, causes: Causes) -> None:
-        places, offset, error = (
-            mapping.target,
-            columns.offset[mapping.source],
-            columns.error[mapping.source],
-        )
-        table.log_end[places] = offset
+    def _fill(self, table: OffsetTable, mapping: RowMapping, columns: Columns, causes: Causes) -> None:
+        places, offset, error = mapping.target, columns.offset[mapping.source], columns.error[mapping.source]
+        table.offset[places] = offset
         table.cause[places] = 0
         absurd = places[(error == NO_ERROR) & ~is_offset(offset)]
         if len(absurd):
@@ -172,11 +165,11 @@ class Ends:
         wanted = np.full(len(starts), fill_value=True) if is_due else starts == NOT_KNOWN
         if wanted.any():
             self._starts_read = now if is_due else self._starts_read
-            # Those that are unknown are different partitions each time, so their plan is not kept.
-            plans = self._plans if is_due else Plans()
-            leaders = self._plans.leaders(layout, topology)
-            plan = plans.plan((EARLIEST, Isolation.READ_UNCOMMITTED, 0), layout, leaders, wanted)
-            self._read_starts(starts, plan)
+            # Those that are unknown are different partitions each time, and the plan of all of them is kept.
+            purpose = (EARLIEST, Isolation.READ_UNCOMMITTED, int(not is_due))
+            table = self._read(self._sent(self._plans.plan(purpose, layout, topology, wanted)), Causes())
+            is_good = wanted & (table.cause == 0)
+            starts[is_good] = table.offset[is_good]
         return starts
 
     def _starts_in(self, layout: Layout) -> Offsets:
@@ -189,22 +182,12 @@ class Ends:
             self._starts = (layout, starts)
         return self._starts[1]
 
-    def _read_starts(self, starts: Offsets, plan: OffsetPlan) -> None:
-        answers = self._brokers.finish(self._sent(Isolation.READ_UNCOMMITTED, plan).calls)
-        self._liveness.note(answers)
-        for node, answer in answers.items():
-            if isinstance(answer, Answer):
-                mapping, columns = plan.row_mapping(node, answer.content.shape), answer.content
-                offset, error = columns.offset[mapping.source], columns.error[mapping.source]
-                is_good = (error == NO_ERROR) & is_offset(offset)
-                starts[mapping.target[is_good]] = offset[is_good]
 
-
-def _empty_table(is_asked: Flags) -> EndTable:
+def _empty_table(is_asked: Flags) -> OffsetTable:
     size = len(is_asked)
-    return EndTable(
+    return OffsetTable(
         is_asked=is_asked,
-        log_end=np.full(size, NOT_KNOWN, dtype=np.int64),
+        offset=np.full(size, NOT_KNOWN, dtype=np.int64),
         sent=np.full(size, NEVER),
         received=np.full(size, NEVER),
         cause=np.zeros(size, dtype=np.int32),
@@ -212,14 +195,14 @@ def _empty_table(is_asked: Flags) -> EndTable:
     )
 
 
-def _moved_table(table: EndTable, before: Layout, layout: Layout) -> EndTable:
+def _moved_table(table: OffsetTable, before: Layout, layout: Layout) -> OffsetTable:
     if before is layout:
         return table
     return carried(table, _empty_table(np.zeros(layout.table_size, dtype=bool)), same_places(layout, before))
 
 
 def _fill_failed(
-    table: EndTable, places: Indexes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
+    table: OffsetTable, places: Indexes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
 ) -> None:
     """Uses one cause for each run of rows of one topic with the same error."""
     begins = np.flatnonzero((np.diff(block, prepend=-1) != 0) | (np.diff(error, prepend=NO_ERROR) != 0))

@@ -1,6 +1,6 @@
 """The members of the groups, and the topics they read: a topic without readers must not keep pods running.
 
-A describe request covers groups of one kind. A broker that coordinates several kinds is asked about one at a time.
+A describe request covers groups of one kind, so a broker gets one for each kind that it coordinates.
 
 A description is trusted while it describes the group as it is. Where the next one fails (the coordinator returns an
 error, the group is rebalancing, subscriptions cannot be read), the last good description is kept, but it is outdated
@@ -10,20 +10,24 @@ reads is in doubt."""
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, Owned, Phase
+from adapter.history.sample import NOT_ASKED, Owners
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
+from adapter.lag.layout import Layout
 from adapter.memory.value import ClusterMemory, Reads
 
 DESCRIBE_SECONDS = 60.0
-"""Between two requests to a broker: with ListGroups twice and the log starts once a minute, four of each."""
+"""Between two descriptions of a broker's groups."""
 DOUBT_SECONDS = 2 * DESCRIBE_SECONDS
 """How long an outdated description is still used: a rebalance usually ends earlier."""
 GROUPS_PER_REQUEST = 1000
 """Bounds the time that decoding one answer takes. The remaining groups are described a minute later."""
 HEAD_START_SECONDS = 90.0
-"""How much earlier new and outdated groups, and their kinds, are described. Bounded, so that the others get a turn."""
+"""How much earlier new and outdated groups are described. Bounded, so that the others get a turn."""
 EMPTY_SECONDS = 15.0
 """A new coordinator may report a group as Empty for some tenths of a second, without an error. So two listings that are
 at least this far apart must agree; groups are listed every 30 s."""
@@ -58,7 +62,6 @@ class Members:
         self._monotonic = monotonic
         self._slack = interval / 2
         self._described: dict[int, float] = {}
-        self._turns: dict[tuple[int, Kind], float] = {}
         self._known: dict[str, _Group] = {}
         self._directory = NOT_LISTED
         self.topics_read: Mapping[str, frozenset[str]] = {}
@@ -109,18 +112,17 @@ class Members:
         self._publish()
 
     def describe_if_due(self, directory: Directory, brokers: Collection[int]) -> None:
-        """Describes groups with members: one kind at each broker that was last asked a minute ago."""
+        """Describes groups with members at each broker that was last asked a minute ago."""
         now = self._monotonic()
         self._follow(directory, now)
         self._described = {node: then for node, then in self._described.items() if node in brokers}
-        self._turns = {turn: then for turn, then in self._turns.items() if turn[0] in brokers}
         due = {
             node
             for node in self._liveness.present(brokers)
             if now - self._described.get(node, NEVER) >= DESCRIBE_SECONDS - self._slack
         }
-        for kind, plan in self._plans(directory, due, now).items():
-            self._describe(kind, plan, now)
+        for kind, plan in self._plans(directory, due).items():
+            self._describe(kind, {node: plan[node] for node in self._liveness.present(plan)}, now)
 
     def _follow(self, directory: Directory, now: float) -> None:
         before, self._directory = self._directory, directory
@@ -142,32 +144,24 @@ class Members:
         known = known.outdated(now) if is_another else known
         self._known[group] = _listed(known, status, now) if is_listed else known
 
-    def _plans(self, directory: Directory, due: Collection[int], now: float) -> dict[Kind, dict[int, list[str]]]:
-        """Returns kind -> brokers to ask -> groups. Every broker occurs at most once."""
-        waiting: dict[int, dict[Kind, list[str]]] = {}
+    def _plans(self, directory: Directory, due: Collection[int]) -> dict[Kind, dict[int, list[str]]]:
+        """Returns kind -> brokers to ask -> groups."""
+        plans: dict[Kind, dict[int, list[str]]] = {}
         for group, status in directory.statuses.items() if due else ():
             node = directory.coordinators.get(group)
             if node is not None and node in due and status.phase is not Phase.EMPTY:
-                waiting.setdefault(node, {}).setdefault(status.kind, []).append(group)
-        plans: dict[Kind, dict[int, list[str]]] = {}
-        for node, by_kind in waiting.items():
-            kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
-            plans.setdefault(kind, {})[node] = sorted(by_kind[kind], key=self._last_asked)[:GROUPS_PER_REQUEST]
-            self._described[node] = self._turns[node, kind] = now
-        return plans
+                plans.setdefault(status.kind, {}).setdefault(node, []).append(group)
+        return {
+            kind: {node: sorted(groups, key=self._last_asked)[:GROUPS_PER_REQUEST] for node, groups in plan.items()}
+            for kind, plan in plans.items()
+        }
 
     def _last_asked(self, group: str) -> float:
         known = self._known.get(group, _Group())
         return known.asked_at - (HEAD_START_SECONDS if known.outdated_since != STILL_HOLDS else 0)
 
-    def _last_turn(self, node: int, kind: Kind, groups: Collection[str]) -> float:
-        turn = self._turns.get((node, kind), NEVER)
-        return turn - (HEAD_START_SECONDS if any(map(self._needs_description, groups)) else 0)
-
-    def _needs_description(self, group: str) -> bool:
-        return group not in self._known or self._known[group].outdated_since != STILL_HOLDS
-
     def _describe(self, kind: Kind, plan: Mapping[int, Sequence[str]], now: float) -> None:
+        self._described |= dict.fromkeys(plan, now)
         answers = self._brokers.described(plan, kind)
         self._liveness.note(answers)
         for node, answer in answers.items():
@@ -212,3 +206,18 @@ def _learnt(known: _Group, group: str, kind: Kind, answer: Answer[dict[str, Desc
         described_at=answer.received,
         outdated_since=STILL_HOLDS,
     )
+
+
+def owners_of(layout: Layout, owned: Mapping[str, tuple[Owned, ...]]) -> Owners:
+    """Returns the member that owns the partition of each row, in the form in which the history keeps it."""
+    members = sorted({part.member for parts in owned.values() for part in parts})
+    code = {member: place for place, member in enumerate(members)}
+    column = np.full(len(layout), NOT_ASKED, dtype=np.int32)
+    for group, parts in owned.items():
+        for part in parts:
+            rows = layout.pairs.get((group, part.topic))
+            if rows is not None:
+                partitions = np.array(part.partitions, dtype=np.int64)
+                inside = (partitions >= 0) & (partitions < rows.stop - rows.start)
+                column[rows.start + partitions[inside]] = code[part.member]
+    return Owners(tuple(members), column)

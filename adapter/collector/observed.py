@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.collector.commits import CommitRound, Part
-from adapter.collector.log_offsets import EndTable
+from adapter.collector.log_offsets import OffsetTable
 from adapter.collector.share_groups import ShareRound, with_shares
-from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT, Codes, Flags, Seconds
+from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT, Codes, Flags, Offsets, Seconds
 from adapter.lag.layout import Layout
-from adapter.lag.snapshot import Cause, Causes, Observed, State, nothing_observed
+from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, State, nothing_observed
+from adapter.lag.states import without_drift
 from adapter.protocol.codes import NO_ERROR
 from adapter.settings.models import Isolation
 
@@ -23,10 +24,10 @@ class Observation:
     """What the brokers reported, and how far that is believed."""
 
     observed: Observed
+    progress: Offsets
+    """The commits, and of share groups the start offsets."""
     is_doubtful: Flags
     """Rows read from a broker that has only just come back, or taken over the group."""
-    end_sent: Seconds
-    """When the log ends were requested; NEVER if they were not."""
 
 
 def observation_of(
@@ -34,24 +35,26 @@ def observation_of(
     commits: CommitRound,
     shares: ShareRound,
     share_topics: Mapping[str, Collection[str]],
-    ends: Sequence[Mapping[Isolation, EndTable]],
+    ends: Sequence[Mapping[Isolation, OffsetTable]],
     is_committed_only: Flags,
     causes: Causes,
 ) -> Observation:
-    """Returns everything but the log starts; `ends` are the rounds of log ends, `share_topics` have progress."""
+    """Returns everything but the log starts, and no pair whose end was requested too late.
+
+    `ends` are the rounds of log ends, `share_topics` have progress."""
     observed, batches = nothing_observed(layout), _batches_of(layout, commits, shares)
     is_doubtful = _with_commits(observed, layout, commits, causes)
     is_end_doubtful, end_sent = _with_ends(observed, layout, ends, batches, is_committed_only, causes)
-    is_doubtful |= is_end_doubtful
-    is_doubtful |= with_shares(observed, layout, share_topics, shares, causes)
-    return Observation(replace(observed, causes=causes.table()), is_doubtful, end_sent)
+    progress = with_shares(observed, layout, share_topics, shares, causes)
+    observed = without_drift(replace(observed, causes=causes.table()), end_sent)
+    # Share groups' coordinators are asked for commits as well, so their rows are as doubtful as these.
+    return Observation(observed, progress, is_doubtful | is_end_doubtful)
 
 
 def nothing_read(layout: Layout, cause: Cause) -> Observation:
-    causes, rows = Causes(), len(layout)
-    observed = nothing_observed(layout)
-    observed.commit_cause[:] = causes.code(cause)
-    return Observation(replace(observed, causes=causes.table()), np.zeros(rows, dtype=bool), np.full(rows, NEVER))
+    observed = nothing_observed(layout, (NO_CAUSE, cause))
+    observed.commit_cause[:] = 1
+    return Observation(observed, observed.committed, np.zeros(len(layout), dtype=bool))
 
 
 def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, causes: Causes) -> Flags:
@@ -106,7 +109,7 @@ def _batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Cod
 def _with_ends(
     observed: Observed,
     layout: Layout,
-    rounds: Sequence[Mapping[Isolation, EndTable]],
+    rounds: Sequence[Mapping[Isolation, OffsetTable]],
     batches: Codes,
     is_committed_only: Flags,
     causes: Causes,
@@ -121,7 +124,7 @@ def _with_ends(
             wanted = is_left & is_level & (batch <= number) & table.is_asked[layout.place]
             chosen: Flags | slice = slice(None) if wanted.all() else wanted
             places = layout.place[chosen]
-            observed.log_end[chosen] = table.log_end[places]
+            observed.log_end[chosen] = table.offset[places]
             observed.end_received[chosen] = table.received[places]
             observed.end_cause[chosen] = table.cause[places]
             is_doubtful[chosen], sent[chosen] = table.is_doubtful[places], table.sent[places]

@@ -12,7 +12,8 @@ import numpy as np
 from adapter.cluster.coordinators import share_state_keepers
 from adapter.cluster.groups import Directory, Kind
 from adapter.cluster.topics import Topology
-from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, is_offset
+from adapter.collector.commits import group_error
+from adapter.columns import NO_COMMIT, NOT_KNOWN, Offsets, is_offset
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
@@ -30,7 +31,6 @@ CYCLES_BEFORE_RETRY = 3
 """It may have been unavailable for another reason, and may reach the silent broker although we do not."""
 NOWHERE = slice(0)
 Progress = dict[str, GroupShares]
-MOVING = {codes.COORDINATOR_ABSENT, codes.COORDINATOR_LOADING, codes.NOT_COORDINATOR}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,46 +156,33 @@ def _cause_of(answer: object, reported: GroupShares | None, group: str, node: in
         return Cause(State.UNKNOWN, answer.text)
     if reported is None:
         return Cause(State.ERROR, f"broker {node} omitted share group {group} from its response")
-    if reported.error in MOVING:
-        return Cause(State.UNKNOWN, f"the coordinator of share group {group} is moving")
-    if reported.error == codes.GROUP_NOT_AUTHORIZED:
-        return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
-    return Cause(State.ERROR, f"broker {node} returned error {reported.error} for share group {group}")
+    return group_error(reported.error, group, node)
 
 
 def with_shares(
     observed: Observed, layout: Layout, known: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
-) -> Flags:
-    """Fills in share groups' rows after the ends, as if they had committed; `known` topics have progress."""
-    is_doubtful = np.zeros(len(layout), dtype=bool)
+) -> Offsets:
+    """Fills in share groups' rows after the ends, as if they had committed; `known` topics have progress.
+
+    Returns the progress of every row: the commits, and of share groups the starts, because a computed commit changes
+    without a reader."""
+    progress = observed.committed.copy()
     for group, cause in outcome.problems.items():
         observed.commit_cause[layout.spans.get(group, NOWHERE)] = causes.code(cause)
     for group, answer in outcome.answers.items():
         span = layout.spans.get(group, NOWHERE)
-        observed.committed[span], observed.commit_received[span] = NO_COMMIT, answer.received
-        observed.commit_cause[span], is_doubtful[span] = 0, answer.is_doubtful
+        observed.committed[span] = progress[span] = NO_COMMIT
+        observed.commit_received[span], observed.commit_cause[span] = answer.received, 0
         for topic in {*answer.topics, *known.get(group, ())}:
             rows = layout.pairs.get((group, topic))
             if rows is not None:
-                _fill(observed, rows, answer.topics.get(topic), causes)
-    return is_doubtful
-
-
-def with_share_starts(committed: Offsets, layout: Layout, outcome: ShareRound) -> Offsets:
-    """Returns the commits, and of share groups the starts, because a computed commit changes without a reader."""
-    if not outcome.answers:
-        return committed
-    progress = committed.copy()
-    for group, answer in outcome.answers.items():
-        for topic, reported in answer.topics.items():
-            rows = layout.pairs.get((group, topic))
-            if rows is not None:
-                inside = reported.partition < rows.stop - rows.start
-                progress[rows.start + reported.partition[inside]] = reported.start[inside]
+                _fill(observed, progress, rows, answer.topics.get(topic), causes)
     return progress
 
 
-def _fill(observed: Observed, rows: slice, reported: SharedPartitions | None, causes: Causes) -> None:
+def _fill(
+    observed: Observed, progress: Offsets, rows: slice, reported: SharedPartitions | None, causes: Causes
+) -> None:
     if reported is None:
         # The topic had progress earlier, and one response does not prove that it is gone.
         observed.commit_cause[rows] = causes.code(NOT_REPORTED)
@@ -203,6 +190,7 @@ def _fill(observed: Observed, rows: slice, reported: SharedPartitions | None, ca
     inside = reported.partition < rows.stop - rows.start
     places = rows.start + reported.partition[inside]
     start, lag, end = reported.start[inside], reported.lag[inside], observed.log_end[places]
+    progress[places] = start
     is_counted = is_offset(lag)
     # The log may have been truncated since the broker counted.
     observed.committed[places] = np.where(is_counted, np.maximum(end - lag, 0), start)

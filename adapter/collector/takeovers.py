@@ -11,6 +11,7 @@ reported all that was known has read the partition: what it reports later is new
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.topics import NO_LEADER, Topic, led_throughout
 from adapter.collector.log_offsets import NOT_CAUGHT_UP
-from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets
+from adapter.columns import NOT_KNOWN, Codes, Flags, Indexes, Offsets
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
@@ -33,6 +34,17 @@ HANDING_OVER = (NOT_CAUGHT_UP, 5, 6, 74, 75)
 with time: where the topic may not be read, nothing is known of handovers."""
 LOST = -2
 """No node has this number."""
+REFUSED = -2
+"""In place of a log end: the leader may not tell it."""
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """Of a group's new coordinator."""
+
+    since: float
+    first_report: tuple[bytes, int] | None = None
+    """If it reports less than was known: the offsets that it reported first, and the log end of its partition then."""
 
 
 class Takeovers:
@@ -43,26 +55,22 @@ class Takeovers:
         self._codes: Mapping[str, int] = {}
         self._node = np.empty(0, dtype=np.int32)
         """Of each group: the node that answered last; NOBODY: none has; LOST: it later refused, or stopped."""
-        self._since = np.empty(0)
-        """Of each group: since when its newest coordinator has been doubted; NEVER: it is not."""
-        self._first_reports: dict[str, tuple[bytes, int]] = {}
-        """Groups whose new coordinator reports less than was known -> the offsets that it reported first, and the log
-        end of its partition then."""
+        self._doubts: dict[str, _Doubt] = {}
 
     @property
     def behind(self) -> Collection[str]:
         """The groups whose new coordinator reports less than was known."""
-        return self._first_reports.keys() & self._codes.keys()
+        return [group for group, doubt in self._doubts.items() if doubt.first_report is not None]
 
     def follow(self, groups: tuple[str, ...], codes: Mapping[str, int]) -> None:
         """`groups` is the same object while nothing changes."""
         if groups is self._groups:
             return
-        node, since = np.full(len(groups), NOBODY, dtype=np.int32), np.full(len(groups), NEVER)
+        node = np.full(len(groups), NOBODY, dtype=np.int32)
         both = [group for group in groups if group in self._codes]
-        new, old = [codes[group] for group in both], [self._codes[group] for group in both]
-        node[new], since[new] = self._node[old], self._since[old]
-        self._groups, self._codes, self._node, self._since = groups, codes, node, since
+        node[[codes[group] for group in both]] = self._node[[self._codes[group] for group in both]]
+        self._groups, self._codes, self._node = groups, codes, node
+        self._doubts = {group: doubt for group, doubt in self._doubts.items() if group in codes}
 
     def are_read_from(self, codes: Codes, node: int) -> Flags:
         """Whether the last answer for each of these groups came from the node, too, without a loss since."""
@@ -72,28 +80,25 @@ class Takeovers:
     def note_answer(self, codes: Codes, node: int, received: float) -> Flags:
         """Returns whether the node has taken over each of these groups a moment ago."""
         is_new = (self._node[codes] != node) & (self._node[codes] != NOBODY)
-        self._since[codes[is_new]] = received
         self._node[codes] = node
-        is_recent: Flags = received - self._since[codes] < TAKEOVER_SECONDS
-        if self._first_reports:
-            for code in codes[is_new | ~is_recent].tolist():
-                self._first_reports.pop(self._groups[code], None)
-        return is_recent
+        doubts = self._doubts | {self._groups[code]: _Doubt(received) for code in codes[is_new].tolist()}
+        self._doubts = {group: one for group, one in doubts.items() if received - one.since < TAKEOVER_SECONDS}
+        is_doubted: Flags = np.isin(codes, [self._codes[group] for group in self._doubts])
+        return is_doubted
 
     def note_reported(self, group: str) -> None:
         """The group's coordinator has reported all that was known."""
-        self._since[self._codes[group]] = NEVER
+        self._doubts.pop(group, None)
 
     def note_behind(self, group: str, offsets: bytes, log_end: int, received: float) -> None:
         """The group's new coordinator reports these offsets, less than was known: it is doubted for TAKEOVER_SECONDS
-        after they or the log end have changed. Where one log end is NOT_KNOWN, only the offsets count."""
-        code = self._codes[group]
-        if received - self._since[code] >= TAKEOVER_SECONDS:
-            return
-        first_offsets, first_end = self._first_reports.setdefault(group, (offsets, log_end))
-        has_moved = log_end != first_end and NOT_KNOWN not in (log_end, first_end)
-        if offsets == first_offsets and not has_moved:
-            self._since[code] = received
+        after they or the log end have changed. Where one log end is not known, only the offsets count."""
+        doubt = self._doubts.get(group)
+        if doubt is not None:
+            first_offsets, first_end = doubt.first_report = doubt.first_report or (offsets, log_end)
+            has_moved = log_end != first_end and min(log_end, first_end) >= 0
+            if offsets == first_offsets and not has_moved:
+                doubt.since = received
 
     def note_lost(self, groups: Iterable[str]) -> None:
         """Their coordinator refused them or stopped: the next answer counts as a new one's, even from the same node."""
@@ -109,39 +114,36 @@ class Handovers:
         self._liveness = liveness
         self._topic: Topic | None = None
         """The offsets topic as last seen; None: it does not show who coordinates which group."""
-        self.is_complete: Flags = np.zeros(0, dtype=bool)
-        """By partition; replaced for a change of leaders."""
         self._log_ends: Offsets = np.zeros(0, dtype=np.int64)
-        """By partition: as last reported by its leader."""
-        self._asked_again = LOST
+        """By partition: as its leader reported it, or REFUSED; NOT_KNOWN as long as it may be taking the partition
+        over."""
         self.is_outdated = False
         """Whether a broker has reported a group since then that, as far as is known, another one coordinates."""
+
+    @property
+    def is_complete(self) -> Flags:
+        """By partition: whether its leader reports all that it knows."""
+        is_complete: Flags = self._log_ends != NOT_KNOWN
+        return is_complete
 
     def follow(self, topic: Topic | None) -> None:
         """Ask for the log ends of the partitions whose leader is new, or did not report them last time."""
         before, self._topic, self.is_outdated = self._topic, topic, False
         if topic is None or (topic is before and self.is_complete.all()):
             return
-        is_complete = led_throughout(before, topic)
-        is_complete[: len(self.is_complete)] &= self.is_complete[: len(is_complete)]
-        log_ends = np.full(len(is_complete), NOT_KNOWN)
-        log_ends[is_complete] = self._log_ends[: len(is_complete)][is_complete[: len(self._log_ends)]]
-        self.is_complete, self._log_ends = is_complete, log_ends
-        self._ask(topic, np.flatnonzero(~is_complete & (topic.leaders != NO_LEADER)))
+        log_ends, kept = np.full(len(topic.leaders), NOT_KNOWN), np.flatnonzero(led_throughout(before, topic))
+        log_ends[kept] = self._log_ends[kept]
+        self._log_ends = log_ends
+        self._ask(topic, np.flatnonzero(~self.is_complete & (topic.leaders != NO_LEADER)))
 
     def ask_again(self, groups: Iterable[str]) -> None:
-        """Asks one leader for the log ends of these groups' partitions; another one each time."""
-        if self._topic is None:
-            return
-        partitions = np.unique([partition_of(group, len(self.is_complete)) for group in groups])
-        partitions = partitions[self._log_ends[partitions] != NOT_KNOWN]
-        leaders = self._topic.leaders[partitions]
-        for node in sorted(set(leaders.tolist()), key=lambda node: (node <= self._asked_again, node))[:1]:
-            self._asked_again = node
-            self._ask(self._topic, partitions[leaders == node])
+        """Asks the leaders for the log ends of these groups' partitions, as far as they have reported them before."""
+        if self._topic is not None:
+            partitions = np.unique([partition_of(group, len(self._log_ends)) for group in groups])
+            self._ask(self._topic, partitions[self._log_ends[partitions] >= 0])
 
     def log_end(self, group: str) -> int:
-        """Returns the last known log end of the group's partition under its present leader; NOT_KNOWN without one."""
+        """Returns the last known log end of the group's partition under its present leader; negative without one."""
         return NOT_KNOWN if self._topic is None else int(self._log_ends[partition_of(group, len(self._log_ends))])
 
     def _ask(self, topic: Topic, partitions: Indexes) -> None:
@@ -156,16 +158,15 @@ class Handovers:
         for node, answer in answers.items():
             if isinstance(answer, Answer):
                 columns, partition = answer.content, answer.content.shape.partition
-                is_asked = np.isin(partition, places[node])
-                self.is_complete[partition[is_asked & ~np.isin(columns.error, HANDING_OVER)]] = True
-                is_end = is_asked & (columns.error == NO_ERROR)
-                self._log_ends[partition[is_end]] = columns.offset[is_end]
+                is_over = np.isin(partition, places[node]) & ~np.isin(columns.error, HANDING_OVER)
+                log_ends = np.where(columns.error == NO_ERROR, columns.offset, REFUSED)
+                self._log_ends[partition[is_over]] = log_ends[is_over]
 
     def is_final(self, group: str, node: int) -> bool:
         """Whether the node has loaded all the group's commits."""
         if self._topic is None:
             return True
-        partition = partition_of(group, len(self.is_complete))
+        partition = partition_of(group, len(self._log_ends))
         is_leader = int(self._topic.leaders[partition]) == node
         self.is_outdated |= not is_leader
-        return is_leader and bool(self.is_complete[partition])
+        return is_leader and bool(self._log_ends[partition] != NOT_KNOWN)

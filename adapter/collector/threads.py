@@ -6,11 +6,12 @@ from types import MappingProxyType
 import numpy as np
 
 from adapter.clock import Clock
-from adapter.collector.cycle import Cycle, Outcome
+from adapter.collector.cycle import Completeness, Cycle, Outcome
 from adapter.columns import NEVER
 from adapter.conditions import CREDENTIALS, VALUES, Status
 from adapter.errors import some_of
-from adapter.history.sample import Keep, Sample
+from adapter.history.sample import Keep
+from adapter.kafka.answers import Failure
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
@@ -26,8 +27,6 @@ LEAST_SECONDS = 1.0
 """Pause before a cycle that is run early because an HPA asks for something new."""
 FIRST_SECONDS = 20.0
 """A cluster that can be read only in part delays the readiness of a new process by at most this, and a cycle."""
-
-NO_COLLECTORS: Mapping[str, "Collector"] = MappingProxyType({})
 
 
 class Collector(Repeating):
@@ -46,8 +45,8 @@ class Collector(Repeating):
         super().__init__(f"collector-{cluster.name}", is_nice=True)
         self.basis = basis_of(settings, cluster)
         self.feed = store.feeds[cluster.name]
-        self.outcome = ""
-        """Of the latest cycle; empty before the first one has ended."""
+        self.completeness: Completeness | None = None
+        """Of the latest cycle; None before the first one has ended."""
         self.trouble = ""
         """What failed in the latest cycle."""
         self.name = cluster.name
@@ -57,12 +56,7 @@ class Collector(Repeating):
         self._brokers = Brokers(cluster, lambda request: telemetry.count_request(cluster.name, request))
         self._keep = keep
         self._is_serving = False
-        keep = None if keep is None else self._keep_if_serving
-        watching = Watching(settings, cluster.name)
-        self._cycle = Cycle(
-            cluster.name, self._interval, watching, self._brokers, self.feed, clock,
-            keep=keep, memory=memory,
-        )  # fmt: skip
+        self._cycle = Cycle(Watching(settings, cluster.name), self._brokers, self.feed, clock, memory)
         self._due = self._patient_until = clock.monotonic()
         self._has_begun = False
         """Whether a cycle has read every known group, or waiting longer is useless."""
@@ -98,8 +92,8 @@ class Collector(Repeating):
 
     @property
     def has_read_everything(self) -> bool:
-        view = self.feed.view
-        return self.outcome == "complete" and not view.has_unread and not view.possible_groups.leaves_doubt
+        view, is_complete = self.feed.view, self.completeness is Completeness.COMPLETE
+        return is_complete and not view.has_unread and not view.possible_groups.leaves_doubt
 
     def stop(self, timeout_seconds: float) -> None:
         self._is_serving = False
@@ -111,10 +105,8 @@ class Collector(Repeating):
         try:
             self._note(self._cycle.run_once(), started)
         except Exception as error:
-            self.outcome, self.trouble = "failed", f"unexpected {type(error).__name__}"
-            if self._is_serving:
-                self._telemetry.count_cycle(self.name, "failed", self._clock.monotonic() - started)
-                self._report()
+            failure = Failure("other", f"unexpected {type(error).__name__}")
+            self._note(Outcome(0, 0, (failure,)), started)
             raise
         # A long cycle shortens the pause; missed ticks are skipped.
         self._due = max(self._due + self._interval, self._clock.monotonic())
@@ -128,13 +120,15 @@ class Collector(Repeating):
 
     def _note(self, outcome: Outcome, started: float) -> None:
         self.trouble = some_of(sorted({failure.text for failure in outcome.failures}), most=10)
-        self.outcome = outcome.word
+        self.completeness = outcome.completeness
         if self._is_serving:
+            if self._keep is not None and outcome.sample is not None:
+                self._keep(outcome.sample)
             self._count(outcome, self._clock.monotonic() - started)
-            self._report()
+            self._report(outcome.completeness)
 
     def _count(self, outcome: Outcome, seconds: float) -> None:
-        self._telemetry.count_cycle(self.name, outcome.word, seconds)
+        self._telemetry.count_cycle(self.name, outcome.completeness, seconds)
         for failure in outcome.failures:
             self._telemetry.errors.labels(self.name, failure.cause).inc()
         for gap in outcome.gaps:
@@ -144,21 +138,17 @@ class Collector(Repeating):
         for state in State:
             self._telemetry.rows.labels(self.name, state.name.lower()).set(counts[state])
 
-    def _keep_if_serving(self, sample: Sample) -> None:
-        if self._keep is not None and self._is_serving:
-            self._keep(sample)
-
-    def _report(self) -> None:
+    def _report(self, completeness: Completeness) -> None:
         """Sets the conditions. Until every group has been read once, it is unknown whether the values are complete."""
         conditions, is_late = self._telemetry.conditions, self._clock.monotonic() >= self._patient_until
-        is_complete = self.outcome == "complete"
+        is_complete, has_failed = completeness is Completeness.COMPLETE, completeness is Completeness.FAILED
         is_read = is_complete and not self.feed.view.has_unread
-        self._has_begun = self._has_begun or is_read or is_late or self.outcome == "failed"
+        self._has_begun = self._has_begun or is_read or is_late or has_failed
         if not is_complete:
-            message = "nothing could be read" if self.outcome == "failed" else "a part could not be read"
+            message = "nothing could be read" if has_failed else "a part could not be read"
             given = {"details": self.trouble, "cluster": self.name}
             status = Status.FALSE if self._has_begun else Status.UNKNOWN
-            conditions.fails(VALUES, self.outcome.capitalize(), message, **given, status=status)
+            conditions.fails(VALUES, completeness.capitalize(), message, **given, status=status)
         elif self._has_begun:
             conditions.holds(VALUES, cluster=self.name)
         if problem := self._brokers.credentials_problem:
@@ -185,7 +175,7 @@ def collectors_of(
     telemetry: Telemetry,
     clock: Clock,
     keep: Keep | None = None,
-    running: Mapping[str, Collector] = NO_COLLECTORS,
+    running: Mapping[str, Collector] = MappingProxyType({}),
     memory: MemoryKeeper | None = None,
 ) -> dict[str, Collector]:
     """Returns the loops of all clusters; those of `running` that need no change are taken over.

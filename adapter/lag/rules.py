@@ -9,7 +9,7 @@ import numpy as np
 
 from adapter.columns import NEVER
 from adapter.lag.layout import Layout
-from adapter.lag.movement import Movement
+from adapter.lag.snapshot import Snapshot
 from adapter.lag.values import Treatment
 from adapter.settings.models import Isolation, Rule, Settings
 
@@ -48,6 +48,8 @@ class Watching:
 
     def __init__(self, settings: Settings, cluster: str) -> None:
         self._settings = settings
+        self.cluster = cluster
+        self.interval = settings.collection.interval
         self.max_age = settings.collection.max_age
         self.watches_topic = settings.collection.topics.watches
         self._given: dict[str, _Given] = {}
@@ -135,8 +137,9 @@ class Watching:
             rule = self._settings.rule_for(group)
             of_rule = NO_TOPICS if rule is None else rule.topic_names
             is_named = rule is not None and rule.group is not None
-            by_name = _joined(self.by_metrics.get(group, NO_TOPICS), of_rule if is_named else NO_TOPICS)
-            known = self._given[group] = _Given(rule, by_name, _joined(by_name, of_rule))
+            by_name = self.by_metrics.get(group, NO_TOPICS) | (of_rule if is_named else NO_TOPICS)
+            # The groups of a rule share its topics.
+            known = self._given[group] = _Given(rule, by_name, by_name | of_rule if by_name else of_rule)
         return known
 
 
@@ -145,13 +148,6 @@ class _Given:
     rule: Rule | None
     topics_by_name: frozenset[str]
     topics: frozenset[str]
-
-
-def _joined(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
-    """Returns the union; the same object if one adds nothing, so that groups share the topics of their rule."""
-    if one >= other:
-        return one
-    return one | other if one else other
 
 
 def still_committed(
@@ -196,18 +192,18 @@ def treatment_of(
 
 
 def updated_treatment(
-    treatment: Treatment, movement: Movement, described_at: Mapping[str, float], in_doubt: Collection[str]
+    treatment: Treatment, snapshot: Snapshot, described_at: Mapping[str, float], in_doubt: Collection[str]
 ) -> Treatment:
     """Returns the treatment of this cycle: a topic whose commits moved after its group's description is being read.
 
     `described_at` has the time of each description; the descriptions of groups `in_doubt` may be wrong."""
-    rows, layout = np.flatnonzero(treatment.is_abandoned), movement.layout
+    rows, layout = np.flatnonzero(treatment.is_abandoned), snapshot.layout
     if not len(rows):
         return treatment
     described = np.array([described_at.get(group, NEVER) for group in layout.groups])
     group, topic = layout.group[rows], layout.topic[rows]
     starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
-    is_read = np.logical_or.reduceat(movement.moved_at[rows] > described[group], starts)
+    is_read = np.logical_or.reduceat(snapshot.moved_at[rows] > described[group], starts)
     unread = rows[~np.repeat(is_read, np.diff(starts, append=len(rows)))]
     is_doubtful = np.array([group in in_doubt for group in layout.groups], dtype=bool)[layout.group[unread]]
     is_abandoned, is_in_doubt = np.zeros((2, len(layout)), dtype=bool)

@@ -2,7 +2,7 @@
 
 Offsets are messages; times are seconds of the monotonic clock."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import NamedTuple
@@ -36,6 +36,8 @@ class Cause(NamedTuple):
 
 NOT_ONE = np.inf
 """In `marker_since`."""
+NOT_SEEN = -2
+"""In `progress`."""
 NO_CAUSE = Cause(State.OK, "")
 
 
@@ -64,6 +66,13 @@ class Snapshot:
     """Whether only a transaction marker follows `last_commit`."""
     marker_since: Seconds
     """Since when a Stable group has left one message, or a marker, behind `last_commit`; NOT_ONE: it has not."""
+    progress: Offsets
+    """The latest commit as it was read, or a share group's start; NOT_SEEN: the group had not been read when the row
+    was added, so its first commit may be old."""
+    moved_at: Seconds
+    """When progress last moved, which proves that a member reads the topic; NEVER if that was not seen."""
+    is_added: Flags
+    """Whether the partition was added to a remembered topic and not read since."""
 
     def cause_of(self, row: int) -> Cause:
         return self.causes[int(self.cause[row])]
@@ -85,14 +94,20 @@ def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
         beyond=np.zeros(rows, dtype=np.int8),
         has_marker=np.zeros(rows, dtype=bool),
         marker_since=np.full(rows, NOT_ONE),
+        progress=np.full(rows, NOT_SEEN, dtype=np.int64),
+        moved_at=np.full(rows, NEVER),
+        is_added=np.zeros(rows, dtype=bool),
     )
 
 
-def moved_to(snapshot: Snapshot, layout: Layout) -> Snapshot:
-    """Returns the same rows in another layout; new partitions and topic generations start as unknown."""
-    if layout is snapshot.layout:
-        return snapshot
-    moved = carried(snapshot, empty_snapshot(layout), same_rows(layout, snapshot.layout))
+def moved_to(snapshot: Snapshot, layout: Layout, groups_read: Collection[str] = ()) -> Snapshot:
+    """Returns the same rows in another layout; new partitions and topic generations start as unknown.
+
+    New rows of `groups_read`, the groups read before, are known to have had no commit."""
+    fresh = empty_snapshot(layout)
+    was_read = np.array([group in groups_read for group in layout.groups], dtype=bool)
+    fresh.progress[was_read[layout.group]] = NO_COMMIT
+    moved = carried(snapshot, fresh, same_rows(layout, snapshot.layout))
     return replace(moved, causes=snapshot.causes)
 
 

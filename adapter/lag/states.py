@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.columns import NEVER, NO_COMMIT, NOT_KNOWN, Flags, Offsets, Seconds
-from adapter.lag.snapshot import Cause, Observed, Snapshot, State
+from adapter.lag.snapshot import NOT_SEEN, Cause, Observed, Snapshot, State
 
 CYCLES_BEFORE_AHEAD = 2
 """A commit can briefly exceed the end after an election; the second consecutive time it counts."""
@@ -46,8 +46,8 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     cause = np.where((cause == 0) & ~is_read, len(causes) - 2, cause)
     cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
     otherwise = np.array([each.state or State.UNKNOWN for each in causes], dtype=np.int8)[cause]
-    return Snapshot(
-        layout=before.layout,
+    return replace(
+        before,
         committed=np.where(is_shown_beyond, observed.committed, committed),
         log_end=np.where(is_good | is_shown_beyond, observed.log_end, before.log_end),
         log_start=log_start,
@@ -58,8 +58,6 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         last_commit=np.where(is_of_other_log, NO_COMMIT, last_commit),
         last_commit_at=np.where(is_commit | is_of_other_log, received, before.last_commit_at),
         beyond=beyond,
-        has_marker=before.has_marker,
-        marker_since=before.marker_since,
     )
 
 
@@ -100,6 +98,18 @@ def without_commit_unknown(observed: Observed, before: Snapshot, is_remembered: 
     """Ignores rows without any commit, of groups that are remembered, while it is not yet known what of them is."""
     is_uncommitted = (observed.committed == NO_COMMIT) & (before.last_commit == NO_COMMIT)
     return _without(observed, is_uncommitted & is_remembered, LAST_COMMIT_NOT_KNOWN)
+
+
+def with_movement(snapshot: Snapshot, progress: Offsets, received: Seconds, is_read: Flags) -> Snapshot:
+    """Notes which commits have moved; `is_read` marks the rows whose progress was read.
+
+    For a share group, progress is its start offset. A commit that expires or is deleted is no progress."""
+    is_other = (progress != snapshot.progress) & (progress != NO_COMMIT) & (snapshot.progress != NOT_SEEN)
+    return replace(
+        snapshot,
+        progress=np.where(is_read, progress, snapshot.progress),
+        moved_at=np.where(is_read & is_other, received, snapshot.moved_at),
+    )
 
 
 def _without(observed: Observed, is_ignored: Flags, cause: Cause) -> Observed:

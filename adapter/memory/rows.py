@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from adapter.columns import NEVER, Flags
+from adapter.columns import NEVER, NO_COMMIT
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import NOT_ONE, Snapshot
 from adapter.memory.value import ClusterMemory, LastCommit, TopicMemory
@@ -26,10 +26,9 @@ def remembered(
     return topics
 
 
-def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> tuple[Snapshot, Flags]:
-    """Fills in the commits that were seen later than those of the rows, unless the topic was created again since.
-
-    Also returns the rows of partitions that the topic did not have when it was remembered."""
+def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> Snapshot:
+    """Fills in the commits that were seen later than those of the rows, unless the topic was created again since, and
+    which partitions the topic did not have when it was remembered."""
     layout = snapshot.layout
     last, at = snapshot.last_commit.copy(), snapshot.last_commit_at.copy()
     is_added, is_marker = np.zeros((2, len(layout)), dtype=bool)
@@ -43,9 +42,16 @@ def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> tupl
         is_marker[own] = has_marker & (last[own] == offset)
         is_added[own.stop : rows.stop] = np.isneginf(at[own.stop : rows.stop])
     is_same = last == snapshot.last_commit
-    has_marker, since = is_marker | (snapshot.has_marker & is_same), np.where(is_same, snapshot.marker_since, NOT_ONE)
-    snapshot = replace(snapshot, last_commit=last, last_commit_at=at, has_marker=has_marker, marker_since=since)
-    return snapshot, is_added
+    return replace(
+        snapshot,
+        last_commit=last,
+        last_commit_at=at,
+        has_marker=is_marker | (snapshot.has_marker & is_same),
+        marker_since=np.where(is_same, snapshot.marker_since, NOT_ONE),
+        # A response may lack a topic for a while, for instance without its ACL; the same commits are no movement then.
+        progress=np.where(is_same | (snapshot.progress != NO_COMMIT), snapshot.progress, last),
+        is_added=is_added,
+    )
 
 
 def _known_pairs(layout: Layout, memory: ClusterMemory) -> list[tuple[TopicMemory, slice]]:

@@ -9,7 +9,8 @@ from itertools import count
 from threading import Lock
 
 from adapter.clock import Clock
-from adapter.collector.threads import NO_COLLECTORS, Collector, collectors_of, start_all, stop_all
+from adapter.collector.cycle import Completeness
+from adapter.collector.threads import Collector, collectors_of, start_all, stop_all
 from adapter.conditions import SETTINGS
 from adapter.history.sample import Keep
 from adapter.lag.rules import AskedTopics, topics_for
@@ -161,7 +162,7 @@ class LiveMetrics:
 
     def _generation(self, settings: Settings, before: _Generation | None) -> _Generation:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
-        running = NO_COLLECTORS if before is None else before.collectors
+        running = {} if before is None else before.collectors
         collectors = collectors_of(settings, store, self._telemetry, self._clock, self._keep, running, self.memory)
         return _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
 
@@ -170,5 +171,6 @@ def _may_replace(new: Collector, old: Collector | None, *, is_late: bool) -> boo
     """A cluster that can be read is not replaced by one that cannot, such as one with a misspelt address."""
     if new.has_read_everything:
         return True
-    is_worse = new.outcome == "failed" and old is not None and old.outcome != "failed"
-    return is_late and bool(new.outcome) and not is_worse
+    has_failed = new.completeness is Completeness.FAILED
+    is_worse = has_failed and old is not None and old.completeness is not Completeness.FAILED
+    return is_late and new.completeness is not None and not is_worse

@@ -20,6 +20,16 @@ def test_a_coordinator_that_moved_is_found_by_asking_everywhere() -> None:
     assert rig.asked("OffsetFetch") == [{3: ("billing",)}]
 
 
+@pytest.mark.parametrize("error", [14, 30])
+def test_a_broker_that_reports_what_is_wrong_with_a_group_is_its_coordinator(error: int) -> None:
+    cluster = kafka()
+    cluster.unlisted, cluster.commit_errors = {"billing"}, {"billing": error}
+    rig = running(cluster, given())
+    rig.run()
+
+    assert rig.asked("OffsetFetch") == [{2: ("billing",)}]
+
+
 def test_a_group_of_a_dead_coordinator_is_found_at_another() -> None:
     rig = running()
     rig.kafka.nodes = (1, 3)
@@ -27,7 +37,7 @@ def test_a_group_of_a_dead_coordinator_is_found_at_another() -> None:
     rig.kafka.coordinators["billing"] = 3
     rig.run(2)
 
-    assert rig.run().word == "complete"
+    assert rig.run().completeness == "complete"
 
 
 def test_a_frozen_broker_is_replaced_as_soon_as_the_cluster_says_so() -> None:
@@ -38,7 +48,7 @@ def test_a_frozen_broker_is_replaced_as_soon_as_the_cluster_says_so() -> None:
     rig.kafka.topics["orders"] = [1, 3, 3]
     rig.kafka.coordinators["billing"] = 3
 
-    assert rig.run().word == "complete"
+    assert rig.run().completeness == "complete"
 
 
 def test_a_deposed_coordinator_that_does_not_know_it_is_not_asked_once_another_broker_counts_it_as_dead() -> None:
@@ -100,10 +110,11 @@ def test_a_group_is_gone_only_after_three_complete_rounds_without_it() -> None:
         rig.read("lag", BILLING)
 
 
-def test_a_loading_broker_makes_no_group_go() -> None:
+@pytest.mark.parametrize("trouble", ["loading", "refusing"])
+def test_a_broker_that_does_not_list_its_groups_makes_none_go(trouble: str) -> None:
     rig = running()
     del rig.kafka.commits["billing"]
-    rig.kafka.loading = {3}
+    setattr(rig.kafka, trouble, {3})
     rig.run(30)
 
     assert "billing" in rig.view.layout.groups
@@ -157,7 +168,7 @@ def test_answers_that_count_for_a_deletion_come_from_different_brokers() -> None
     rig.kafka.ignorant = {2: {"orders"}}
     rig.run(12)
 
-    assert rig.run().word == "complete"
+    assert rig.run().completeness == "complete"
 
 
 def test_a_topic_that_was_made_again_begins_anew() -> None:

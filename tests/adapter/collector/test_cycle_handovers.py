@@ -125,7 +125,7 @@ def test_a_group_that_was_reset_before_its_new_coordinator_was_asked_is_believed
     assert rig.lag(READ) == 8
 
 
-def test_coordinators_that_stay_behind_cost_no_more_than_two_requests_a_minute() -> None:
+def test_coordinators_that_stay_behind_cost_two_requests_a_minute_each() -> None:
     moves = [(0, 2), (1, 3), (6, 1)]
     kafka = cluster(LEADERS, *(named(partition) for partition, _ in moves))
     rig = rig_of(kafka, 6)
@@ -139,7 +139,7 @@ def test_coordinators_that_stay_behind_cost_no_more_than_two_requests_a_minute()
         plans = rig.asked("ListOffsets read_uncommitted")
         asked += [node for plan in plans for node, topics in plan.items() if OFFSETS_TOPIC in topics]  # type: ignore[attr-defined]
 
-    assert asked in ([1, 2, 3, 1], [2, 3, 1, 2], [3, 1, 2, 3])
+    assert sorted(asked) == [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3]
 
 
 def test_where_the_end_of_a_handover_cannot_be_asked_for_groups_are_read_as_if_it_were_over() -> None:

@@ -72,8 +72,9 @@ def test_a_failed_description_brings_no_stale_topic_back() -> None:
 
 
 def test_an_upgrade_to_the_new_protocol_brings_no_stale_topic_back() -> None:
+    """It may come between the listing and the description."""
     rig = running(kafka())
-    rig.kafka.kinds["billing"] = Kind.CONSUMER
+    rig.brokers.before = {"Describe classic": lambda: rig.kafka.kinds.update(billing=Kind.CONSUMER)}
 
     assert lags(rig, 3 * MINUTE) == [0] * 3 * MINUTE
 
@@ -147,7 +148,8 @@ def test_commits_that_expire_are_no_movement() -> None:
 
 
 def test_the_same_commits_after_a_while_without_them_are_no_movement() -> None:
-    rig = running(kafka())
+    """In a group that a rule names, whose last commits are remembered."""
+    rig = running(kafka(), samples.settings(rules=[{"group": "billing"}]))
     rig.kafka.moving = {"billing"}
     commits = rig.kafka.commits["billing"]
     old = commits.pop(REFUNDS)

@@ -160,7 +160,7 @@ def test_a_row_whose_end_was_asked_for_too_late_keeps_its_last_pair_and_says_why
     world.busy_seconds = MOST_SECONDS_APART + 0.1
     outcome = rig.run()
 
-    assert (outcome.word, rig.lag("billing")) == ("failed", before)
+    assert (outcome.completeness, rig.lag("billing")) == ("failed", before)
     assert {rig.view.snapshot.cause_of(row) for row in range(len(rig.view.layout))} == {TOO_FAR_APART}
     assert outcome.gaps == pytest.approx([MOST_SECONDS_APART + 0.1] * 3)
 

@@ -1,8 +1,13 @@
 """Share groups from one cycle to the next: a row like any other, or a refusal that says why."""
 
+from uuid import UUID
+
 import pytest
 
+from adapter.cluster.coordinators import SHARE_STATE_TOPIC
 from adapter.cluster.groups import Kind
+from adapter.kafka.client import CALL_SECONDS
+from adapter.lag.snapshot import State
 from adapter.metrics.problems import NoMatch
 from adapter.settings.models import Settings
 from tests.support import samples
@@ -21,10 +26,15 @@ def cluster() -> Kafka:
 
 
 def test_a_share_group_has_the_lag_that_the_broker_counts_or_else_what_is_behind_its_start() -> None:
-    rig = running(cluster())
+    shared = cluster()
+    rig = running(shared)
 
     assert rig.lag("workers") == 4 + (20 - 15)
     assert rig.lag() == 13
+
+    shared.shares["workers"][ORDERS_0] = (2, 11)
+    rig.run()
+    assert rig.lag("workers") == 10 + 5, "the log was cut after the broker had counted"
 
 
 def test_share_groups_cost_one_request_per_coordinator_and_cycle() -> None:
@@ -63,7 +73,7 @@ def test_what_was_read_is_served_until_it_is_too_old_and_then_refused() -> None:
     assert rig.lag("workers") == 9
 
     rig.run(6)
-    assert "broker 3 returned error 87 for share group workers" in refusal(rig, group="workers")
+    assert "broker 3 returned error 87 for group workers" in refusal(rig, group="workers")
     assert rig.lag() == 13
 
 
@@ -96,3 +106,68 @@ def test_a_topic_that_is_no_longer_shared_is_stale() -> None:
     shared.members["workers"] = {"orders"}
 
     assert running(shared).lag("workers") == 9
+
+
+@pytest.mark.parametrize(("reported", "error"), [((10, 7), 3), ((-7, -1), 0), ((2**62, -1), 0), ((-7, -7), 0)])
+def test_progress_that_can_be_no_offset_is_an_error_of_its_partition(reported: tuple[int, int], error: int) -> None:
+    shared = cluster()
+    shared.shares["workers"][ORDERS_0], shared.share_row_errors[ORDERS_0] = reported, error
+    rig = running(shared)
+    rows = rig.view.layout.spans["workers"]
+
+    assert rig.view.snapshot.state[rows].tolist() == [State.ERROR, State.OK, State.NO_COMMIT]
+    assert refusal(rig, group="workers").endswith("orders/0: the share group's progress cannot be read")
+
+
+def test_a_topic_without_progress_counts_on_until_three_answers_lack_it() -> None:
+    shared = cluster()
+    shared.topics["refunds"], shared.ends["refunds", 0] = [1], 50
+    shared.shares["workers"]["refunds", 0] = (0, 50)
+    rig = running(shared)
+    del shared.shares["workers"]["refunds", 0]
+    lags, uncommitted = [], []
+    for _ in range(3):
+        rig.run()
+        lags.append(rig.lag("workers"))
+        uncommitted.append(rig.read("uncommitted_partitions", wants(group="workers")).values[0].milli // 1000)
+
+    assert (lags, uncommitted) == ([9 + 50, 9 + 50, 9], [1, 1, 1])
+
+
+def test_progress_of_a_coordinator_that_was_silent_is_not_believed_where_it_steps_backward() -> None:
+    shared = cluster()
+    rig = running(shared)
+    shared.silent = {3}
+    rig.run()
+    shared.silent, shared.shares["workers"][ORDERS_0] = set(), (0, 9)
+    rig.run()
+    assert rig.lag("workers") == 9
+
+    rig.run()
+    assert rig.lag("workers") == 14
+
+
+def test_a_share_group_that_becomes_another_kind_counts_by_its_commits() -> None:
+    shared = cluster()
+    rig = running(shared)
+    del shared.kinds["workers"], shared.shares["workers"]
+    shared.commits["workers"] = {ORDERS_0: 9, ORDERS_1: 20}
+    rig.run(3)
+
+    assert rig.lag("workers") == 1
+
+
+def test_a_coordinator_that_waited_for_a_silent_keeper_of_state_is_not_asked_again_for_the_group() -> None:
+    shared = cluster()
+    shared.nodes, shared.topics[SHARE_STATE_TOPIC] = (1, 2, 3, 4), [4]
+    shared.generations["orders"] = str(UUID(int=7))
+    rig = running(shared)
+    shared.silent = {4}
+    rig.run(7)
+    assert rig.run().failures == (), "other brokers may reach it: only we do not"
+
+    shared.delays["DescribeShareGroupOffsets", 3] = (CALL_SECONDS, 0.0)
+    rig.run()
+    shared.delays.clear()
+    asked = [rig.run() and rig.counted()["DescribeShareGroupOffsets"] for _ in range(4)]
+    assert asked == [0, 0, 0, 1], "it may have been silent for a reason of its own"

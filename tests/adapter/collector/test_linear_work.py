@@ -167,7 +167,6 @@ def test_the_topics_of_a_rule_are_the_same_object_for_all_its_groups() -> None:
 
     assert rules.given_topics("a") == {"topic-0", "topic-1", "topic-2"}
     assert rules.given_topics("a") is rules.given_topics("b")
-    assert rules.topics_given_by_name("a") is rules.topics_given_by_name("b")
 
 
 def test_the_topics_of_many_metrics_of_one_group_are_collected_once() -> None:

@@ -64,40 +64,11 @@ def test_members_are_asked_for_once_a_minute() -> None:
     assert [len(descriptions.run()) for _ in range(8)] == [1, 0, 0, 0, 0, 0, 1, 0]
 
 
-def test_where_a_broker_coordinates_several_kinds_they_take_turns() -> None:
+def test_a_broker_that_coordinates_several_kinds_is_asked_for_each() -> None:
     descriptions = Descriptions(audit=Kind.SHARE)
     descriptions.kafka.coordinators["audit"] = 2
-    descriptions.lists("billing", "audit")
-    asked = [one for _ in range(4 * MINUTE) for one in descriptions.run()]
 
-    classic, share = ("Describe classic", {2: ("billing",)}), ("Describe share", {2: ("audit",)})
-    assert asked == [classic, share] * 2
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
-
-
-def test_a_kind_with_groups_that_were_never_described_goes_first() -> None:
-    descriptions = Descriptions(audit=Kind.SHARE)
-    descriptions.kafka.coordinators |= {"audit": 2, "new": 2}
-    descriptions.lists("billing", "audit")
-    descriptions.run(MINUTE)
-    descriptions.run(MINUTE)
-    descriptions.lists("billing", "audit", "new")
-
-    assert descriptions.run() == [("Describe classic", {2: ("new", "billing")})]
-
-
-def test_a_kind_with_new_groups_every_minute_does_not_starve_the_others() -> None:
-    descriptions = Descriptions(audit=Kind.SHARE)
-    descriptions.kafka.coordinators["audit"] = 2
-    kinds = []
-    for minute in range(9):
-        new = f"run-{minute}"
-        descriptions.kafka.coordinators[new] = 2
-        descriptions.lists("billing", "audit", new)
-        kinds += [kind for kind, _ in descriptions.run()]
-        descriptions.run(MINUTE - 1)
-
-    assert kinds.count("Describe share") == 3
+    assert descriptions.run() == [("Describe classic", {2: ("billing",)}), ("Describe share", {2: ("audit",)})]
 
 
 def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:
@@ -109,14 +80,6 @@ def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:
 
     ((_, asked),) = descriptions.run()
     assert asked == {1: tuple(names[-2:] + names[: GROUPS_PER_REQUEST - 2])}
-
-
-def test_without_groups_that_have_members_nothing_is_requested() -> None:
-    descriptions = Descriptions()
-    descriptions.lists("billing", "audit", phase=Phase.EMPTY)
-
-    assert descriptions.run() == []
-    assert descriptions.members.counts == {"billing": 0, "audit": 0}
 
 
 def test_a_group_that_has_been_empty_is_not_known_by_its_former_members() -> None:
@@ -149,24 +112,3 @@ def test_groups_that_may_read_something_else_are_described_first() -> None:
     ((_, asked),) = descriptions.run()
     assert isinstance(asked, dict)
     assert asked[1][0] == names[0]
-
-
-def test_what_members_read_is_the_same_object_while_nothing_changes() -> None:
-    descriptions = Descriptions()
-    descriptions.run()
-    known = descriptions.members.topics_read
-    descriptions.run(MINUTE)
-
-    assert descriptions.members.topics_read is known
-
-
-def test_a_group_that_is_gone_only_as_the_kind_it_was_keeps_what_was_known() -> None:
-    """An upgrade to the new protocol may come between the listing and the description."""
-    descriptions = Descriptions()
-    descriptions.run()
-    descriptions.kafka.kinds["billing"] = Kind.CONSUMER
-    descriptions.run(MINUTE)
-    descriptions.lists("billing", "audit")
-    descriptions.run()
-
-    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}

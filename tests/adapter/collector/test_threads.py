@@ -151,21 +151,6 @@ def test_an_unexpected_error_in_a_cycle_is_logged_and_the_next_cycle_runs(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_an_unexpected_error_in_the_report_of_a_cycle_ends_no_thread(
-    watched: Watched, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mishaps = iter([ZeroDivisionError("nobody thought of it")])
-
-    def fail_once(_: Collector) -> None:
-        for mishap in mishaps:
-            raise mishap
-
-    monkeypatch.setattr(Collector, "_report", fail_once)
-    collect(watched, lambda: watched.store.version >= 3)
-
-    assert watched.shown("cycles_total", "failed") == 1
-
-
 def test_failures_are_counted_by_cause_and_logged_once(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
     watched.kafka.refusing = {2}
     caplog.set_level(logging.INFO, "adapter.conditions")

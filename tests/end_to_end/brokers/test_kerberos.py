@@ -88,7 +88,7 @@ def reading(cluster: Kafka, servers: str, **more: Any) -> Any:  # noqa: ANN401 -
 def read_all_along_until(running: InProcess, done: Callable[[], bool], what: str) -> None:
     def is_done_after_a_cycle() -> bool:
         outcome = running.run_once()
-        assert outcome.word == "complete", outcome
+        assert outcome.completeness == "complete", outcome
         assert running.lag("guarded", "guarded-orders") == 6
         return done()
 

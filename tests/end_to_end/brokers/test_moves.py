@@ -86,7 +86,7 @@ def test_a_new_coordinator_s_old_commits_are_not_served(three_brokers: Kafka) ->
             """From that broker, and believed."""
             outcome = rig.run_once()
             beside_the_truth.add(rig.lag(group) - lag)
-            return outcome.word == "complete" and rig.cycle._commits.directory.coordinators[group] == node
+            return outcome.completeness == "complete" and rig.cycle._commits.directory.coordinators[group] == node
 
         for number in range(MOVES):
             commit(three_brokers, group, {(topic, 0): 10 + number})

@@ -81,7 +81,7 @@ def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> No
 @needs_scram
 def test_the_least_acls_of_the_page_let_everything_be_read(documented: Kafka, password: Path) -> None:
     with in_process(documented, clusters=[secured(documented, "lag", password)], rules=RULES[:2]) as running:
-        assert running.run_once().word == "complete"
+        assert running.run_once().completeness == "complete"
         assert [running.lag(group, "seen") for group in ("open", "half-seen", "secret")] == [6, 6, 6]
         assert running.lag("billing-eu", "orders-eu") == 6
 

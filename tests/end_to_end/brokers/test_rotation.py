@@ -63,7 +63,7 @@ def read_all_along_until(running: InProcess, done: Callable[[], bool], what: str
 
     def is_done_after_a_cycle() -> bool:
         outcome = running.run_once()
-        assert outcome.word == "complete", outcome
+        assert outcome.completeness == "complete", outcome
         assert running.lag("rotated") == 6
         return done()
 
@@ -98,7 +98,7 @@ def test_a_changed_password_takes_over_and_a_wrong_one_does_not(
         read_all_along_until(running, is_taken_over(running), "the second password")
 
         running.brokers.close()
-        assert running.run_once().word == "complete"
+        assert running.run_once().completeness == "complete"
 
 
 def test_a_changed_client_certificate_takes_over_with_its_key(
@@ -154,7 +154,7 @@ def test_the_broker_takes_certificates_of_every_kind(
         files = {"certFile": str(tmp_path / "user.p12"), "keyPasswordFile": str(tmp_path / "password")}
     servers = security.certificate_bootstrap_servers
     with reading(one_broker, servers, protocol="SSL", caFile=str(security.ca_file), **files) as running:
-        assert running.run_once().word == "complete"
+        assert running.run_once().completeness == "complete"
 
 
 def test_what_is_wrong_with_tls_is_said_of_the_broker(one_broker: Kafka, security: Security, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_throttled_adapter_is_slower_and_as_right(one_broker: Kafka) -> None:
             produce(one_broker, topic, 3)
             outcome = rig.run_once()
 
-            assert outcome.word == "complete", outcome
+            assert outcome.completeness == "complete", outcome
             assert rig.lag(group) == 3
 
 
@@ -51,7 +51,7 @@ def _keeps_the_last_value(rig: InProcess, cluster: Kafka, topic: str) -> bool:
 
 def _seconds_of_a_cycle(rig: InProcess) -> float:
     begun = time.monotonic()
-    assert rig.run_once().word == "complete"
+    assert rig.run_once().completeness == "complete"
     return time.monotonic() - begun
 
 

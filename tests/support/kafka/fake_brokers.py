@@ -284,7 +284,7 @@ class FakeBrokers(Brokers):
             np.array(indexes, dtype=np.int32),
             np.array(starts, dtype=np.int64),
             np.array(lags, dtype=np.int64),
-            np.zeros(len(indexes), dtype=np.int32),
+            np.array([self.kafka.share_row_errors.get((topic, index), 0) for index in indexes], dtype=np.int32),
         )
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:

@@ -63,6 +63,7 @@ class Kafka:
     shares: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)
     """Share group -> start and lag of every partition that it has begun; it is in `commits` and `kinds` as well."""
     share_errors: dict[str, int] = field(default_factory=dict)
+    share_row_errors: dict[Partition, int] = field(default_factory=dict)
     ignorant_of_shares: set[int] = field(default_factory=set)
     """Nodes that are too old to know how far share groups are."""
     unreachable: str | None = None

@@ -34,15 +34,11 @@ class Rig:
         self.clock = SteppedClock()
         self.brokers = FakeBrokers(kafka, self.clock)
         self.store = Store(one.name for one in self.settings.clusters)
-        watching = Watching(self.settings, cluster)
-        interval = self.settings.collection.interval
         self.samples: list[Sample] = []
-        """What the newest cycle handed over to be kept."""
+        """What the newest cycle hands over to the history."""
         self.memory = MemoryKeeper(lambda: {cluster: self.cycle.remembered()}, self.clock, Conditions(), exchange)
-        self.cycle = Cycle(
-            cluster, interval, watching, self.brokers, self.store.feeds[cluster], self.clock,
-            keep=self.samples.append, memory=self.memory,
-        )  # fmt: skip
+        watching, feed = Watching(self.settings, cluster), self.store.feeds[cluster]
+        self.cycle = Cycle(watching, self.brokers, feed, self.clock, self.memory)
         self.metrics = Metrics(self.settings, self.store, self.clock)
 
     def run(self, cycles: int = 1) -> Outcome:
@@ -52,8 +48,8 @@ class Rig:
                 self.clock.seconds += self.settings.collection.interval
             self.brokers.requests.clear()
             self.brokers.asked_for.clear()
-            self.samples.clear()
             outcome = self.cycle.run_once()
+            self.samples = [sample for sample in [outcome.sample] if sample is not None]
         return outcome
 
     def counted(self) -> Counter[str]:

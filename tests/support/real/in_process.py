@@ -83,7 +83,7 @@ class InProcess:
 
         def is_complete() -> bool:
             outcomes.append(self.run_once())
-            return outcomes[-1].word == "complete"
+            return outcomes[-1].completeness == "complete"
 
         wait_until(is_complete, "a complete cycle", WAIT_SECONDS)
         return outcomes[-1]
@@ -165,10 +165,7 @@ def in_process(
     brokers = Brokers(main, requests.append, call_seconds)
     store = Store([main.name])
     memory = MemoryKeeper(lambda: {main.name: cycle.remembered()}, clock, Conditions(), exchange)
-    watching = Watching(settings, main.name)
-    cycle = Cycle(
-        main.name, settings.collection.interval, watching, brokers, store.feeds[main.name], clock, memory=memory
-    )
+    cycle = Cycle(Watching(settings, main.name), brokers, store.feeds[main.name], clock, memory)
     try:
         yield InProcess(
             settings,
