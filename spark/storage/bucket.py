@@ -93,11 +93,8 @@ class BucketFiles:
 
     def publish(self, staged: str, target: str) -> None:
         """The store copies each object: one PUT, and a reader finds the old one or the new one."""
-        new, present = self._names_in(staged), self._names_in(target)
-        if not new:
-            self.delete(target)
-            return
-        for old in sorted(set(present) - set(new)):
+        new = self._names_in(staged)
+        for old in sorted(set(self._names_in(target)) - set(new)):
             self._delete(f"{target}/{old}", self._store.delete_file)
         for name in in_order(new):
             self._copy(f"{staged}/{name}", f"{target}/{name}")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spark.errors import Unavailable, Unusable
-from spark.storage.protocol import File, in_order, is_below_hidden, is_hidden
+from spark.storage.protocol import File, in_order, is_hidden
 
 REPLACED = ".replaced-"
 REPLACED_SECONDS = 60
@@ -81,13 +81,11 @@ class LocalFiles:
         and is about to list it."""
         new, old = self.root / staged, self.root / target
         self._forget_replaced()
-        if not new.exists():
-            self.delete(target)
-        elif not old.exists():
+        if not old.exists():
             old.parent.mkdir(parents=True, exist_ok=True)
             new.rename(old)
         elif exchanged(new, old):
-            self._set_aside(new)
+            new.rename(self.root / f"{REPLACED}{time.time_ns()}")
         else:
             _replace_each(new, old)
 
@@ -97,15 +95,10 @@ class LocalFiles:
 
     def delete(self, path: str) -> None:
         target = self.root / path
-        if not target.is_dir():
-            target.unlink(missing_ok=True)
-        elif is_below_hidden(path):
+        if target.is_dir():
             shutil.rmtree(target)
         else:
-            self._set_aside(target)
-
-    def _set_aside(self, folder: Path) -> None:
-        folder.rename(self.root / f"{REPLACED}{time.time_ns()}")
+            target.unlink(missing_ok=True)
 
     def _forget_replaced(self) -> None:
         latest = time.time_ns() - REPLACED_SECONDS * 10**9

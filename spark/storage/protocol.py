@@ -69,8 +69,7 @@ class HistoryFiles(Protocol):
         """What pyarrow writes a staged file to; the file is there when the block ends without an error."""
 
     def publish(self, staged: str, target: str) -> None:
-        """Puts the staged folder in the place of the target, which may not exist yet. Where nothing is staged, the
-        target is deleted. Folders have no folders in them.
+        """Puts the staged folder in the place of the target, which may not exist yet. Folders have no folders in them.
 
         A reader that lists and reads meanwhile finds the target at any time, each of its files once. On this machine it
         finds one folder or the other, as the two are exchanged at once. In a bucket, and on file systems that cannot do

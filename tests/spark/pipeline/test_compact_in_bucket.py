@@ -24,6 +24,7 @@ from tests.support.history.fake_store import FakeStore
 from tests.support.history.random_histories import Written, history, lay
 from tests.support.history.written_history import sample, write
 
+pytestmark = pytest.mark.spark
 LOCATION = "s3://lag/history"
 
 
@@ -149,7 +150,6 @@ class Changes:
         return counted
 
 
-@pytest.mark.spark
 def test_a_process_that_is_ended_while_it_publishes_leaves_nothing_that_the_next_would_not_make_good(
     store: FakeStore, small: Path
 ) -> None:

@@ -42,7 +42,10 @@ peaks.append(peak())
 print(sum(each.rows for each in sound), *peaks)
 """
 
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak")
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak"),
+]
 
 
 def peaks(root: Path, interval: int) -> tuple[int, list[int]]:
