@@ -32,8 +32,6 @@ TAKEOVER_SECONDS = 30.0
 HANDING_OVER = (NOT_CAUGHT_UP, 5, 6, 74, 75)
 """A new leader before its followers confirm what it read, and brokers that do not lead. Any other error does not change
 with time: where the topic may not be read, nothing is known of handovers."""
-LOST = -2
-"""No node has this number."""
 REFUSED = -2
 """In place of a log end: the leader may not tell it."""
 
@@ -54,7 +52,7 @@ class Takeovers:
         self._groups: tuple[str, ...] = ()
         self._codes: Mapping[str, int] = {}
         self._node = np.empty(0, dtype=np.int32)
-        """Of each group: the node that answered last; NOBODY: none has; LOST: it later refused, or stopped."""
+        """Of each group: the node that answered last; NOBODY: none has, or it later refused, or stopped."""
         self._doubts: dict[str, _Doubt] = {}
 
     @property
@@ -78,8 +76,9 @@ class Takeovers:
         return are_read
 
     def note_answer(self, codes: Codes, node: int, received: float) -> Flags:
-        """Returns whether the node has taken over each of these groups a moment ago."""
-        is_new = (self._node[codes] != node) & (self._node[codes] != NOBODY)
+        """Returns whether the node has taken over each of these groups a moment ago, or may have: what was never read
+        cannot go backward."""
+        is_new = self._node[codes] != node
         self._node[codes] = node
         doubts = self._doubts | {self._groups[code]: _Doubt(received) for code in codes[is_new].tolist()}
         self._doubts = {group: one for group, one in doubts.items() if received - one.since < TAKEOVER_SECONDS}
@@ -102,8 +101,7 @@ class Takeovers:
 
     def note_lost(self, groups: Iterable[str]) -> None:
         """Their coordinator refused them or stopped: the next answer counts as a new one's, even from the same node."""
-        codes = np.array([self._codes[group] for group in groups], dtype=np.intp)
-        self._node[codes] = np.where(self._node[codes] == NOBODY, NOBODY, LOST)
+        self._node[[self._codes[group] for group in groups]] = NOBODY
 
 
 class Handovers:

@@ -261,13 +261,18 @@ def test_commits_that_were_reset_after_a_takeover_are_believed_half_a_minute_lat
     assert rig.lag() == 10 + (20 - 1) + 0
 
 
-def test_commits_that_are_reset_soon_after_the_start_are_believed_at_once() -> None:
-    """The first coordinator that is asked for a group has taken nothing over."""
-    rig = running()
-    rig.kafka.commits["billing"] = {ORDERS_0: 0, ORDERS_1: 0, ORDERS_2: 0}
-    rig.run()
+def test_another_group_that_comes_ends_no_doubt_about_a_takeover_and_begins_none() -> None:
+    doubted, settled = running(), running()
+    taken_over(doubted)
+    settled.run(2)
+    for rig in (doubted, settled):
+        rig.kafka.commits["audit"] = {ORDERS_0: 1}
+    settled.kafka.commits["billing"] = {ORDERS_0: 0, ORDERS_1: 0, ORDERS_2: 0}
+    for rig in (doubted, settled):
+        rig.run()
 
-    assert rig.lag() == 35
+    assert (doubted.lag("audit"), doubted.lag()) == (9, 13)
+    assert (settled.lag("audit"), settled.lag()) == (9, 35)
 
 
 def test_a_log_start_beyond_the_last_known_end_makes_the_lag_unknown() -> None:

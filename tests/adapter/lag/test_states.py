@@ -59,6 +59,16 @@ def test_lag_counts_from_the_log_start_and_lead_is_never_below_0(one: Row, state
     assert values.is_known.all()
 
 
+def test_a_cycle_that_could_not_read_does_not_end_the_doubt_about_a_commit_beyond_the_end() -> None:
+    first = after(row(500, 10), known(row(8, 10)))
+    unread = after(row(500, 10).unknown(SILENCE), first)
+    second = after(row(500, 10), unread)
+
+    assert unread.state.tolist() == [State.UNKNOWN]
+    assert second.state.tolist() == [State.AHEAD]
+    assert after(row(500, 10).unknown(SILENCE), second).state.tolist() == [State.AHEAD]
+
+
 def test_the_first_time_beyond_the_end_keeps_the_last_good_row() -> None:
     first = after(row(500, 10), known(row(8, 10).aged(10)))
 
