@@ -231,7 +231,7 @@ class Commits:
 
     def _refuse_handovers(self, round_: CommitRound, mapping: ResponseMapping, is_accepted: Flags, node: int) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
-        for place in np.flatnonzero(is_accepted & ~self.takeovers.are_read_from(mapping.code, node)).tolist():
+        for place in np.flatnonzero(is_accepted & (self.takeovers.node[mapping.code] != node)).tolist():
             group = mapping.shape.groups[place]
             if not self.handovers.is_final(group, node):
                 is_accepted[place] = False

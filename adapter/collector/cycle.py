@@ -289,7 +289,9 @@ class Cycle:
     def _unread(self, unanswered: Mapping[str, Cause], since: Mapping[str, float], now: float) -> Iterator[Problem]:
         """Yields the groups that were never read, or not for too long and have no rows."""
         never = (group for group in self._commits.groups if group not in self._commits.topics)
-        causes = {group: unanswered.get(group, NOT_READ_YET) for group in never} | self._shares.unread()
+        shares = self._shares.newest.problems.items()
+        causes = {group: unanswered.get(group, NOT_READ_YET) for group in never}
+        causes |= {group: cause for group, cause in shares if group not in self._shares.topics}
         for group, cause in causes.items():
             yield Problem(Reason.NOT_READ_YET, cause.text, self._watching.cluster, group)
         for group, at in since.items():

@@ -121,9 +121,6 @@ class Shares:
         self._remember(fresh)
         return list(fresh)
 
-    def unread(self) -> dict[str, Cause]:
-        return {group: cause for group, cause in self.newest.problems.items() if group not in self.topics}
-
     def _find(self, directory: Directory) -> None:
         """A group stays a share group until listed as another kind: missing commits must not mean "no commit"."""
         listed = directory.statuses

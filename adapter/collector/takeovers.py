@@ -51,7 +51,7 @@ class Takeovers:
     def __init__(self) -> None:
         self._groups: tuple[str, ...] = ()
         self._codes: Mapping[str, int] = {}
-        self._node = np.empty(0, dtype=np.int32)
+        self.node = np.empty(0, dtype=np.int32)
         """Of each group: the node that answered last; NOBODY: none has, or it later refused, or stopped."""
         self._doubts: dict[str, _Doubt] = {}
 
@@ -66,20 +66,15 @@ class Takeovers:
             return
         node = np.full(len(groups), NOBODY, dtype=np.int32)
         both = [group for group in groups if group in self._codes]
-        node[[codes[group] for group in both]] = self._node[[self._codes[group] for group in both]]
-        self._groups, self._codes, self._node = groups, codes, node
+        node[[codes[group] for group in both]] = self.node[[self._codes[group] for group in both]]
+        self._groups, self._codes, self.node = groups, codes, node
         self._doubts = {group: doubt for group, doubt in self._doubts.items() if group in codes}
-
-    def are_read_from(self, codes: Codes, node: int) -> Flags:
-        """Whether the last answer for each of these groups came from the node, too, without a loss since."""
-        are_read: Flags = self._node[codes] == node
-        return are_read
 
     def note_answer(self, codes: Codes, node: int, received: float) -> Flags:
         """Returns whether the node has taken over each of these groups a moment ago, or may have: what was never read
         cannot go backward."""
-        is_new = self._node[codes] != node
-        self._node[codes] = node
+        is_new = self.node[codes] != node
+        self.node[codes] = node
         doubts = self._doubts | {self._groups[code]: _Doubt(received) for code in codes[is_new].tolist()}
         self._doubts = {group: one for group, one in doubts.items() if received - one.since < TAKEOVER_SECONDS}
         is_doubted: Flags = np.isin(codes, [self._codes[group] for group in self._doubts])
@@ -101,7 +96,7 @@ class Takeovers:
 
     def note_lost(self, groups: Iterable[str]) -> None:
         """Their coordinator refused them or stopped: the next answer counts as a new one's, even from the same node."""
-        self._node[[self._codes[group] for group in groups]] = NOBODY
+        self.node[[self._codes[group] for group in groups]] = NOBODY
 
 
 class Handovers:

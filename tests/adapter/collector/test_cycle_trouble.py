@@ -131,7 +131,7 @@ def test_a_truncated_partition_counts_from_its_log_start() -> None:
     assert rig.read("lead_min", BILLING).values[0].milli // 1000 == 0
 
     cluster.start_errors, cluster.starts[ORDERS_0] = {ORDERS_1: 6}, 8
-    rig.run(6)
+    rig.run(13)
     assert rig.lag() == 2 + 5, "a start that cannot be read stays as it was"
 
 
