@@ -71,6 +71,13 @@ def test_a_broker_that_coordinates_several_kinds_is_asked_for_each() -> None:
     assert descriptions.run() == [("Describe classic", {2: ("billing",)}), ("Describe share", {2: ("audit",)})]
 
 
+def test_a_broker_that_does_not_answer_for_one_kind_is_not_asked_for_the_others() -> None:
+    descriptions = Descriptions(audit=Kind.SHARE)
+    descriptions.kafka.coordinators["audit"], descriptions.kafka.silent = 2, {2}
+
+    assert descriptions.run() == [("Describe classic", {2: ("billing",)}), ("Describe share", {})]
+
+
 def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:
     descriptions = Descriptions()
     names = [f"group-{number}" for number in range(GROUPS_PER_REQUEST + 2)]

@@ -31,6 +31,10 @@ def test_the_first_rule_that_fits_counts() -> None:
     assert rules.given_topics("other") == frozenset()
 
 
+def test_a_pattern_matches_the_whole_name() -> None:
+    assert watching(rules=[{"groups": "bill"}]).rule_for("billing") is None
+
+
 def test_without_a_rule_groups_are_read_uncommitted() -> None:
     assert watching().isolation_of("billing") is Isolation.READ_UNCOMMITTED
 

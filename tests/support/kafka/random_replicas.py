@@ -34,7 +34,7 @@ class Replicas:
         self.kafka.commits = {group: {} for group in GROUPS}
         self.seconds = samples.NOW
         self.adapters = [self._started(), self._started()]
-        self.run(2)
+        self._calm_down()
         self.history: list[str] = []
 
     # -- events ------------------------------------------------------------------------------------
@@ -57,7 +57,6 @@ class Replicas:
             self.kafka.ends[topic, partition] += self.chance.randint(0, 30)
 
     def commit(self) -> None:
-        """Every replica has the time to see it, and to say so, before something else happens."""
         group, topic = self.chance.choice(GROUPS), self.chance.choice(TOPICS)
         own = self.kafka.commits.setdefault(group, {})
         for partition in self._partitions(topic):
@@ -166,6 +165,7 @@ class Replicas:
         return adapter
 
     def _calm_down(self) -> None:
+        """Every replica has the time to see the groups, and to say so, before something else happens."""
         self.kafka.silent, self.kafka.refusing, self.shelf.error, self.shelf.write_error = set(), set(), None, None
         self.run(5)
         for adapter in self.adapters:
