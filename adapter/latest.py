@@ -14,7 +14,7 @@ class Latest(Generic[Result]):
         self._latest: tuple[tuple[object, ...], Result] | None = None
 
     def __call__(self, *arguments: object) -> Result:
-        known = self._latest
-        if known is None or any(new is not old for new, old in zip(arguments, known[0], strict=True)):
-            known = self._latest = (arguments, self._function(*arguments))
-        return known[1]
+        latest = self._latest
+        if latest is None or any(new is not old for new, old in zip(arguments, latest[0], strict=True)):
+            latest = self._latest = (arguments, self._function(*arguments))
+        return latest[1]

@@ -247,9 +247,9 @@ class Commits:
         refusing = {group: node for group, node in round_.refusing.items() if nodes[plan.codes[group]] == NOBODY}
         unanswered = (group for group in round_.refused if nodes[plan.codes[group]] == NOBODY)
         self.uncoordinated = [group for group in unanswered if group not in refusing]
-        known = self.directory.coordinators
-        news = {group: node for group, node in (refusing | answered).items() if known.get(group) != node}
-        if news or any(group in known for group in self.uncoordinated):
+        coordinators = self.directory.coordinators
+        news = {group: node for group, node in (refusing | answered).items() if coordinators.get(group) != node}
+        if news or any(group in coordinators for group in self.uncoordinated):
             self.directory = with_coordinators(self.directory, news, self.uncoordinated)
 
     def _answers_of_none(self, refused: Mapping[str, float], settled: Collection[str]) -> dict[str, float]:
@@ -274,9 +274,9 @@ class Commits:
                 # A doubtful broker may have forgotten a topic, but a new topic is no step backward.
                 forgotten = self.topics.get(group, ()) if part.is_doubtful[place] else ()
                 self._remember_group(group, seen, forgotten)
-                known = self.topics[group]
-                if any(known.values()) or len(known) > len(seen):
-                    round_.unreported[group] = {topic for topic in known if known[topic] or topic not in seen}
+                committed = self.topics[group]
+                if any(committed.values()) or len(committed) > len(seen):
+                    round_.unreported[group] = {topic for topic in committed if committed[topic] or topic not in seen}
             # Groups that lack topics are processed in each cycle, because the cycles are counted.
             is_counting = any(any(self.topics.get(group, {}).values()) for group in mapping.shape.groups)
             mapping.remembered_at = self.version if is_plain and not is_counting else None
@@ -285,9 +285,9 @@ class Commits:
             self.directory = replace(self.directory, groups=self.directory.groups | unlisted)
 
     def _remember_group(self, group: str, seen: Collection[str], forgotten: Collection[str] = ()) -> None:
-        known = self.topics.get(group)
-        topics = still_committed(known or {}, seen, forgotten, can_vanish=group in self.directory.listed)
-        if known is None or topics is not known:
+        before = self.topics.get(group)
+        topics = still_committed(before or {}, seen, forgotten, can_vanish=group in self.directory.listed)
+        if before is None or topics is not before:
             self.topics[group] = topics
             self.version += 1
 

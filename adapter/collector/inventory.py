@@ -163,7 +163,7 @@ class Inventory:
             (topic, partition): self._unknown.get((topic, partition), 0) + 1
             for part in commits.parts
             for topic, partition in part.mapping.largest.items()
-            if (known := self.topology.topics.get(topic)) is None or partition >= len(known.leaders)
+            if (described := self.topology.topics.get(topic)) is None or partition >= len(described.leaders)
         }
         if any(cycles <= ANSWERS_BEFORE_DELETED for cycles in self._unknown.values()):
             self._read_topology(self._monotonic(), is_repeat=True)
@@ -183,9 +183,9 @@ class Inventory:
 
     def _read_topology(self, now: float, *, is_repeat: bool = False) -> None:
         """Reads Metadata from another broker each time, because one may be cut off; the next cycle asks more."""
-        known = self._in_turn(self.topology.brokers)
+        brokers = self._in_turn(self.topology.brokers)
         # If all known brokers may have been replaced, any connected broker comes first.
-        nodes = [None, *known] if self._is_new_client or not known else known
+        nodes = [None, *brokers] if self._is_new_client or not brokers else brokers
         named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
         # Whether a remembered topic is deleted or hidden from us is said only where it is named.
         expected = self._rows.remembered_topics.union(*named)

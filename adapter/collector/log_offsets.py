@@ -174,11 +174,11 @@ class Ends:
 
     def _starts_in(self, layout: Layout) -> Offsets:
         """Returns the starts that are known so far; those of new partitions and topic generations are not."""
-        former, known = self._starts
+        former, former_starts = self._starts
         if former is not layout:
             starts = np.full(layout.table_size, NOT_KNOWN)
             here, there = same_places(layout, former)
-            starts[here] = known[there]
+            starts[here] = former_starts[there]
             self._starts = (layout, starts)
         return self._starts[1]
 

@@ -62,7 +62,7 @@ class Members:
         self._monotonic = monotonic
         self._slack = interval / 2
         self._described: dict[int, float] = {}
-        self._known: dict[str, _Group] = {}
+        self._groups: dict[str, _Group] = {}
         self._directory = NOT_LISTED
         self.topics_read: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that some member is subscribed to or assigned, by the last description of the group as
@@ -80,9 +80,9 @@ class Members:
         """Returns groups whose description has been outdated for too long -> when it was received."""
         latest = self._monotonic() - DOUBT_SECONDS + self._slack
         return {
-            group: known.described_at
-            for group, known in self._known.items()
-            if known.topics and known.outdated_since <= latest
+            group: state.described_at
+            for group, state in self._groups.items()
+            if state.topics and state.outdated_since <= latest
         }
 
     def reads(self, groups: Collection[str], to_epoch: float) -> dict[str, Reads]:
@@ -91,24 +91,24 @@ class Members:
         return {group: reads for group in groups if (reads := self._reads(group, to_epoch, now)) is not None}
 
     def _reads(self, group: str, to_epoch: float, now: int) -> Reads | None:
-        known, status = self._known.get(group), self._directory.statuses.get(group)
-        if known is not None and known.topics:
-            outdated = None if known.outdated_since == STILL_HOLDS else int(known.outdated_since + to_epoch)
-            return Reads(known.topics, int(known.described_at + to_epoch), outdated)
-        is_empty = known is None and status is not None and status.phase is Phase.EMPTY
+        state, status = self._groups.get(group), self._directory.statuses.get(group)
+        if state is not None and state.topics:
+            outdated = None if state.outdated_since == STILL_HOLDS else int(state.outdated_since + to_epoch)
+            return Reads(state.topics, int(state.described_at + to_epoch), outdated)
+        is_empty = state is None and status is not None and status.phase is Phase.EMPTY
         return Reads(frozenset(), now) if is_empty else None
 
     def recall(self, memory: ClusterMemory, to_epoch: float) -> None:
         """Takes over what another collector knew of groups that this one has not described yet."""
         now = self._monotonic()
-        for group, reads in ((group, known.reads) for group, known in memory.items()):
+        for group, reads in ((group, remembered.reads) for group, remembered in memory.items()):
             status = self._directory.statuses.get(group)
             is_gone = self._directory is not NOT_LISTED and group not in self._directory.groups
             is_gone |= status is not None and status.phase is Phase.EMPTY
-            if reads is not None and reads.topics and group not in self._known and not is_gone:
+            if reads is not None and reads.topics and group not in self._groups and not is_gone:
                 outdated = now if reads.outdated_since is None else min(reads.outdated_since - to_epoch, now)
                 described = _Group(topics=reads.topics, described_at=reads.seen_at - to_epoch, outdated_since=outdated)
-                self._known[group] = described
+                self._groups[group] = described
         self._publish()
 
     def describe_if_due(self, directory: Directory, brokers: Collection[int]) -> None:
@@ -128,21 +128,21 @@ class Members:
         before, self._directory = self._directory, directory
         if directory.statuses is before.statuses:
             return
-        self._known = {group: known for group, known in self._known.items() if group in directory.groups}
-        for group in self._known.keys() & directory.statuses.keys():
+        self._groups = {group: state for group, state in self._groups.items() if group in directory.groups}
+        for group in self._groups.keys() & directory.statuses.keys():
             self._follow_group(group, directory.statuses[group], before.statuses.get(group), now)
         self._publish()
 
     def _follow_group(self, group: str, status: GroupStatus, before: GroupStatus | None, now: float) -> None:
         """A group that is missing in a listing may only be moving to another coordinator, so it is kept."""
-        known, is_listed = self._known[group], group in self._directory.listed
-        is_empty = status.phase is Phase.EMPTY and now - known.empty_since >= EMPTY_SECONDS
-        if is_listed and (known.gone_as is status.kind or is_empty):
-            del self._known[group]
+        state, is_listed = self._groups[group], group in self._directory.listed
+        is_empty = status.phase is Phase.EMPTY and now - state.empty_since >= EMPTY_SECONDS
+        if is_listed and (state.gone_as is status.kind or is_empty):
+            del self._groups[group]
             return
         is_another = status.phase is not Phase.STABLE or (before is not None and before.kind is not status.kind)
-        known = known.outdated(now) if is_another else known
-        self._known[group] = _listed(known, status, now) if is_listed else known
+        state = state.outdated(now) if is_another else state
+        self._groups[group] = _listed(state, status, now) if is_listed else state
 
     def _plans(self, directory: Directory, due: Collection[int]) -> dict[Kind, dict[int, list[str]]]:
         """Returns kind -> brokers to ask -> groups."""
@@ -157,8 +157,8 @@ class Members:
         }
 
     def _last_asked(self, group: str) -> float:
-        known = self._known.get(group, _Group())
-        return known.asked_at - (HEAD_START_SECONDS if known.outdated_since != STILL_HOLDS else 0)
+        state = self._groups.get(group, _Group())
+        return state.asked_at - (HEAD_START_SECONDS if state.outdated_since != STILL_HOLDS else 0)
 
     def _describe(self, kind: Kind, plan: Mapping[int, Sequence[str]], now: float) -> None:
         self._described |= dict.fromkeys(plan, now)
@@ -166,41 +166,41 @@ class Members:
         self._liveness.note(answers)
         for node, answer in answers.items():
             for group in plan[node]:
-                known = replace(self._known.get(group, _Group()), asked_at=now)
-                self._known[group] = _learnt(known, group, kind, answer)
+                state = replace(self._groups.get(group, _Group()), asked_at=now)
+                self._groups[group] = _learnt(state, group, kind, answer)
         self._publish()
 
     def _publish(self) -> None:
         statuses = self._directory.statuses
         empty = (group for group, status in statuses.items() if status.phase is Phase.EMPTY)
-        counts = {group: known.members for group, known in self._known.items() if known.members is not None}
+        counts = {group: state.members for group, state in self._groups.items() if state.members is not None}
         self.counts = {**dict.fromkeys(empty, 0), **counts}
-        described = {group: known for group, known in self._known.items() if known.topics}
-        self.described_at = {group: known.described_at for group, known in described.items()}
-        topics_read = {group: known.topics for group, known in described.items()}
+        described = {group: state for group, state in self._groups.items() if state.topics}
+        self.described_at = {group: state.described_at for group, state in described.items()}
+        topics_read = {group: state.topics for group, state in described.items()}
         if topics_read != self.topics_read:
             self.topics_read = topics_read
-        owned = {group: known.owned for group, known in described.items() if known.outdated_since == STILL_HOLDS}
+        owned = {group: state.owned for group, state in described.items() if state.outdated_since == STILL_HOLDS}
         if owned != self.owned:
             self.owned = owned
 
 
-def _listed(known: _Group, status: GroupStatus, now: float) -> _Group:
-    empty_since = min(known.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
-    return replace(known, gone_as=None, empty_since=empty_since)
+def _listed(state: _Group, status: GroupStatus, now: float) -> _Group:
+    empty_since = min(state.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
+    return replace(state, gone_as=None, empty_since=empty_since)
 
 
-def _learnt(known: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:
+def _learnt(state: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:
     if isinstance(answer, Failure) or group not in answer.content:
-        return known.outdated(known.asked_at)
+        return state.outdated(state.asked_at)
     description = answer.content[group]
     if description is None:
-        return replace(known.outdated(known.asked_at), gone_as=kind)
-    known = replace(known, members=description.members or known.members, gone_as=None)
+        return replace(state.outdated(state.asked_at), gone_as=kind)
+    state = replace(state, members=description.members or state.members, gone_as=None)
     if not description.topics:
-        return known.outdated(known.asked_at)
+        return state.outdated(state.asked_at)
     return replace(
-        known,
+        state,
         topics=description.topics,
         owned=description.owned,
         described_at=answer.received,

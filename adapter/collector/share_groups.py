@@ -132,9 +132,9 @@ class Shares:
     def _remember(self, fresh: Mapping[str, ShareAnswer]) -> None:
         topics = {}
         for group, answer in fresh.items():
-            given, known = self._watching.given_topics(group), self.topics.get(group, {})
+            given, before = self._watching.given_topics(group), self.topics.get(group, {})
             seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
-            topics[group] = still_committed(known, seen, known if answer.is_doubtful else (), can_vanish=True)
+            topics[group] = still_committed(before, seen, before if answer.is_doubtful else (), can_vanish=True)
         self._know(self.topics | topics)
 
     def _know(self, topics: dict[str, Absences]) -> None:
@@ -157,9 +157,9 @@ def _cause_of(answer: object, reported: GroupShares | None, group: str, node: in
 
 
 def with_shares(
-    observed: Observed, layout: Layout, known: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
+    observed: Observed, layout: Layout, begun: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
 ) -> Offsets:
-    """Fills in share groups' rows after the ends, as if they had committed; `known` topics have progress.
+    """Fills in share groups' rows after the ends, as if they had committed; `begun` topics have progress.
 
     Returns the progress of every row: the commits, and of share groups the starts, because a computed commit changes
     without a reader."""
@@ -170,7 +170,7 @@ def with_shares(
         span = layout.spans.get(group, NOWHERE)
         observed.committed[span] = progress[span] = NO_COMMIT
         observed.commit_received[span], observed.commit_cause[span] = answer.received, 0
-        for topic in {*answer.topics, *known.get(group, ())}:
+        for topic in {*answer.topics, *begun.get(group, ())}:
             rows = layout.pairs.get((group, topic))
             if rows is not None:
                 _fill(observed, progress, rows, answer.topics.get(topic), causes)

@@ -159,8 +159,8 @@ class Collector(Repeating):
 
     def _age(self) -> float:
         received = self.feed.view.snapshot.received
-        known = received[received > NEVER]
-        return self._clock.monotonic() - float(known.min()) if len(known) else float("nan")
+        times = received[received > NEVER]
+        return self._clock.monotonic() - float(times.min()) if len(times) else float("nan")
 
 
 def basis_of(settings: Settings, cluster: Cluster) -> tuple[object, ...]:

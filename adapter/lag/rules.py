@@ -132,15 +132,15 @@ class Watching:
 
     def _given_for(self, group: str) -> "_Given":
         """Cached: a cycle needs it for every group, and the settings may have thousands of rules."""
-        known = self._given.get(group)
-        if known is None:
+        given = self._given.get(group)
+        if given is None:
             rule = self._settings.rule_for(group)
             of_rule = NO_TOPICS if rule is None else rule.topic_names
             is_named = rule is not None and rule.group is not None
             by_name = self.by_metrics.get(group, NO_TOPICS) | (of_rule if is_named else NO_TOPICS)
             # The groups of a rule share its topics.
-            known = self._given[group] = _Given(rule, by_name, by_name | of_rule if by_name else of_rule)
-        return known
+            given = self._given[group] = _Given(rule, by_name, by_name | of_rule if by_name else of_rule)
+        return given
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +151,18 @@ class _Given:
 
 
 def still_committed(
-    known: Absences, seen: Collection[str], forgotten: Collection[str] = (), *, can_vanish: bool
+    before: Absences, seen: Collection[str], forgotten: Collection[str] = (), *, can_vanish: bool
 ) -> Absences:
     """Returns the group's committed topics after a response that contains `seen`.
 
     `can_vanish` means that the group is listed, so its responses are complete. `forgotten` topics are kept unchanged
     although they are not in `seen`."""
     if forgotten:
-        return known if known.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **known}
-    if len(seen) == len(known) and all(topic in known and not known[topic] for topic in seen):
-        return known
+        return before if before.keys() >= set(seen) else {**dict.fromkeys(seen, 0), **before}
+    if len(seen) == len(before) and all(topic in before and not before[topic] for topic in seen):
+        return before
     seen = frozenset(seen)
-    absent = {topic: count + can_vanish for topic, count in known.items() if topic not in seen}
+    absent = {topic: count + can_vanish for topic, count in before.items() if topic not in seen}
     kept = {topic: max(count, 1) for topic, count in absent.items() if count < CYCLES_BEFORE_DROPPED}
     return {**dict.fromkeys(seen, 0), **kept}
 
