@@ -30,10 +30,6 @@ class Signs:
         self.sent.append((node, Sign()))
         return self.sent[-1][1]
 
-    def answer(self) -> None:
-        _, sign = self.sent[-1]
-        sign.is_done = sign.was_answered = True
-
     def fail(self) -> None:
         self.sent[-1][1].is_done = True
 
@@ -44,21 +40,6 @@ def silent_broker_2() -> tuple[Liveness, Signs, SteppedClock]:
     liveness.begin_cycle()
     liveness.note({1: ANSWER, 2: SILENCE})
     return liveness, signs, clock
-
-
-def test_a_broker_that_missed_its_deadline_is_probed_and_not_asked_until_the_probe_is_answered() -> None:
-    liveness, signs, _ = silent_broker_2()
-    liveness.begin_cycle()
-
-    assert liveness.present([1, 2]) == (1,)
-    assert liveness.failure(2) == SILENCE
-    assert [node for node, _ in signs.sent] == [2]
-
-    signs.answer()
-    liveness.begin_cycle()
-
-    assert liveness.present([1, 2]) == (1, 2)
-    assert liveness.failure(2) is None
 
 
 def test_a_probe_that_failed_is_sent_again_and_one_that_is_on_its_way_is_not() -> None:
@@ -80,28 +61,6 @@ def test_a_broker_that_refused_is_asked_again_in_the_next_cycle() -> None:
     assert signs.sent == []
 
 
-def test_failures_and_answers_are_those_of_one_cycle() -> None:
-    liveness, _, _ = silent_broker_2()
-
-    assert (liveness.failures, liveness.answers) == ([SILENCE], 1)
-    liveness.begin_cycle()
-    assert (liveness.failures, liveness.answers) == ([], 0)
-
-
-def test_a_broker_that_was_silent_is_distrusted_for_five_seconds_after_it_is_back() -> None:
-    liveness, signs, clock = silent_broker_2()
-    signs.answer()
-    clock.seconds += 100
-    liveness.begin_cycle()
-
-    assert liveness.is_doubtful(2)
-    assert not liveness.is_doubtful(1)
-    clock.seconds += DISTRUST_SECONDS - 0.1
-    assert liveness.is_doubtful(2)
-    clock.seconds += 0.2
-    assert not liveness.is_doubtful(2)
-
-
 def test_a_new_client_asks_every_broker_and_distrusts_who_was_silent_until_after_its_next_answer() -> None:
     liveness, _, clock = silent_broker_2()
     liveness.forget_probes()
@@ -115,15 +74,6 @@ def test_a_new_client_asks_every_broker_and_distrusts_who_was_silent_until_after
     assert not liveness.is_doubtful(2)
 
 
-def test_a_broker_is_absent_while_its_probe_is_not_answered() -> None:
-    liveness, signs, _ = silent_broker_2()
-
-    assert liveness.is_somebody_absent
-    signs.answer()
-    liveness.begin_cycle()
-    assert not liveness.is_somebody_absent
-
-
 def test_a_broker_that_the_cluster_no_longer_has_is_not_probed_and_distrusted_should_it_come_back() -> None:
     liveness, signs, clock = silent_broker_2()
     liveness.forget_others([1, 3])
@@ -135,10 +85,3 @@ def test_a_broker_that_the_cluster_no_longer_has_is_not_probed_and_distrusted_sh
     clock.seconds += 100
     liveness.note({2: ANSWER})
     assert liveness.is_doubtful(2)
-
-
-def test_a_silent_broker_that_the_cluster_still_has_stays_absent() -> None:
-    liveness, _, _ = silent_broker_2()
-    liveness.forget_others([1, 2])
-
-    assert liveness.present([1, 2]) == (1,)
