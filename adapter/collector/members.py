@@ -1,6 +1,6 @@
 """The members of the groups, and the topics they read: a topic without readers must not keep pods running.
 
-A describe request covers groups of one kind, so a broker gets one for each kind that it coordinates.
+A describe request covers groups of one kind. A broker that coordinates several kinds is asked about one at a time.
 
 A description is trusted while it describes the group as it is. Where the next one fails (the coordinator returns an
 error, the group is rebalancing, subscriptions cannot be read), the last good description is kept, but it is outdated
@@ -21,13 +21,13 @@ from adapter.lag.layout import Layout
 from adapter.memory.value import ClusterMemory, Reads
 
 DESCRIBE_SECONDS = 60.0
-"""Between two descriptions of a broker's groups."""
+"""Between two requests to a broker: with ListGroups twice and the log starts once a minute, four of each."""
 DOUBT_SECONDS = 2 * DESCRIBE_SECONDS
 """How long an outdated description is still used: a rebalance usually ends earlier."""
 GROUPS_PER_REQUEST = 1000
 """Bounds the time that decoding one answer takes. The remaining groups are described a minute later."""
 HEAD_START_SECONDS = 90.0
-"""How much earlier new and outdated groups are described. Bounded, so that the others get a turn."""
+"""How much earlier new and outdated groups, and their kinds, are described. Bounded, so that the others get a turn."""
 EMPTY_SECONDS = 15.0
 """A new coordinator may report a group as Empty for some tenths of a second, without an error. So two listings that are
 at least this far apart must agree; groups are listed every 30 s."""
@@ -61,7 +61,7 @@ class Members:
         self._liveness = liveness
         self._monotonic = monotonic
         self._slack = interval / 2
-        self._described: dict[int, float] = {}
+        self._turns: dict[tuple[int, Kind], float] = {}
         self._groups: dict[str, _Group] = {}
         self._directory = NOT_LISTED
         self.topics_read: Mapping[str, frozenset[str]] = {}
@@ -115,14 +115,11 @@ class Members:
         """Describes groups with members at each broker that was last asked a minute ago."""
         now = self._monotonic()
         self._follow(directory, now)
-        self._described = {node: then for node, then in self._described.items() if node in brokers}
-        due = {
-            node
-            for node in self._liveness.present(brokers)
-            if now - self._described.get(node, NEVER) >= DESCRIBE_SECONDS - self._slack
-        }
+        self._turns = {turn: then for turn, then in self._turns.items() if turn[0] in brokers}
+        recent = {node for (node, _), then in self._turns.items() if now - then < DESCRIBE_SECONDS - self._slack}
+        due = {*self._liveness.present(brokers)} - recent
         for kind, plan in self._plans(directory, due).items():
-            self._describe(kind, {node: plan[node] for node in self._liveness.present(plan)}, now)
+            self._describe(kind, plan, now)
 
     def _follow(self, directory: Directory, now: float) -> None:
         before, self._directory = self._directory, directory
@@ -145,23 +142,31 @@ class Members:
         self._groups[group] = _listed(state, status, now) if is_listed else state
 
     def _plans(self, directory: Directory, due: Collection[int]) -> dict[Kind, dict[int, list[str]]]:
-        """Returns kind -> brokers to ask -> groups."""
-        plans: dict[Kind, dict[int, list[str]]] = {}
+        """Returns kind -> brokers to ask -> groups. Each broker occurs once, with the kind that waits longest."""
+        waiting: dict[int, dict[Kind, list[str]]] = {}
         for group, status in directory.statuses.items() if due else ():
             node = directory.coordinators.get(group)
             if node is not None and node in due and status.phase is not Phase.EMPTY:
-                plans.setdefault(status.kind, {}).setdefault(node, []).append(group)
-        return {
-            kind: {node: sorted(groups, key=self._last_asked)[:GROUPS_PER_REQUEST] for node, groups in plan.items()}
-            for kind, plan in plans.items()
-        }
+                waiting.setdefault(node, {}).setdefault(status.kind, []).append(group)
+        plans: dict[Kind, dict[int, list[str]]] = {}
+        for node, by_kind in waiting.items():
+            kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
+            plans.setdefault(kind, {})[node] = sorted(by_kind[kind], key=self._last_asked)[:GROUPS_PER_REQUEST]
+        return plans
 
     def _last_asked(self, group: str) -> float:
-        state = self._groups.get(group, _Group())
-        return state.asked_at - (HEAD_START_SECONDS if state.outdated_since != STILL_HOLDS else 0)
+        return self._groups.get(group, _Group()).asked_at - self._head_start((group,))
+
+    def _last_turn(self, node: int, kind: Kind, groups: Collection[str]) -> float:
+        return self._turns.get((node, kind), NEVER) - self._head_start(groups)
+
+    def _head_start(self, groups: Collection[str]) -> float:
+        held = self._groups
+        needed = any(group not in held or held[group].outdated_since != STILL_HOLDS for group in groups)
+        return HEAD_START_SECONDS if needed else 0
 
     def _describe(self, kind: Kind, plan: Mapping[int, Sequence[str]], now: float) -> None:
-        self._described |= dict.fromkeys(plan, now)
+        self._turns |= dict.fromkeys(((node, kind) for node in plan), now)
         answers = self._brokers.described(plan, kind)
         self._liveness.note(answers)
         for node, answer in answers.items():

@@ -1,6 +1,7 @@
 """JSON replies with the headers that Kubernetes' clients expect."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -40,3 +41,8 @@ async def with_headers(response: Response) -> None:
 def encoded(document: Mapping[str, Any]) -> bytes:
     """Returns compact JSON in UTF-8; invalid characters, which group ids may contain, become `?`."""
     return _compact.encode(document).encode("utf-8", "replace")
+
+
+def digest_of(body: bytes) -> str:
+    """Returns the form in which kube-apiserver names what it already has."""
+    return hashlib.sha256(body).hexdigest()[:32].upper()

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Response
 
 from apiservice.api_group import ApiGroup
-from apiservice.http.replies import json_reply, with_headers
+from apiservice.http.replies import HEADERS, digest_of, json_reply, with_headers
 from apiservice.http.status import PathUnknown
 from apiservice.metrics_api.documents import (
     APIGroup,
@@ -33,12 +33,20 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
 
     @router.get("/apis/", response_model=APIGroupList | APIGroupDiscoveryList)
     @router.get("/apis", response_model=APIGroupList | APIGroupDiscoveryList)
-    async def all_groups(accept: Annotated[str, Header()] = "") -> APIGroupList | Response:
+    async def all_groups(
+        response: Response, accept: Annotated[str, Header()] = "", if_none_match: Annotated[str, Header()] = ""
+    ) -> APIGroupList | Response:
+        vary = {"vary": "Accept"}
         if not _is_aggregated(accept):
+            response.headers.update(vary)
             return APIGroupList(groups=[_group(group) for group in groups])
         items = [_aggregated(group, names()) for group, names in groups.items()]
-        body = APIGroupDiscoveryList(items=items).model_dump_json(by_alias=True)
-        return json_reply(body.encode(), headers={"content-type": AGGREGATED})
+        body = APIGroupDiscoveryList(items=items).model_dump_json(by_alias=True).encode()
+        tag = f'"{digest_of(body)}"'
+        # kube-apiserver takes a 304 for any other document as a failure.
+        if tag in if_none_match:
+            return Response(status_code=304, headers={**HEADERS, **vary, "etag": tag})
+        return json_reply(body, headers={"content-type": AGGREGATED, **vary, "etag": tag})
 
     @router.get("/apis/{name}/")
     @router.get("/apis/{name}")

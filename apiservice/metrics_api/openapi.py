@@ -2,7 +2,6 @@
 
 All types are inline, so that no name collides with kube-apiserver's definitions."""
 
-import hashlib
 import json
 from collections.abc import Iterable
 from functools import reduce
@@ -13,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Depends
 
 from apiservice.api_group import ApiGroup
-from apiservice.http.replies import encoded, with_headers
+from apiservice.http.replies import digest_of, encoded, with_headers
 from apiservice.http.status import PathUnknown
 
 _SCHEMAS = Path(__file__).parent / "schemas"
@@ -47,7 +46,7 @@ def routes(groups: Iterable[ApiGroup], version: str) -> APIRouter:
 
 def _address(path: str, document: Document) -> str:
     """Kubernetes' clients keep what they got for the same hash."""
-    return f"/openapi/v3/{path}?hash={hashlib.sha256(encoded(document)).hexdigest()[:32].upper()}"
+    return f"/openapi/v3/{path}?hash={digest_of(encoded(document))}"
 
 
 def _document(file: str, group: ApiGroup, version: str) -> Document:

@@ -64,18 +64,28 @@ def test_members_are_asked_for_once_a_minute() -> None:
     assert [len(descriptions.run()) for _ in range(8)] == [1, 0, 0, 0, 0, 0, 1, 0]
 
 
-def test_a_broker_that_coordinates_several_kinds_is_asked_for_each() -> None:
+def test_where_a_broker_coordinates_several_kinds_they_take_turns() -> None:
     descriptions = Descriptions(audit=Kind.SHARE)
     descriptions.kafka.coordinators["audit"] = 2
+    asked = [one for _ in range(4 * MINUTE) for one in descriptions.run()]
 
-    assert descriptions.run() == [("Describe classic", {2: ("billing",)}), ("Describe share", {2: ("audit",)})]
+    classic, share = ("Describe classic", {2: ("billing",)}), ("Describe share", {2: ("audit",)})
+    assert asked == [classic, share] * 2
+    assert descriptions.members.topics_read == {"billing": {"orders"}, "audit": {"trail"}}
 
 
-def test_a_broker_that_does_not_answer_for_one_kind_is_not_asked_for_the_others() -> None:
+def test_a_kind_with_new_groups_every_minute_does_not_starve_the_others() -> None:
     descriptions = Descriptions(audit=Kind.SHARE)
-    descriptions.kafka.coordinators["audit"], descriptions.kafka.silent = 2, {2}
+    descriptions.kafka.coordinators["audit"] = 2
+    kinds = []
+    for minute in range(9):
+        new = f"run-{minute}"
+        descriptions.kafka.coordinators[new] = 2
+        descriptions.lists("billing", "audit", new)
+        kinds += [kind for kind, _ in descriptions.run()]
+        descriptions.run(MINUTE - 1)
 
-    assert descriptions.run() == [("Describe classic", {2: ("billing",)}), ("Describe share", {})]
+    assert kinds.count("Describe share") == 3
 
 
 def test_more_groups_than_fit_a_request_are_described_in_the_next_one() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.kubernetes.fakes import GROUP, V1BETA1, House
+from tests.support.kubernetes.fakes import GROUP, LAG, V1BETA1, FakeMetrics, House
 
 HPA_ACCEPTS = "application/vnd.kubernetes.protobuf, */*"
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
@@ -44,6 +44,7 @@ def test_all_groups_come_in_one_document_for_who_asks(accept: str) -> None:
     kind = {"group": "", "version": "", "kind": "ExternalMetricValueList"}
 
     assert answer.headers["content-type"] == AGGREGATED
+    assert answer.headers["vary"] == "Accept"
     assert group["metadata"] == {"name": "external.metrics.k8s.io"}
     assert group["versions"][0]["freshness"] == "Current"
     assert group["versions"][0]["resources"][0] == {
@@ -61,6 +62,33 @@ def test_who_asks_for_no_such_document_or_an_older_form_gets_the_plain_list(acce
     answer = House().get("/apis", accept=accept)
 
     assert (answer.document["kind"], answer.headers["content-type"]) == ("APIGroupList", "application/json")
+
+
+@pytest.mark.parametrize("pattern", ["{}", "W/{}", '"other", {}'])
+def test_known_aggregated_discovery_is_not_sent_again(pattern: str) -> None:
+    house = House()
+    etag = house.get("/apis", accept=AGGREGATED).headers["etag"]
+
+    answer = house.get("/apis", accept=AGGREGATED, if_none_match=pattern.format(etag))
+
+    assert (answer.code, answer.body, answer.headers["etag"]) == (304, b"", etag)
+
+
+@pytest.mark.parametrize("target", ["/apis", GROUP, V1BETA1, LAG])
+def test_no_other_document_is_ever_unchanged(target: str) -> None:
+    """kube-apiserver takes a 304 of these for a failure."""
+    house = House()
+    etag = house.get("/apis", accept=AGGREGATED).headers["etag"]
+
+    assert house.get(target, if_none_match=etag).code == 200
+
+
+def test_the_etag_follows_what_is_served() -> None:
+    other = House(metrics=FakeMetrics({}, names=("another",)))
+    documents = [house.get("/apis", accept=AGGREGATED) for house in (House(), House(), other)]
+    etags = [answer.headers["etag"] for answer in documents]
+
+    assert (etags[0] == etags[1], etags[0] == etags[2]) == (True, False)
 
 
 # OpenAPI
