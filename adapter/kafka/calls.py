@@ -34,9 +34,10 @@ class Calls(Generic[Answered]):
         self._taken: set[int] = set()
 
     def settle(self, number: int, outcome: object, received: float) -> None:
-        """`outcome` is a response, an exception or a failure."""
+        """`outcome` is a response, an exception or a failure. After `expires` it is too old for the others: a suspended
+        machine may receive it hours after it was sent."""
         with self._changed:
-            self._settled.setdefault(number, (outcome, received))
+            self._settled.setdefault(number, (outcome if received <= self.expires else self._no_outcome, received))
             self._changed.notify_all()
 
     @property

@@ -6,9 +6,10 @@ client that commits its own position passes the marker.
 
 From outside, a marker looks like a record. So a lag of 1 counts as a marker only in groups with `isolation:
 read_committed`, and only after commit and end have not moved for as long as a member may hold a record
-(`max.poll.interval.ms`) while the group was Stable throughout. A marker stays recognised while neither moves, even if
-the group becomes Empty or its commit expires; otherwise an autoscaler at zero would scale it up again and again. An
-application that retries its last record for longer without leaving its group counts as having read it.
+(`max.poll.interval.ms`) while the group was Stable and the row was read throughout. A marker stays recognised while
+neither moves, even if the group becomes Empty or its commit expires; otherwise an autoscaler at zero would scale it up
+again and again. An application that retries its last record for longer without leaving its group counts as having read
+it.
 
 Only lag becomes 0. Offsets stay as they were read."""
 
@@ -31,8 +32,8 @@ def with_markers(snapshot: Snapshot, before: Snapshot, may_have: Flags, is_stabl
     is_one &= snapshot.log_end - commit == _MARKER
     is_unmoved = is_one & (commit == before.last_commit)
     since = np.where(is_unmoved, np.minimum(before.marker_since, now), now)
-    since = np.where(is_one & is_stable, since, NOT_ONE)
-    # A reading that shows movement ends it; a missing reading does not.
+    # While the row is not read, members may be unable to read the record. What was proven before stays so.
     is_read = (snapshot.state == State.OK) & (snapshot.cause == 0)
-    is_proven = is_read & (now - since >= RESIDUE_SECONDS)
+    since = np.where(is_one & is_stable & is_read, since, NOT_ONE)
+    is_proven = now - since >= RESIDUE_SECONDS
     return replace(snapshot, has_marker=is_unmoved & (before.has_marker | is_proven), marker_since=since)

@@ -55,14 +55,11 @@ def _of_groups(chosen: Selection, asked: Sequence[Requirement]) -> Iterator[Prob
 
 def _without_value(query: Query, chosen: Selection) -> list[int]:
     """Returns the entries that are in doubt, and those that are too old, the oldest first."""
-    totals, oldest = chosen.totals, query.definition.age.oldest(chosen.totals)
-    is_in_doubt = totals.is_in_doubt
-    in_doubt = [entry for entry in chosen.entries if is_in_doubt[entry] and _is_in_doubt(query, chosen, entry)]
+    oldest = query.definition.age.oldest(chosen.totals)
+    in_doubt = [entry for entry in chosen.entries if _is_in_doubt(query, chosen, entry)]
     # NEVER, and so too old, if a part is unknown or contradictory.
     too_old = [entry for entry in chosen.entries if query.now - oldest[entry] > query.max_age]
-    if in_doubt:
-        too_old = [entry for entry in too_old if not is_in_doubt[entry]]
-    return in_doubt + sorted(too_old, key=oldest.__getitem__)
+    return in_doubt + sorted(set(too_old).difference(in_doubt), key=oldest.__getitem__)
 
 
 def _is_in_doubt(query: Query, chosen: Selection, entry: int) -> bool:

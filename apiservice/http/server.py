@@ -32,11 +32,11 @@ RETRY_SECONDS = 0.1  # after a connection could not be accepted
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An open socket, its application, TLS context and limits."""
+    """An open socket, its application, what returns the TLS context of a new connection, and limits."""
 
     socket: socket.socket
     application: Application
-    tls: ssl.SSLContext | None = None
+    tls: Callable[[], ssl.SSLContext] | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -187,7 +187,7 @@ class _Server(uvicorn.Server):
         timeouts = {"ssl_handshake_timeout": limits.handshake, "ssl_shutdown_timeout": limits.closing} if tls else {}
         loop = asyncio.get_running_loop()
         try:
-            await loop.connect_accepted_socket(lambda: protocol, peer, ssl=tls, **timeouts)
+            await loop.connect_accepted_socket(lambda: protocol, peer, ssl=tls and tls(), **timeouts)
         except OSError:
             self._connections.remove(protocol)
 
@@ -213,7 +213,7 @@ def _config(listener: Listener) -> uvicorn.Config:
         ws="none",
         lifespan="off",
         interface="asgi3",
-        ssl_context_factory=None if tls is None else lambda _config, _default: tls,
+        ssl_context_factory=None if tls is None else lambda _config, _default: tls(),
         timeout_keep_alive=listener.limits.idle,
         timeout_graceful_shutdown=FINISH_SECONDS,
         access_log=False,

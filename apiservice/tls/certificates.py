@@ -56,9 +56,12 @@ class ServingTls:
         self._ca_bundle = b""
         self._lock = threading.Lock()  # the cluster watch and the reload run in different threads
         self._serving = _usable(files, _read(files), self._ca_bundle)
-        # Called in every handshake, even without SNI.
-        self.context = _context(self._serving.pair, self._ca_bundle)
-        self.context.sni_callback = self._choose_newest
+
+    def context(self) -> ssl.SSLContext:
+        """Returns the one for a new connection.
+
+        OpenSSL's callback for server names would do, too, but Python prints a traceback for names beyond ASCII."""
+        return self._serving.context
 
     @property
     def served(self) -> str:
@@ -95,9 +98,6 @@ class ServingTls:
         except CertificateUnusable as error:
             conditions.fails(SERVING_CERTIFICATE, "NotReloaded", "the previous one is served", details=str(error))
         return RELOAD_SECONDS
-
-    def _choose_newest(self, connection: ssl.SSLSocket | ssl.SSLObject, _name: str | None, _: ssl.SSLContext) -> None:
-        connection.context = self._serving.context
 
 
 def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.datetime) -> PairFiles:

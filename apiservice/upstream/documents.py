@@ -23,7 +23,7 @@ def path_of(namespace: str, metric: str, query: bytes) -> str:
     """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise.
 
     The name is in lower case, as in the access review."""
-    if not DNS_LABEL.fullmatch(namespace) or metric in _PATHS:
+    if not DNS_LABEL.fullmatch(namespace) or metric.lower() in _PATHS:
         raise PathUnknown
     selector = label_selector(query, EXTERNAL)
     passed_on = f"?labelSelector={quote(selector, safe='')}" if selector else ""

@@ -48,6 +48,24 @@ def refusal(rig: Rig, metric: str = "lag", **labels: str) -> str:
     return str(caught.value)
 
 
+def test_a_listing_leaves_out_an_old_value_beside_the_doubt_about_another_group() -> None:
+    third = ("third", 0)
+    rig = running(
+        Kafka(
+            topics={"orders": [1], "refunds": [1], "third": [1]},
+            commits={"billing": {ORDERS: 500, REFUNDS: 100}, "mail": {ORDERS: 500, third: 5}, "fine": {ORDERS: 497}},
+            ends={ORDERS: 500, REFUNDS: 1100, third: 5},
+            members={"billing": {"orders"}, "mail": {"orders"}},
+        )
+    )
+    rig.kafka.moving = {"billing", "mail"}
+    rig.run(2)
+    rig.kafka.end_errors = {third: 5}
+    rig.run(4 * MINUTE)
+
+    assert [value.labels["group"] for value in rig.read("lag").values] == ["fine"]
+
+
 # -- a description that fails ----------------------------------------------------------------------------
 
 

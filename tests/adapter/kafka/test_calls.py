@@ -51,6 +51,14 @@ def test_requests_without_an_outcome_fail_when_their_time_is_over() -> None:
     assert under_way.take() == {0: SILENCE, 1: Answer("just in time", 7.0)}
 
 
+def test_an_answer_that_was_received_after_its_time_is_none() -> None:
+    """A machine that was suspended receives it hours after it was sent."""
+    under_way = calls(1)
+    under_way.settle(0, "of an hour ago", under_way.expires + 1)
+
+    assert under_way.take() == {0: SILENCE}
+
+
 def test_the_first_answer_waits_a_moment_for_the_others_and_no_longer() -> None:
     client = brokers()
     quick, late = calls(2, client), calls(1, client)

@@ -97,14 +97,25 @@ def test_any_movement_ends_it(committed: int, end: int) -> None:
     assert lags(one, CYCLES - 1) == [end - committed] * (CYCLES - 1)
 
 
-def test_it_is_found_by_a_reading_not_by_the_lack_of_one() -> None:
+def test_after_an_unread_while_in_which_nobody_may_have_read_it_it_begins_anew() -> None:
     one = rig()
     one.run(CYCLES - 3)
     one.kafka.silent = {1}
     assert lags(one, 4) == [1] * 4
 
     one.kafka.silent.clear()
-    assert lags(one, 2)[-1] == 0
+    assert lags(one, CYCLES - 1) == [1] * (CYCLES - 1)
+    assert lags(one, 3)[-1] == 0
+
+
+def test_it_stays_found_while_it_is_not_read() -> None:
+    one = rig()
+    one.run(CYCLES)
+    one.kafka.silent = {1}
+    assert lags(one, 4) == [0] * 4
+
+    one.kafka.silent.clear()
+    assert lags(one, 2) == [0, 0]
 
 
 def test_it_stays_found_when_another_group_comes() -> None:

@@ -3,8 +3,9 @@ import datetime
 import logging
 import socket
 import ssl
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -27,7 +28,7 @@ def serving_pair(folder: Path, authority: Authority = SERVERS) -> PairFiles:
 
 
 @contextmanager
-def accepting(context: ssl.SSLContext) -> Iterator[int]:
+def accepting(context: Callable[[], ssl.SSLContext]) -> Iterator[int]:
     """A port where each connection gets a handshake and, if that succeeds, one byte."""
 
     def accept() -> None:
@@ -37,7 +38,7 @@ def accepting(context: ssl.SSLContext) -> Iterator[int]:
             except OSError:
                 return
             try:
-                with context.wrap_socket(connection, server_side=True) as tls:
+                with context().wrap_socket(connection, server_side=True) as tls:
                     tls.sendall(b"!")
             except OSError:
                 connection.close()
@@ -125,8 +126,26 @@ def test_a_session_is_never_resumed(tmp_path: Path) -> None:
                     assert not tls.session_reused
 
 
+def test_a_costly_key_exchange_is_refused(tmp_path: Path) -> None:
+    """A hello of 1.2 KB with it would take 99 ms of CPU."""
+    hello = ["openssl", "s_client", "-groups", "ffdhe8192", "-connect"]
+    with accepting(ServingTls(serving_pair(tmp_path)).context) as port:
+        ended = subprocess.run([*hello, f"127.0.0.1:{port}"], input=b"", capture_output=True, check=False)
+
+    assert b"handshake failure" in ended.stderr
+
+
+def test_a_name_of_any_bytes_costs_no_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    hello = [b"openssl", b"s_client", b"-servername", b"\xff\xfe", b"-connect"]
+    with accepting(ServingTls(serving_pair(tmp_path)).context) as port:
+        ended = subprocess.run([*hello, b"127.0.0.1:%d" % port], input=b"", capture_output=True, check=False)
+
+    assert ended.returncode == 0, ended.stderr
+    assert capfd.readouterr() == ("", "")
+
+
 def test_tls_before_1_2_is_not_offered(tmp_path: Path) -> None:
-    assert ServingTls(serving_pair(tmp_path)).context.minimum_version == ssl.TLSVersion.TLSv1_2
+    assert ServingTls(serving_pair(tmp_path)).context().minimum_version == ssl.TLSVersion.TLSv1_2
 
 
 def test_a_renewed_serving_certificate_is_served_without_restart(tmp_path: Path) -> None:
