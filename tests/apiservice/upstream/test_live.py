@@ -59,6 +59,7 @@ def test_the_newest_token_is_used(beside: Beside) -> None:
         ("..", "queue", "", PathUnknown),
         ("shop", "..", "", PathUnknown),
         ("shop", "status", "", PathUnknown),
+        ("shop", "STATUS", "", PathUnknown),
         ("shop", "queue", "watch=1", MethodNotAllowed),
         ("shop", "queue", "fieldSelector=a%3Db", BadRequest),
         ("shop", "queue", "labelSelector=a&labelSelector=b", BadRequest),
