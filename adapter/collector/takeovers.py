@@ -33,7 +33,7 @@ HANDING_OVER = (NOT_CAUGHT_UP, 5, 6, 74, 75)
 """A new leader before its followers confirm what it read, and brokers that do not lead. Any other error does not change
 with time: where the topic may not be read, nothing is known of handovers."""
 REFUSED = -2
-"""In place of a log end: the leader may not tell it."""
+"""In place of a log end that the adapter may not read."""
 
 
 @dataclass(slots=True)

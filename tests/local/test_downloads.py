@@ -1,4 +1,4 @@
-"""What is brought is whole or not there at all, and its absence is told in one sentence."""
+"""A download is complete or absent, and one sentence says which is missing."""
 
 import os
 import subprocess

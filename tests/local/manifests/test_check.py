@@ -98,7 +98,7 @@ def test_every_rule_speaks_where_nothing_is_left_of_the_objects_but_kind_and_nam
             path.write_text(f"{{apiVersion: v1, kind: {read(path)['kind']}, metadata: {{name: x}}}}")
     shrunk = gather(folder)
 
-    # One asks about a patch, which is as it was, the other about mounts, of which none is left.
+    # The first looks at a patch, which was not shrunk; the second at mounts, and none are left.
     silent = {rule.__name__ for rule in RULES if not [*rule(shrunk)]}
     assert silent == {"tls_secret_is_mounted_where_the_flags_look", "mounted_volumes_are_there"}
 

@@ -1,5 +1,6 @@
 """The memory of a task, measured as the peak of its process: it is the same with ten times the rows."""
 
+import os
 import subprocess
 import sys
 from itertools import islice
@@ -44,7 +45,7 @@ print(sum(each.rows for each in sound), *peaks)
 
 pytestmark = [
     pytest.mark.spark,
-    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux tells a process's peak"),
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux reports a process's peak memory"),
 ]
 
 
@@ -53,7 +54,9 @@ def peaks(root: Path, interval: int) -> tuple[int, list[int]]:
     for rows in islice(flushes(PARTITIONS, interval, days=1, seed=1), FLUSHES_OF_AN_HOUR):
         Folder(root).write(path_for("adapter-0", rows.first_sample), encoded(rows))
     command = [sys.executable, "-c", TASKS, str(root), str(ROWS_AT_ONCE)]
-    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout
+    # Arrow's own allocator keeps some 30 MB that its threads have freed, more or less by chance.
+    environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
+    said = subprocess.run(command, capture_output=True, text=True, check=True, timeout=600, env=environment).stdout
     number, *kilobytes = (int(each) for each in said.split())
     return number, [each // 1024 for each in kilobytes]
 
@@ -66,5 +69,4 @@ def test_a_task_needs_no_more_memory_for_ten_times_the_rows(tmp_path: Path) -> N
     assert before[1] - before[0] > 0
     growth = [large - small for large, small in zip(after, before, strict=True)]
     whole_hour = (many - few) * BYTES_OF_A_ROW >> 20
-    # Memory that Arrow's threads have freed and not yet given back varies by some 30 MB.
-    assert max(growth) < whole_hour / 5, (before, after)
+    assert max(growth) < whole_hour / 10, (before, after)

@@ -124,16 +124,16 @@ def test_a_store_that_breaks_off_is_never_an_error_for_which_a_file_would_be_ski
     assert not issubclass(Unavailable, OSError)
 
 
-def test_without_credentials_the_store_s_refusal_is_told(
+def test_without_credentials_the_store_s_refusal_is_shown(
     store: FakeStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
 
-    told = trouble(BucketFiles(BUCKET), Unusable)
-    assert told.startswith(f"{LOCATION}: ")
-    assert "access is denied: " in told
+    sentence = trouble(BucketFiles(BUCKET), Unusable)
+    assert sentence.startswith(f"{LOCATION}: ")
+    assert "access is denied: " in sentence
     assert store.requests
 
 

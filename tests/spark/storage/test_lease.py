@@ -96,8 +96,8 @@ def test_a_second_run_is_refused_for_as_long_as_the_first_one_renews(real_bucket
             return len(seen) > lease.RENEWALS + 2
 
         wait_until(has_been_renewed, "more than the time after which it would have expired", 60)
-        told = rf"^another run compacts {real_bucket.location}: it was alive \d s ago; "
-        with pytest.raises(Unavailable, match=told), files_at(real_bucket.location).reserved():
+        sentence = rf"^another run compacts {real_bucket.location}: it was alive \d s ago; "
+        with pytest.raises(Unavailable, match=sentence), files_at(real_bucket.location).reserved():
             pass
         assert first.checks() == "still held"
 

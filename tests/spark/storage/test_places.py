@@ -68,10 +68,10 @@ def test_what_is_no_location_is_said(place: str, said: str) -> None:
 def test_a_bucket_that_refuses_or_cannot_be_reached_is_said(
     account: Account, url: str | None, said: str, real_bucket: RealBucket
 ) -> None:
-    told = refused(real_bucket.location, account.environment(url or real_bucket.server.url))
+    sentence = refused(real_bucket.location, account.environment(url or real_bucket.server.url))
 
-    assert told.startswith(f"{real_bucket.location}: ")
-    assert said in told
+    assert sentence.startswith(f"{real_bucket.location}: ")
+    assert said in sentence
 
 
 def test_a_bucket_or_prefix_that_is_missing_is_said(real_bucket: RealBucket) -> None:
@@ -143,12 +143,12 @@ def test_a_folder_in_which_nothing_can_be_created_is_named_by_both_commands_at_t
 def test_other_providers_trouble_is_one_sentence(place: str, environment: Mapping[str, str], said: str) -> None:
     command = [sys.executable, "-m", "spark", "compact", "--history", place]
     ended = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False, env={**os.environ, **environment})
-    *lines, told = ended.stderr.splitlines()
+    *lines, sentence = ended.stderr.splitlines()
 
     assert (ended.returncode, len(lines) <= 2) == (2, True)
     assert all(len(line) < 500 for line in lines)
-    assert told.startswith(f"kafka-lag-report: {place}: {said}")
-    assert len(told) < len(place) + 80
+    assert sentence.startswith(f"kafka-lag-report: {place}: {said}")
+    assert len(sentence) < len(place) + 80
 
 
 def test_a_library_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
