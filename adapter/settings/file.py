@@ -52,8 +52,6 @@ def document_in(content: bytes) -> object:
         raise SettingsInvalid((f"{place}{error.problem or error.context}",)) from error
     except RecursionError as error:
         raise SettingsInvalid(("is nested too deeply",)) from error
-    except Exception as error:  # invalid dates or `!!bool maybe` raise whatever Python raises inside PyYAML
-        raise SettingsInvalid((f"contains a value that YAML cannot read: {error}",)) from error
     return document
 
 
@@ -61,11 +59,12 @@ def parse(content: object, metrics: BuiltIn, *, opens_files: bool = True) -> Set
     """Parses a loaded document; raises SettingsInvalid with every problem."""
     if not isinstance(content, dict):
         raise SettingsInvalid(("must be a mapping with at least `clusters`",))
+    contradictions = tuple(_contradictions(content, metrics))
     try:
         settings = Settings.model_validate(content)
     except ValidationError as error:
-        raise SettingsInvalid(problems_of(error, Settings)) from error
-    if problems := (*_contradictions(settings, metrics), *(_problems_in_files(settings) if opens_files else ())):
+        raise SettingsInvalid((*problems_of(error, Settings), *contradictions)) from error
+    if problems := (*contradictions, *(_problems_in_files(settings) if opens_files else ())):
         raise SettingsInvalid(problems)
     return settings
 
@@ -163,33 +162,48 @@ def _parts_in(annotation: object) -> Iterator[type[SettingsPart]]:
         yield from _parts_in(argument)
 
 
-def _contradictions(settings: Settings, built_in: BuiltIn) -> Iterator[str]:
-    yield from _repeated("clusters", [cluster.name for cluster in settings.clusters])
-    yield from _repeated("metrics", [metric.name.lower() for metric in settings.metrics])
-    clusters, values = dict.fromkeys(each.name for each in settings.clusters), list(dict.fromkeys(built_in.values()))
-    names = some_of([*clusters], separator=", ")
-    for at, metric in enumerate(settings.metrics):
-        if metric.value not in values:
-            requirement = f"must be one of {', '.join(values)}{did_you_mean(metric.value, values)}"
-            yield f"metrics[{at}].value: is {shown(metric.value)}; {requirement}"
-        if metric.name.lower() in built_in:
-            yield f"metrics[{at}].name: {metric.name!r} is the name of a built-in metric"
-        if metric.cluster is None and len(clusters) > 1:
+def _contradictions(content: Mapping[str, object], built_in: BuiltIn) -> Iterator[str]:
+    """Yields what parts of the file say against each other, also where other parts are invalid."""
+    clusters, metrics = _texts_in(content, "clusters"), _texts_in(content, "metrics")
+    names, values = dict.fromkeys(each.get("name", "") for each in clusters), list(dict.fromkeys(built_in.values()))
+    yield from _repeated("clusters", [each.get("name", "") for each in clusters])
+    yield from _repeated("metrics", [each.get("name", "").lower() for each in metrics])
+    for at, metric in enumerate(metrics):
+        name, value, cluster = metric.get("name", ""), metric.get("value"), metric.get("cluster")
+        if value is not None and value not in values:
+            requirement = f"must be one of {', '.join(values)}{did_you_mean(value, values)}"
+            yield f"metrics[{at}].value: is {shown(value)}; {requirement}"
+        if name.lower() in built_in:
+            yield f"metrics[{at}].name: {name!r} is the name of a built-in metric"
+        if cluster is None and len(names) > 1:
             yield f"metrics[{at}].cluster: is missing; there are several clusters"
-        if metric.cluster is not None and metric.cluster not in clusters:
-            yield f"metrics[{at}].cluster: {metric.cluster!r} is not one of the clusters {names}"
+        if cluster is not None and names and cluster not in names:
+            yield f"metrics[{at}].cluster: {cluster!r} is not one of the clusters {some_of([*names], separator=', ')}"
+
+
+def _texts_in(content: Mapping[str, object], key: str) -> list[dict[str, str]]:
+    """Returns what each item of the list at this key has as text."""
+    items = content.get(key)
+    mappings = (item if isinstance(item, dict) else {} for item in (items if isinstance(items, list) else ()))
+    return [{name: text for name, text in item.items() if isinstance(text, str)} for item in mappings]
 
 
 def _repeated(place: str, names: Sequence[str]) -> Iterator[str]:
     seen: dict[str, int] = {}
     for at, name in enumerate(names):
-        if name in seen:
+        if name and name in seen:
             yield f"{place}[{at}].name: {name!r} is also the name of {place}[{seen[name]}]"
         seen.setdefault(name, at)
 
 
 class _Loader(yaml.SafeLoader):
     """Refuses repeated keys, because YAML would silently keep only the last one."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> object:  # noqa: FBT001, FBT002 - PyYAML's
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError) as error:  # what `!!int x` and `!!bool x` raise
+            raise yaml.MarkedYAMLError(None, None, f"YAML cannot read this value: {error}", node.start_mark) from error
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         seen: set[str] = set()
@@ -200,3 +214,7 @@ class _Loader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(None, None, f"the key {key.value!r} occurs twice", key.start_mark)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+# Dates stay text, because no key takes one.
+_Loader.add_constructor("tag:yaml.org,2002:timestamp", lambda _, node: node.value)

@@ -57,8 +57,8 @@ def load_text(tmp_path: Path, text: str | bytes) -> tuple[str, ...]:
         ("{}", "clusters: is missing"),
         ("{[a, b]: c}", "line 1, column 2: found unhashable key"),
         ("clusters: !!python/object:os.system []", "could not determine a constructor"),
-        ("collection: {interval: 2026-13-45}", "contains a value that YAML cannot read: month must be in 1..12"),
-        ("clusters: " + "9" * 5000, "contains a value that YAML cannot read"),
+        ("clusters: []\nrules: !!bool maybe", "line 2, column 8: YAML cannot read this value: 'maybe'"),
+        ("clusters: " + "9" * 5000, "line 1, column 11: YAML cannot read this value"),
         ("[" * 20_000, "is nested too deeply"),
         ("clusters: \0", "contains the character U+0000, which YAML forbids"),
     ],
@@ -86,6 +86,35 @@ def test_problems_of_a_file_begin_with_its_path(tmp_path: Path) -> None:
         f"{path}: clusters: must not be empty",
         f"{path}: rule: is not a known key; did you mean 'rules'?",
     )
+
+
+def test_every_problem_is_in_one_message_whatever_its_kind(tmp_path: Path) -> None:
+    problems = load_text(
+        tmp_path,
+        """
+        clusters:
+          - {name: main, bootstrapServers: [kafka-0:9092]}
+          - {name: main, bootstrapServers: [kafka]}
+        collection: {interval: 2026-13-45}
+        rule: []
+        metrics:
+          - {name: backlog, group: billing, value: lagg, cluster: eu}
+          - {name: Backlog, value: lag, cluster: main}
+          - 5
+        """,
+    )
+
+    assert sorted(problem.split(": ")[0] for problem in problems) == [
+        "clusters[1].bootstrapServers[0]",
+        "clusters[1].name",
+        "collection.interval",
+        "metrics[0].cluster",
+        "metrics[0].value",
+        "metrics[1].group",
+        "metrics[1].name",
+        "metrics[2]",
+        "rule",
+    ]
 
 
 def test_bootstrap_servers_mean_one_cluster_named_main() -> None:

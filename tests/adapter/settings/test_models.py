@@ -58,7 +58,7 @@ def test_all_problems_are_reported_at_once_each_with_its_place() -> None:
         clusters=[samples.cluster("main"), {"name": "eu", "bootstrapServers": ["kafka"]}],
         collection={"interval": 10, "groups": {"include": ["("]}},
         rules=[{"group": "a"}, {}, {"group": "b", "offsetReset": "newest", "isolaton": "x"}],
-        metrics=[{"name": "-x", "value": "lag", "group": ""}],
+        metrics=[{"name": "-x", "value": "lag", "group": "", "cluster": "eu"}],
         colection={},
     )
 
