@@ -11,6 +11,7 @@ from threading import Lock
 from prometheus_client.metrics_core import GaugeMetricFamily
 
 from adapter import clock
+from adapter.errors import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -109,8 +110,6 @@ class Conditions:
         status: Status = Status.FALSE,
     ) -> bool:
         """Returns whether this is a change."""
-        # Line breaks in the words of other servers would look like other lines.
-        message, details = (" ".join(text.split()) for text in (message, details))
         return self._set(Condition(definition.name, status, reason, message, self._time(), cluster, details))
 
     def forget(self, *, name: str | None = None, cluster: str | None = None) -> None:
@@ -128,6 +127,8 @@ class Conditions:
         yield family
 
     def _set(self, condition: Condition) -> bool:
+        # Both may have words of other servers.
+        condition = replace(condition, message=one_line(condition.message), details=one_line(condition.details))
         key = condition.name, condition.cluster
         with self._lock:
             before = self._current.get(key)

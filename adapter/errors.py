@@ -25,10 +25,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"; did you mean {spelled[near[0]]!r}?" if near else ""
 
 
+def one_line(words: str) -> str:
+    """Returns the printable characters on one line: others could forge lines or colours, or not be encodable."""
+    return " ".join("".join(each if each.isprintable() else " " for each in words).split())
+
+
 def quoted_words(words: str, *secrets: str) -> str:
     """Returns another server's words on one line, but none that repeat one of these secrets."""
     is_shown = any(secret and secret in words for secret in secrets)
-    return "words that repeat a secret" if is_shown else " ".join(words.split())
+    return "words that repeat a secret" if is_shown else one_line(words)
 
 
 class AdapterError(Exception):

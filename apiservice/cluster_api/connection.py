@@ -11,7 +11,7 @@ from kubernetes import config
 from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
-from adapter.errors import AdapterError
+from adapter.errors import AdapterError, one_line
 from adapter.tls import certificate_fault, client_context
 from apiservice.auth.caller import Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -152,4 +152,4 @@ def _unreachable(error: object) -> str:
 
 
 def _one_line(error: object) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return one_line(str(error)) or type(error).__name__

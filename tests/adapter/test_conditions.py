@@ -2,6 +2,7 @@
 
 import logging
 import re
+from functools import partial
 
 import pytest
 
@@ -38,6 +39,22 @@ def test_a_new_condition_is_seen_in_the_log_in_readiness_and_in_the_gauge(caplog
     telemetry.conditions.holds(TEAPOT)
     assert (shown("false"), shown("true")) == (0, 1)
     assert caplog.messages == ["teapot: Cold: there is no fire: the broker's words", "teapot: Hot: tea can be made"]
+
+
+WORDS = "it\ud83d failed\r\n\x1b[31m[+]listening ok\u202e\u2028\x00"
+
+
+def test_words_of_other_servers_are_printable_and_on_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    telemetry = Telemetry()
+    fails, holds = telemetry.conditions.fails, telemetry.conditions.holds
+    for report in (partial(fails, TEAPOT, "Cold"), partial(holds, TEAPOT)):
+        report(WORDS, details=WORDS)
+
+        verbose = ask(plain_port(telemetry.conditions), "GET", "/readyz?verbose").body.decode()
+        assert ": it failed [31m[+]listening ok" in verbose.splitlines()[2]
+        assert len(verbose.splitlines()) == 4
+        assert caplog.messages[-1].endswith(": it failed [31m[+]listening ok: it failed [31m[+]listening ok")
 
 
 def test_a_condition_has_changed_when_its_status_or_reason_last_did() -> None:
