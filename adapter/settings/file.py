@@ -49,7 +49,9 @@ def document_in(content: bytes) -> object:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
-        raise SettingsInvalid((f"{place}{error.problem or error.context}",)) from error
+        # A password that begins with `*` or `!` looks like an alias or a tag.
+        problem = re.sub(r"(alias|anchor|tag) '.*'", r"\1", str(error.problem or error.context))
+        raise SettingsInvalid((f"{place}{problem}",)) from error
     except RecursionError as error:
         raise SettingsInvalid(("is nested too deeply",)) from error
     return document
@@ -143,7 +145,15 @@ def _words_of(problem: Mapping[str, Any], model: type[SettingsPart]) -> str:
     context = problem.get("ctx", {})
     requirement = REQUIREMENTS.get(kind, "is not valid").format(**context)
     near = did_you_mean(str(problem["input"]), re.findall("'([^']+)'", str(context.get("expected", ""))))
-    return f"is {shown(problem['input'])}; {requirement}{near}"
+    return f"{_value_shown(problem)}{requirement}{near}"
+
+
+def _value_shown(problem: Mapping[str, Any]) -> str:
+    """Returns nothing for `security` and what contains it: people write passwords there in place of files."""
+    match problem["loc"]:
+        case ("clusters",) | ("clusters", _) | ("clusters", _, "security", *_):
+            return ""
+    return f"is {shown(problem['input'])}; "
 
 
 def _keys_at(location: Sequence[int | str], part: type[SettingsPart]) -> list[str]:

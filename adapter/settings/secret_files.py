@@ -112,7 +112,9 @@ def _single_files(security: Security) -> Iterator[tuple[str, str, Path]]:
         "keyPasswordFile": ("key_password", security.key_password_file),
         "tokenEndpointCaFile": ("token_ca", security.token_endpoint_ca_file),
     }
-    return ((role, f"{key} {path}", path) for key, (role, path) in keys.items() if path is not None)
+    named = {key: (role, path) for key, (role, path) in keys.items() if path is not None}
+    # People write the secret itself there, which is rarely an absolute path.
+    return ((role, f"{key} {path}" if path.is_absolute() else key, path) for key, (role, path) in named.items())
 
 
 def _folder_files(security: Security, problems: list[str]) -> Iterator[tuple[str, str, Path]]:

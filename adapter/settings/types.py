@@ -31,8 +31,10 @@ class SettingsPart(BaseModel):
 
 
 def shown(value: object) -> str:
-    """Returns a refused value as an error message shows it."""
+    """Returns a refused value as an error message shows it: an address without its credentials."""
     text = repr(value)
+    login, _, rest = text.rpartition("@")
+    text = f"…@{rest}" if ":" in login else text
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
@@ -64,7 +66,7 @@ def regular_expression(text: str) -> str:
 def host_and_port(text: str) -> str:
     match = HOST_PORT.fullmatch(text)
     if match is None or not 0 < int(match["port"]) < 65536:
-        raise ValueError(f"{text!r} is not HOST:PORT")
+        raise ValueError(f"{shown(text)} is not HOST:PORT")
     return text
 
 
@@ -81,14 +83,14 @@ def matching(pattern: re.Pattern[str], problem: str) -> AfterValidator:
 
 def file_path(path: Path) -> Path:
     if not path.parts or "\0" in str(path):
-        raise ValueError(f"{str(path)!r} is not the path of a file or folder")
+        raise ValueError("is not the path of a file or folder")
     return path
 
 
 def web_address(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in {"https", "http"} or not parts.hostname or parts.username is not None:
-        raise ValueError(f"{text!r} must be an https:// or http:// address without credentials")
+        raise ValueError("must be an https:// or http:// address without credentials")
     return text
 
 
@@ -98,9 +100,9 @@ def history_location(text: str) -> str:
         return str(bucket)
     path = Path(text)
     if not path.is_absolute() or "\0" in text:
-        raise ValueError(f"{text!r} is neither an absolute path nor {FORMS}")
+        raise ValueError(f"{shown(text)} is neither an absolute path nor {FORMS}")
     if path == path.parent or ".." in path.parts:
-        raise ValueError(f"{text!r} must be a folder of its own, without '..'")
+        raise ValueError(f"{shown(text)} must be a folder of its own, without '..'")
     return str(path)
 
 

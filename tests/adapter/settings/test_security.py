@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from adapter.errors import SettingsInvalid
 from adapter.kafka.answers import BrokersUnreachable
 from adapter.kafka.client import Brokers
 from adapter.metrics.definitions import SERVED
 from adapter.settings.credentials import credentials_of
-from adapter.settings.file import parse
+from adapter.settings.file import parse, settings_in
 from adapter.settings.secret_files import read
 from tests.support import samples
 from tests.support.kubernetes.authorities import Authority
@@ -68,6 +69,48 @@ def test_a_name_and_a_file_with_the_name_are_refused_together() -> None:
 def test_an_address_of_a_token_endpoint_is_checked_and_may_not_contain_credentials() -> None:
     for address in ("ftp://host/token", "https://lag:secret@host/token", "host"):
         assert "must be an https:// or http:// address" in security_problems(tokenEndpoint=address)
+
+
+SECRET = "hunter2"
+PEM = f"-----BEGIN PRIVATE KEY-----\n{SECRET}\n-----END PRIVATE KEY-----\n"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "place"),
+    [
+        (f"[{{security: {SECRET}}}]", "clusters[0].security: "),
+        (f"[{{security: [{SECRET}]}}]", "clusters[0].security: "),
+        (f"[{{security: {{mechanism: {SECRET}}}}}]", "clusters[0].security.mechanism: "),
+        (f"[{{security: {{password: {SECRET}}}}}]", "clusters[0].security.password: "),
+        (f"[{{security: {{passwordFile: [{SECRET}]}}}}]", "clusters[0].security.passwordFile: "),
+        (f"[{{security: {{passwordFile: '{SECRET}\\0'}}}}]", "clusters[0].security"),
+        (f"[{{security: {{secretFolders: {SECRET}}}}}]", "clusters[0].security.secretFolders: "),
+        (f"[{{security: {{username: [{SECRET}]}}}}]", "clusters[0].security.username: "),
+        (f"[{{security: {{tokenEndpoint: 'https://lag:{SECRET}@host/'}}}}]", "clusters[0].security.tokenEndpoint: "),
+        (f"[{{security: {{saslExtensions: {{a: {{b: {SECRET}}}}}}}}}]", "clusters[0].security.saslExtensions.a: "),
+        (f"[{{security: {{password: *{SECRET}}}}}]", "line 1, column 34: found undefined alias"),
+        (f"[{{security: {{password: !{SECRET} }}}}]", "line 1, column 34: could not determine"),
+        (f"{{security: {{password: {SECRET}}}}}", "clusters: "),
+        (f"[{SECRET}]", "clusters[0]: "),
+        (f"[{{bootstrapServers: ['SASL_SSL://lag:{SECRET}@kafka:9092']}}]", "clusters[0].bootstrapServers[0]: "),
+    ],
+)
+def test_a_refused_value_that_may_be_a_secret_is_not_repeated(tmp_path: Path, clusters: str, place: str) -> None:
+    with pytest.raises(SettingsInvalid) as refused:
+        settings_in(f"clusters: {clusters}".encode(), tmp_path, SERVED)
+
+    assert place in str(refused.value)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["passwordFile", "certFile", "keyFile", "keyPasswordFile"])
+@pytest.mark.parametrize("secret", [SECRET, PEM], ids=["password", "key"])
+def test_a_secret_in_the_place_of_its_file_is_not_repeated(key: str, secret: str) -> None:
+    files = dict.fromkeys(("passwordFile", "certFile", "keyFile", "keyPasswordFile"), "/absent") | {key: secret}
+    problem = security_problems(protocol="SASL_SSL", mechanism="PLAIN", username="lag", **files)
+
+    assert f"{key} cannot be read: " in problem
+    assert SECRET not in problem
 
 
 def test_a_validation_without_files_opens_none() -> None:
