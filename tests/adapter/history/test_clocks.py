@@ -259,6 +259,15 @@ def test_a_clock_that_is_slewed_is_one_run(drift: float) -> None:
     assert machine.writers == {"pod-1"}
 
 
+@pytest.mark.parametrize("step", [60.0, -60.0])
+def test_a_step_that_drift_since_the_first_sample_would_explain_is_a_step(step: float) -> None:
+    machine = running(5)
+    machine.wall += step
+    machine.run(2)
+
+    assert machine.writers == {"pod-1", "pod-1-clock2"}
+
+
 def test_many_small_steps_are_steps_too() -> None:
     machine = Machine()
     for _ in range(24):
