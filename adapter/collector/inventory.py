@@ -250,6 +250,5 @@ class Inventory:
         )
 
     def _why_not_listed(self, node: int) -> str | None:
-        failure = self._liveness.failure(node)
-        texts = (each.text for each in self._liveness.failures if each.text.startswith(f"broker {node} "))
-        return failure.text if failure else next(texts, None)
+        failure = self._liveness.failure(node) or self._liveness.failed.get(node)
+        return None if failure is None else failure.text

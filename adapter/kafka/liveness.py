@@ -20,11 +20,13 @@ class Liveness:
         self._returning: set[int] = set()
         self._back_since: dict[int, float] = {}
         self.failures: list[Failure] = []
+        self.failed: dict[int, Failure] = {}
+        """Node -> its first failure in this cycle."""
         self.answers = 0
 
     def begin_cycle(self) -> None:
         """Reinstates brokers that answered a probe, and probes the others again."""
-        self.failures, self.answers = [], 0
+        self.failures, self.failed, self.answers = [], {}, 0
         for node, (failure, probe) in list(self._absences.items()):
             if probe.succeeded():
                 del self._absences[node]
@@ -37,6 +39,7 @@ class Liveness:
         for node, answer in answers.items():
             if isinstance(answer, Failure):
                 self.failures.append(answer)
+                self.failed.setdefault(node, answer)
                 if answer.was_silence and node not in self._absences:
                     self._absences[node] = (answer, self._probe(node))
             else:

@@ -52,6 +52,16 @@ def test_a_probe_that_failed_is_sent_again_and_one_that_is_on_its_way_is_not() -
     assert liveness.present([2]) == ()
 
 
+def test_a_brokers_first_failure_is_kept_until_the_cycle_ends() -> None:
+    liveness = Liveness(Signs(), SteppedClock().monotonic)
+    liveness.note({2: REFUSAL})
+    liveness.note({2: SILENCE})
+    assert liveness.failed == {2: REFUSAL}
+
+    liveness.begin_cycle()
+    assert liveness.failed == {}
+
+
 def test_a_broker_that_refused_is_asked_again_in_the_next_cycle() -> None:
     signs = Signs()
     liveness = Liveness(signs, SteppedClock().monotonic)
