@@ -133,7 +133,7 @@ class CurrentRows:
             snapshot = self._counted_from_start(snapshot, is_read)
         if self.is_committed_only.any() or snapshot.has_marker.any():
             is_stable = _column(layout, lambda group: self._phase(group) is Phase.STABLE)
-            snapshot = with_markers(snapshot, before, self.is_committed_only, is_stable, now)
+            snapshot = with_markers(snapshot, before, self.is_committed_only, is_stable, now, self._watching.max_age)
         return with_movement(snapshot, progress, observed.commit_received, observed.commit_cause == 0)
 
     def _counted_from_start(self, snapshot: Snapshot, is_read: Flags) -> Snapshot:

@@ -25,13 +25,17 @@ RESIDUE_SECONDS = 300.0
 _MARKER = 1
 
 
-def with_markers(snapshot: Snapshot, before: Snapshot, may_have: Flags, is_stable: Flags, now: float) -> Snapshot:
+def with_markers(
+    snapshot: Snapshot, before: Snapshot, may_have: Flags, is_stable: Flags, now: float, max_age: float
+) -> Snapshot:
     """`may_have` marks rows of read_committed groups, `is_stable` of Stable ones; `before` has the same layout."""
     commit = snapshot.last_commit
     is_one = may_have & (snapshot.state != State.AHEAD) & (commit != NO_COMMIT)
     is_one &= snapshot.log_end - commit == _MARKER
     is_unmoved = is_one & (commit == before.last_commit)
-    since = np.where(is_unmoved, np.minimum(before.marker_since, now), now)
+    # If the machine was suspended between two readings, members may have been suspended with it.
+    is_continued = is_unmoved & (snapshot.received <= before.received + max_age)
+    since = np.where(is_continued, np.minimum(before.marker_since, now), now)
     # While the row is not read, members may be unable to read the record. What was proven before stays so.
     is_read = (snapshot.state == State.OK) & (snapshot.cause == 0)
     since = np.where(is_one & is_stable & is_read, since, NOT_ONE)

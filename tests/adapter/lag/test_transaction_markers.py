@@ -108,6 +108,23 @@ def test_after_an_unread_while_in_which_nobody_may_have_read_it_it_begins_anew()
     assert lags(one, 3)[-1] == 0
 
 
+def test_a_suspension_between_two_readings_proves_nothing_because_its_members_may_have_been_suspended_too() -> None:
+    one = rig()
+    one.run(3)
+    one.clock.seconds += 2 * RESIDUE_SECONDS
+    assert lags(one, CYCLES - 1) == [1] * (CYCLES - 1)
+
+    assert lags(one, 3)[-1] == 0
+
+
+def test_it_stays_found_after_a_suspension() -> None:
+    one = rig()
+    one.run(CYCLES)
+    one.clock.seconds += 2 * RESIDUE_SECONDS
+
+    assert lags(one, 2) == [0, 0]
+
+
 def test_it_stays_found_while_it_is_not_read() -> None:
     one = rig()
     one.run(CYCLES)
