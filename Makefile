@@ -1,5 +1,6 @@
 # The four verbs: demo, test, check, bench. Each brings what it needs; a second run brings nothing again.
-# What is brought is kept below CACHE and used by every checkout; `make clean` removes only what lies in this tree.
+# Downloads and builds are kept in KAFKA_LAG_ADAPTER_CACHE, which all checkouts share; `make clean` removes only what is in
+# this tree.
 SHELL := /bin/sh
 # The images' Python where this machine has it, so that what ships is tested; python3 elsewhere.
 IMAGE_PYTHON := $(shell sed -n 's/^ARG PYTHON_IMAGE=python:\([0-9]*\.[0-9]*\).*/\1/p' Dockerfile)
@@ -8,9 +9,8 @@ PYTHON := $(or $(shell .ci/python $(IMAGE_PYTHON)),python3)
 endif
 VENV := .venv
 BIN := $(VENV)/bin
-CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter
-export KAFKA_LAG_ADAPTER_CACHE := $(CACHE)
-export UV_CACHE_DIR ?= $(CACHE)/uv
+export KAFKA_LAG_ADAPTER_CACHE := $(or $(KAFKA_LAG_ADAPTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter)
+export UV_CACHE_DIR ?= $(KAFKA_LAG_ADAPTER_CACHE)/uv
 
 .PHONY: demo report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
