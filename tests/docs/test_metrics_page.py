@@ -1,7 +1,9 @@
-"""docs/metrics.md: the tables of metrics and of reasons are those of the code."""
+"""docs/metrics.md: the tables of metrics, reasons and conditions are those of the code."""
 
+import re
 from pathlib import Path
 
+from adapter import conditions
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition
 from adapter.metrics.problems import ABSENT, Reason
 
@@ -28,3 +30,11 @@ def test_the_table_of_reasons_has_each_with_its_code() -> None:
     assert [f"| 404 | {absent} |", f"| 503 | {unavailable} |"] == [
         line for line in LINES if line[:6] in ("| 404 ", "| 503 ")
     ][-2:]
+
+
+def test_the_table_of_conditions_has_each_in_the_order_of_the_code() -> None:
+    begin = LINES.index("| condition | true if |") + 2
+    rows = LINES[begin : LINES.index("", begin)]
+
+    named = [name for row in rows for name in re.findall("`(.+?)`", row.split(" | ")[0])]
+    assert named == [each.name for each in vars(conditions).values() if isinstance(each, conditions.Definition)]
