@@ -5,7 +5,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"`(\w+)::(\w+)`")
-ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "late", "faults")
+ON_A_REAL_BROKER = ("commits", "groups", "topics", "transactions", "throttled", "late", "faults", "moves", "deposed")
 
 
 def path_of(name: str) -> Path:
