@@ -16,6 +16,8 @@ class ClusterReviews:
     def __init__(self, client: Client) -> None:
         # Threads start with the first review of their lane.
         self._threads = {lane: ThreadPoolExecutor(LANE_THREADS, f"review-{lane.value}") for lane in Lane}
+        # A review waits here for a thread: in a thread pool it would stay although nobody waits for it any more.
+        self._free = {lane: asyncio.Semaphore(LANE_THREADS) for lane in Lane}
         self._client = client
 
     async def review_token(self, token: str, lane: Lane) -> Caller | None:
@@ -46,10 +48,18 @@ class ClusterReviews:
                 raise ClusterUnreachable("the Kubernetes API server answered a review without a status")
             return dict(answer["status"])
 
+        def end(call: asyncio.Future[Json]) -> None:
+            self._free[lane].release()
+            call.exception()  # retrieve it, or asyncio complains if nobody waits any more
+
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                return await loop.run_in_executor(self._threads[lane], ask)
+                await self._free[lane].acquire()
+                call = loop.run_in_executor(self._threads[lane], ask)
+                call.add_done_callback(end)
+                await asyncio.wait((call,))
+                return call.result()
         except TimeoutError as error:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {CALL_SECONDS} s") from error
 

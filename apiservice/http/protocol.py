@@ -1,11 +1,14 @@
 """One connection: uvicorn's protocol with size limits and deadlines for requests."""
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from apiservice.auth.client_certificates import Chain
 from apiservice.http.connections import Connections
@@ -66,6 +69,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._peer: Chain = ()
         self._stage: _Stage | None = _Stage.HEAD
         self._request_bytes = 0
+        self._answering: asyncio.Task[None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
         self._reading_deadline: asyncio.TimerHandle | None = None
         self._refusal = "Invalid HTTP request received."
@@ -106,6 +110,9 @@ class PeerProtocol(HttpToolsProtocol):
         self.resume_writing()
         self._unset_keepalive_if_required()
         super().connection_lost(exc)
+        if self._answering is not None:
+            self._answering.cancel()
+            self._answering = None
         # These are reference cycles that strangers could create faster than the collector frees them.
         self.scope = self.cycle = None  # type: ignore[assignment]  # as before the first request
 
@@ -168,6 +175,16 @@ class PeerProtocol(HttpToolsProtocol):
             self._set_deadline(self._limits.reading)
 
     # Private
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """Nobody needs an answer once the connection is lost, and strangers could make thousands of requests wait."""
+
+        async def answer(scope: Any, receive: Any, send: Any) -> None:  # noqa: ANN401 - ASGI has no types
+            self._answering = None if cycle.disconnected else asyncio.current_task()
+            with contextlib.suppress(asyncio.CancelledError):
+                await app(scope, receive, send)
+
+        super()._start_asgi_task(cycle, answer)
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words for all that its parser refuses
         """Closes the connection, after the answer to a request in progress."""

@@ -14,11 +14,14 @@ class Failing:
 
     def __init__(self) -> None:
         self.gate = asyncio.Event()
-        self.begun = 0
+        self.begun = self.ended = 0
 
     async def __call__(self) -> int:
         self.begun += 1
-        await self.gate.wait()
+        try:
+            await self.gate.wait()
+        finally:
+            self.ended += 1
         raise ValueError("no number")
 
 
@@ -55,5 +58,26 @@ def test_an_error_without_waiting_callers_causes_no_complaint() -> None:
         work.gate.set()
         with pytest.raises(ValueError, match="no number"):
             await shared.result("another", work)
+
+    assert complaints_of(ask) == []
+
+
+def test_work_for_which_nobody_waits_any_more_is_cancelled_and_begun_again_for_others() -> None:
+    async def ask(shared: SingleFlight[str, int], work: Failing) -> None:
+        leaving, staying = (asyncio.create_task(shared.result("one", work)) for _ in range(2))
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.wait((leaving,))
+        assert work.ended == 0, "another one waits"
+
+        staying.cancel()
+        await asyncio.sleep(0)
+        other = asyncio.create_task(shared.result("one", work))
+        await asyncio.wait((staying,))
+        await asyncio.sleep(0)
+        work.gate.set()
+        with pytest.raises(ValueError, match="no number"):
+            await other
+        assert (work.begun, work.ended) == (2, 2)
 
     assert complaints_of(ask) == []

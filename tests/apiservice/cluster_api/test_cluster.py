@@ -1,7 +1,9 @@
 import asyncio
+import contextlib
 import datetime
 import queue
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from adapter.errors import AdapterError
 from apiservice.auth import cluster_settings
 from apiservice.auth.caller import ANONYMOUS, Attributes, Caller, Lane
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower, ClusterUnreachable
-from apiservice.cluster_api.connection import Client, authorization_of, connect
+from apiservice.cluster_api.connection import LANE_THREADS, Client, authorization_of, connect
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
@@ -124,6 +126,36 @@ def test_an_api_server_whose_tls_handshake_fails_cannot_be_reached(fake: FakeClu
         asyncio.run(ClusterReviews(client).review_token("good", Lane.STRANGERS))
     with pytest.raises(ClusterUnreachable, match=r"cannot be reached: .*SSLError"):
         ClusterObjects(client).read("/")
+
+
+class Token(str):
+    """A text of which a test sees whether it is still in memory."""
+
+
+def test_reviews_for_which_nobody_waits_any_more_leave_memory(
+    reviews: ClusterReviews, fake: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held, answer = threading.Event(), fake.review
+    monkeypatch.setattr(fake, "review", lambda review: held.wait(60) and answer(review))
+    alive: weakref.WeakSet[Token] = weakref.WeakSet()
+
+    async def ask(number: int) -> None:
+        alive.add(token := Token(f"made up {number}"))
+        with contextlib.suppress(asyncio.CancelledError):  # it would keep the token
+            await reviews.review_token(token, Lane.STRANGERS)
+
+    async def ask_and_leave() -> int:
+        asking = [asyncio.create_task(ask(number)) for number in range(10 * LANE_THREADS)]
+        await asyncio.sleep(0)
+        for each in asking:
+            each.cancel()
+        await asyncio.wait(asking)
+        return len(alive)
+
+    try:
+        assert asyncio.run(ask_and_leave()) <= LANE_THREADS, "those that were sent already"
+    finally:
+        held.set()
 
 
 @pytest.mark.parametrize("lane", [Lane.RENEWALS, Lane.KNOWN_CALLERS])

@@ -4,6 +4,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from apiservice.http.protocol import CONNECTION_BYTES
 from local.processes import wait_until
 from tests.support.kubernetes.listeners import (
@@ -104,6 +106,15 @@ def test_closed_connections_are_freed_at_once(running: Running) -> None:
         )
     finally:
         gc.enable()
+
+
+def test_a_request_ends_with_its_connection(running: Running, caplog: pytest.LogCaptureFixture) -> None:
+    with connected(running.plain, REQUEST.replace(b"/", b"/slow", 1)):
+        assert running.application.begun.wait(SECONDS)
+
+    assert running.application.ended.wait(SECONDS)
+    assert raw(running.plain, REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")).endswith(b"[]")
+    assert not caplog.records
 
 
 def test_a_handshake_under_way_does_not_hold_up_the_end(tmp_path: Path) -> None:

@@ -128,7 +128,7 @@ def test_a_peer_that_reads_no_answer_is_cut_off(tmp_path: Path) -> None:
     request = b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
     with serving(tmp_path, replace(PATIENT, reading=0.2)) as running, connected(running.plain, request):
         # The application waits for the peer, or for its connection to be gone.
-        assert running.application.sent.wait(SECONDS)
+        assert running.application.ended.wait(SECONDS)
 
 
 def test_an_idle_connection_is_closed_after_its_time(tmp_path: Path) -> None:

@@ -38,9 +38,16 @@ class Application:
 
     begun: threading.Event = field(default_factory=threading.Event)
     gate: threading.Event = field(default_factory=threading.Event)
-    sent: threading.Event = field(default_factory=threading.Event)
+    ended: threading.Event = field(default_factory=threading.Event)
+    """Set when it has answered a request, or need not."""
 
     async def __call__(self, scope: Any, _receive: Any, send: Any) -> None:  # noqa: ANN401 - ASGI has no types
+        try:
+            await self._answer(scope, send)
+        finally:
+            self.ended.set()
+
+    async def _answer(self, scope: Any, send: Any) -> None:  # noqa: ANN401 - as above
         if scope["path"] == "/slow":
             self.begun.set()
             while not self.gate.is_set():
@@ -56,7 +63,6 @@ class Application:
         for piece in pieces[:-1]:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": pieces[-1]})
-        self.sent.set()
 
 
 @dataclass
