@@ -103,6 +103,8 @@ class Cycle:
         self._memory = memory
         self._recalled: ClusterMemory = NOTHING
         self._is_recalled = memory is None
+        self._recalled_for: Mapping[str, frozenset[str]] = {}
+        """What HPAs asked for then."""
         self.asked: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that the selectors of HPAs name for it; replaced by any thread."""
         self._began_at = 0.0
@@ -167,13 +169,13 @@ class Cycle:
         self._inventory.begin_with_new_client()
 
     def _recall_others(self) -> None:
-        """Recalls what the other replica or a former process saw."""
+        """Recalls what the other replica or a former process saw, and groups that are asked for again."""
         if self._memory is None:
             return
         self._is_recalled = self._memory.is_loaded
-        memory = self._memory.of(self._watching.cluster)
-        if memory is not self._recalled:
-            self._recalled = memory
+        memory, asked = self._memory.of(self._watching.cluster), self.asked
+        if memory is not self._recalled or asked is not self._recalled_for:
+            self._recalled, self._recalled_for = memory, asked
             self.recall(memory)
 
     def _gather(self, *, has_news: bool) -> Gathered:

@@ -69,10 +69,11 @@ class MemoryKeeper(Repeating):
     def run_once(self, *, is_last: bool = False) -> None:
         now, seen = self._clock.monotonic(), self._seen()
         named = {(cluster, group): one for cluster, groups in seen.items() for group, one in groups.items()}
-        self._named_at |= dict.fromkeys(named, now)
-        named = merged({key: one for key, one in self._known.items() if key in named}, named)
+        # Kept for longer than the group, which is not new if the text that still has it has not been written since.
+        named_at = {key: at for key, at in self._named_at.items() if now - at < 2 * UNNAMED_SECONDS}
+        self._named_at = named_at | dict.fromkeys(named, now)
+        self._know(merged(self._known, named), now)
         if self._exchange is None:
-            self._know(named)
             return
         writes_live = is_last or now - self._live_at >= LIVE_SECONDS
         live_since = math.inf if writes_live else self._clock.time() - ROUND_SECONDS
@@ -82,12 +83,10 @@ class MemoryKeeper(Repeating):
             """What was read counts, whether or not it can be written."""
             nonlocal left_out, bad
             found, bad = loads(text, self._clock.time())
-            # A group that has not been named for a day is forgotten with the next write.
-            self._named_at = {key: self._named_at.get(key, now) for key in found.keys() | named.keys()}
-            is_old = {key: now - self._named_at[key] >= UNNAMED_SECONDS for key in found}
-            known = merged({key: one for key, one in found.items() if not is_old[key]}, named)
-            self._know(known)
+            self._know(merged(found, self._known), now)
             self.is_loaded = True
+            # What another replica has forgotten is not written again.
+            known = {key: one for key, one in self._known.items() if key in found or key in named}
             room = ((key, one) for key, one in known.items() if key not in self._left_out)
             news = (key not in found or one.has_news(found[key], live_since) for key, one in room)
             if not any(news):
@@ -109,7 +108,10 @@ class MemoryKeeper(Repeating):
             self._left_out = left_out
             self._report(bad)
 
-    def _know(self, known: Mapping[Key, GroupMemory]) -> None:
+    def _know(self, known: Mapping[Key, GroupMemory], now: float) -> None:
+        """Takes it over, without groups that have not been named for a day."""
+        ages = {key: now - self._named_at.setdefault(key, now) for key in known}
+        known = {key: one for key, one in known.items() if ages[key] < UNNAMED_SECONDS}
         by_cluster: dict[str, dict[str, GroupMemory]] = {}
         for (cluster, group), one in known.items():
             by_cluster.setdefault(cluster, {})[group] = one

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.errors import AdapterError
+from adapter.errors import AdapterError, StateNotPersistable
 from adapter.lag.snapshot import State
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics
@@ -122,6 +122,22 @@ def test_a_topic_that_is_deleted_or_asked_for_no_longer_is_not_found(is_deleted:
 
     assert isinstance(adapter.error(**EXACT), NoMatch)
     assert ("billing", "orders") not in adapter.view.layout.pairs
+
+
+@pytest.mark.parametrize("has_text", [False, True])
+@pytest.mark.parametrize("rounds", [0, 10])
+def test_a_sleeping_group_whose_hpa_is_deleted_and_created_again_is_read_at_once(
+    *, has_text: bool, rounds: int
+) -> None:
+    adapter = gone(None, Shelf(error=None if has_text else StateNotPersistable("403")))
+    adapter.ask()
+    adapter.run()
+    adapter.remember(rounds)
+    assert isinstance(adapter.error(**EXACT), NoMatch)
+
+    adapter.ask(BILLING_ORDERS)
+    adapter.run()
+    assert adapter.value(**EXACT) == 13
 
 
 def test_a_group_that_was_known_and_never_committed_counts_after_it_is_gone_and_after_a_restart() -> None:

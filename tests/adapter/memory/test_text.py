@@ -19,12 +19,15 @@ from tests.support.kafka.remembering import (
     expired,
     gone,
     group,
+    hpa,
     kafka,
     kept,
+    restarted,
 )
 from tests.support.kafka.small_cluster import ORDERS_1
 
 NOW = int(samples.EPOCH)
+AUDIT = hpa("audit", "trail", "orders")
 
 
 @pytest.mark.parametrize("error", [AdapterError("no answer"), StateNotPersistable("403")])
@@ -125,6 +128,39 @@ def test_a_group_that_is_named_no_longer_is_forgotten_after_a_day() -> None:
     adapter.kafka.commits["audit"]["orders", 0] = 1
     adapter.remember()
     assert loads(shelf.text, adapter.clock.time())[0].keys() == {("main", "audit")}
+
+
+def test_without_a_text_as_well_a_group_is_forgotten_a_day_after_it_was_named() -> None:
+    adapter = gone(None, None)
+    adapter.ask()
+    adapter.remember()
+    adapter.clock.seconds += UNNAMED_SECONDS - 300
+    adapter.remember()
+    assert KEY[1] in adapter.memory.of("main")
+
+    adapter.clock.seconds += 600
+    adapter.remember()
+    assert KEY[1] not in adapter.memory.of("main")
+
+
+def test_what_one_replica_has_forgotten_the_other_does_not_write_again() -> None:
+    """The other one has started later."""
+    shelf = Shelf()
+    one = gone(None, shelf)
+    other = restarted(one, shelf)
+    one.clock.seconds += 600
+    for adapter in (one, other):
+        adapter.ask()
+        adapter.remember()
+    for adapter in (one, other):
+        adapter.clock.seconds += UNNAMED_SECONDS
+    other.clock.seconds -= 900
+    one.kafka.commits["audit"]["orders", 0] = 1
+    for adapter in (one, other):
+        adapter.ask(AUDIT)
+        adapter.remember(3)
+
+    assert loads(shelf.text, one.clock.time())[0].keys() == {("main", "audit")}
 
 
 @pytest.mark.parametrize(
