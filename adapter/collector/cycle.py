@@ -210,6 +210,7 @@ class Cycle:
                 # cannot be read.
                 self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
         self._commits.finish(commits, has_offsets_topic=self._inventory.has_offsets_topic)
+        commits.problems = self._inventory.possible_share_groups() | commits.problems
         return commits, self._shares.newest
 
     def _lay_out(self) -> Layout:

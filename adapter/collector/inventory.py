@@ -22,6 +22,7 @@ from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Watching
+from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
 from adapter.metrics.problems import Problem, Reason
 
@@ -234,6 +235,18 @@ class Inventory:
 
     def _required_topics(self, group: str) -> frozenset[str]:
         return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
+
+    def possible_share_groups(self) -> dict[str, Cause]:
+        """Returns named groups that may be share groups, which have no commits: their coordinators never listed all
+        their groups."""
+        unlisted = self._watching.named_groups - self._commits.directory.groups
+        coordinators = self._commits.directory.coordinators
+        unheard = self._listing_times.not_listed_since(NEVER, self.topology) if unlisted else frozenset()
+        return {
+            group: Cause(State.UNKNOWN, f"broker {node} has not listed its groups yet")
+            for group in unlisted
+            if (node := coordinators.get(group, NOBODY)) in unheard
+        }
 
     def possible_groups(self, unreachable: str | None = None) -> PossibleGroups:
         """Returns which unlisted groups may exist; `unreachable` is why no broker can be asked."""

@@ -70,8 +70,8 @@ def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, caus
     is_unanswered = np.isneginf(received)
     if is_unanswered.any():
         cause[is_unanswered] = causes.code(NOT_REPORTED)
-        for group, why in commits.problems.items():
-            cause[layout.codes[group]] = causes.code(why)
+    for group, why in commits.problems.items():
+        cause[layout.codes[group]] = causes.code(why)
     observed.commit_received[:] = received[layout.group]
     observed.commit_cause[:] = cause[layout.group]
     for part in commits.parts:

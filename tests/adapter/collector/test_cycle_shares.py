@@ -4,14 +4,17 @@ from uuid import UUID
 
 import pytest
 
-from adapter.cluster.coordinators import SHARE_STATE_TOPIC
+from adapter.cluster.coordinators import OFFSETS_TOPIC, SHARE_STATE_TOPIC
 from adapter.cluster.groups import Kind
 from adapter.kafka.client import CALL_SECONDS
 from adapter.lag.snapshot import State
 from adapter.metrics.problems import NoMatch
 from adapter.settings.models import Settings
 from tests.support import samples
+from tests.support.kafka.coordinators import LEADERS, READ
+from tests.support.kafka.coordinators import cluster as cluster_of
 from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, kafka, refusal, running
 from tests.support.samples import wants
 
@@ -171,3 +174,32 @@ def test_a_coordinator_that_waited_for_a_silent_keeper_of_state_is_not_asked_aga
     shared.delays.clear()
     asked = [rig.run() and rig.counted()["DescribeShareGroupOffsets"] for _ in range(4)]
     assert asked == [0, 0, 0, 1], "it may have been silent for a reason of its own"
+
+
+def test_a_share_group_that_a_rule_names_is_unknown_until_its_coordinator_has_listed_its_groups() -> None:
+    """OffsetFetch reports no commits, as for a group that does not exist."""
+    shared = cluster()
+    shared.loading = {3}
+    rig = Rig(shared, samples.settings(rules=[{"group": "workers", "topics": ["orders"], "offsetReset": "latest"}]))
+    shared.move_on_to = lambda _: shared.loading.clear()
+    rig.run()
+    refused = refusal(rig, group="workers")
+    rig.run()
+
+    assert "broker 3 has not listed its groups yet" in refused
+    assert rig.lag("workers") == 9
+
+
+def test_a_share_group_that_a_rule_names_is_unknown_while_its_new_coordinator_lists_no_groups() -> None:
+    shared = cluster_of(LEADERS)
+    shared.commits[READ], shared.kinds[READ], shared.shares[READ] = {}, Kind.SHARE, {ORDERS_0: (2, 4)}
+    shared.end_errors, shared.unlisted = {(OFFSETS_TOPIC, 0): 78}, {READ}
+    rig = Rig(shared, samples.settings(rules=[{"group": READ, "topics": ["orders"], "offsetReset": "latest"}]))
+    rig.brokers.before["ListGroups"] = shared.end_errors.clear
+    rig.run()
+    refused = refusal(rig, group=READ)
+    shared.unlisted.clear()
+    rig.run()
+
+    assert "broker 1 has not listed its groups yet" in refused
+    assert rig.lag(READ) == 4
