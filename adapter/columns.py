@@ -1,6 +1,6 @@
 """Types of columns, and the values for "unknown".
 
-Offsets are messages; times are seconds of the monotonic clock."""
+Differences of offsets count messages, as an upper bound; times are seconds of the monotonic clock."""
 
 from typing import Any
 

@@ -2,7 +2,7 @@
 
 AdapterError
 ├── SettingsInvalid     the settings file or a flag cannot be used: ends the process at start, status 2
-├── StateNotPersistable the last commits can be neither read nor written: they are remembered until the process ends
+├── StateNotPersistable what is remembered may not be read or may not be written: it lasts until the process ends
 ├── MetricUnknown       no metric of that name is served
 └── Refused             a read without a value (adapter.metrics.problems)
     ├── NoMatch             the metric exists, but no partition matches

@@ -40,7 +40,7 @@ class Telemetry:
         )
         self.age = gauge(
             "kafka_lag_adapter_age_seconds",
-            "Age of the oldest value that is still served or just refused; NaN while there is none.",
+            "Age of the oldest row of group and partition, also if it is refused by now; NaN while there is none.",
             ["cluster"],
         )
         self.rows = gauge(

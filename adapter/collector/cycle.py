@@ -1,7 +1,7 @@
 """One cluster's cycle: gathers commits and log ends, decides every row's state and value, and applies the result.
 
 Because ends are read after commits, lag is never negative; it is overstated by at most what was produced in between.
-The ends of a group's partitions are requested as soon as its commits arrive, independently of other brokers."""
+A group's log ends are requested at most 0.2 s after its commits arrive, however late other brokers are."""
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
@@ -179,7 +179,7 @@ class Cycle:
             self.recall(memory)
 
     def _gather(self, *, has_news: bool) -> Gathered:
-        """Reads everything. What is asked next depends on the answers, but no row changes yet."""
+        """Reads everything. What is asked next depends on the answers. Rows may be laid out anew; no value changes."""
         inventory = self._inventory
         inventory.refresh(has_news=has_news)
         self._commits.follow_asked(self.asked, self._may_have_been_known, inventory.watched_topics)
@@ -206,8 +206,8 @@ class Cycle:
             groups = [*self._commits.take(commits, batch), *self._shares.take(share_calls, batch)]
             if groups:
                 layout = self._lay_out()
-                # The first round requests all ends: it is the same in every cycle, and shows production to groups that
-                # cannot be read.
+                # The first round requests all ends: it is the same in every cycle, and the history also learns what is
+                # produced for groups whose commits cannot be read.
                 self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
         self._commits.finish(commits, has_offsets_topic=self._inventory.has_offsets_topic)
         commits.problems = self._inventory.possible_share_groups() | commits.problems

@@ -21,7 +21,7 @@ from adapter.lag.layout import Layout
 from adapter.memory.value import ClusterMemory, Reads
 
 DESCRIBE_SECONDS = 60.0
-"""Between two requests to a broker: with ListGroups twice and the log starts once a minute, four of each."""
+"""Between two requests to a broker. With two ListGroups and one request for log starts, these are four a minute."""
 DOUBT_SECONDS = 2 * DESCRIBE_SECONDS
 """How long an outdated description is still used: a rebalance usually ends earlier."""
 GROUPS_PER_REQUEST = 1000

@@ -41,7 +41,7 @@ SAMPLES = (
     Column("cluster", Type.TEXT, "the cluster's name in the settings"),
     Column("group", Type.TEXT, "the consumer group"),
     Column("topic", Type.TEXT, "the topic"),
-    Column("topic_id", Type.TEXT, "the topic's generation: another one after it was made again", is_nullable=True),
+    Column("topic_id", Type.TEXT, "the topic's id, which changes when the topic is created again", is_nullable=True),
     Column("partition", Type.INT32, "the partition's number"),
     Column("committed", Type.INT64, "next offset the group will read; null: none, or not known", is_nullable=True),
     Column("log_end", Type.INT64, "null: not known in this sample", is_nullable=True),
@@ -66,7 +66,7 @@ SAMPLES = (
     Column(
         "last_commit",
         Type.INT64,
-        "the last commit seen of a partition whose commit has expired: it counts from there; null: else",
+        "where a partition without commit counts from: the last commit seen, or 0 if added later; null otherwise",
         is_nullable=True,
         is_optional=True,
     ),

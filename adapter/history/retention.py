@@ -1,9 +1,9 @@
 """How long each day of the history has been kept, counted in the time for which adapters ran.
 
 A wall clock can be set to any time, so it decides nothing here: an adapter that starts in the year 2100 would delete
-everything. Instead a ledger in the location has the seconds for which adapters ran, by their monotonic clocks, and how
-many these were when a day was last written to. Adapters that run side by side add the same time once; the time in which
-none runs is not counted."""
+everything. Instead, a ledger in the location stores the total running time of adapters, by their monotonic clocks, and
+what that total was when each day was last written to. Adapters that run side by side add the same time once; the time
+in which none runs is not counted."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What a cycle hands to the history: its observations as they were, not what is served in their place."""
+"""What a cycle hands to the history: what it observed and believed, not what is served in its place."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields

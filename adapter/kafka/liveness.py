@@ -11,7 +11,7 @@ DISTRUST_SECONDS = 5.0
 
 
 class Liveness:
-    """Which brokers are silent, and which have come back since when. Times are monotonic seconds."""
+    """Which brokers are silent, and since when others are back. Times are monotonic seconds."""
 
     def __init__(self, probe: Callable[[int], Future], monotonic: Callable[[], float]) -> None:
         self._probe = probe

@@ -1,4 +1,4 @@
-"""Logins that need others than the broker: GSSAPI a Kerberos KDC, AWS_MSK_IAM whatever provides AWS credentials.
+"""Logins that also need a third party: GSSAPI a Kerberos KDC, AWS_MSK_IAM whatever provides AWS credentials.
 
 kafka-python would ask them in the thread of all connections, where a silent KDC would cost every broker half a minute.
 Here a thread of its own asks them before the login begins."""

@@ -1,6 +1,6 @@
 """All offsets of one cluster at one time as columns with one entry per row of the layout.
 
-Offsets are messages; times are seconds of the monotonic clock."""
+Differences of offsets count messages, as an upper bound; times are seconds of the monotonic clock."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,9 @@ NO_CAUSE = Cause(State.OK, "")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Snapshot:
-    """The last good row of every partition (commit and end of the same cycle), and its current state."""
+    """The last good row of every partition (commit and end of the same cycle), and its current state.
+
+    An `ahead` row has the latest pair instead, which contradicts itself."""
 
     layout: Layout
     committed: Offsets
@@ -51,13 +53,14 @@ class Snapshot:
     log_start: Offsets
     """The latest known start, which may be from a later cycle than commit and end."""
     received: Seconds
-    """When the older of commit and end was received; NEVER if there was no good row."""
+    """When the older of commit and end was received; NEVER if the row has had no pair yet."""
     state: NDArray[np.int8]
     cause: Codes
     """Index into `causes`: why the latest cycle found no good row."""
     causes: tuple[Cause, ...]
     last_commit: Offsets
-    """The last commit that was seen, also after it expired; NO_COMMIT if there was none, or the log ended before it."""
+    """The last commit that was seen, also after it expired; 0 for a partition that was added while its group slept;
+    NO_COMMIT if there was none, or the log ended before it."""
     last_commit_at: Seconds
     """When it was last received, or the log was seen to end before it; NEVER if no commit was seen."""
     beyond: NDArray[np.int8]

@@ -13,7 +13,7 @@ OF_COMMITS = Age(lambda totals: totals.oldest_commit, lambda values: values.is_c
 @dataclass(frozen=True, slots=True)
 class MetricDefinition:
     name: str
-    """The `value` of a named metric; after the prefix, the name of a metric of its own."""
+    """By which the `value` of a named metric selects it. With the prefix, it is the name of the metric itself."""
     unit: str
     column: Column
     fold: Fold
@@ -64,4 +64,4 @@ def by_served_name(definitions: Iterable[MetricDefinition] = DEFINITIONS) -> dic
 
 
 SERVED = {name: each.name for name, each in by_served_name().items()}
-"""Name in discovery -> the `value` with which a named metric has the same."""
+"""Name in discovery -> the `value` that gives a named metric the same numbers."""

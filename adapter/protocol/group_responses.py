@@ -1,6 +1,6 @@
 """Kafka's responses -> columns. No IO, and no `import kafka`: responses come in as the library's decoded objects.
 
-Offsets are messages; a partition without commit arrives as -1, which is also our `NO_COMMIT`."""
+A partition without commit arrives as -1, which is also our `NO_COMMIT`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

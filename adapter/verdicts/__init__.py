@@ -1,1 +1,2 @@
-"""What is wrong with a group: pure rules over numbers and columns, without Spark and without Kafka."""
+"""What is true of a group: pure rules over numbers and columns, without Spark and without Kafka. The reports use all of
+them, the metrics API only `waiting`."""

@@ -1,1 +1,1 @@
-"""The API group external.metrics.k8s.io: values, discovery and selectors."""
+"""An API group of metrics over HTTP: values, discovery, OpenAPI and selectors."""

@@ -50,7 +50,7 @@ class FoundHour:
 
     @property
     def late(self) -> tuple[File, ...]:
-        """HistoryFiles that came when others were gone, and so too late."""
+        """Files that came when others were gone, and so too late."""
         compacted = self.record.files if self.record else {}
         return tuple(file for file in self.files if self.gone and compacted.get(file.name) != file.size)
 

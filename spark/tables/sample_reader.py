@@ -90,7 +90,7 @@ class HourReader:
 
     def _chunks(self) -> Iterator[tuple[Part, Sequence[list[int] | None]]]:
         """Topics that are read at once, and of each file the numbers of the row groups that may have them; None: all.
-        HistoryFiles whose rows are in no order are read once for each chunk."""
+        Files whose rows are in no order are read once for each chunk."""
         limit = PARTS_AT_ONCE * self.part_rows
         if sum(each.rows for each in self.sound) <= limit:
             yield WHOLE, [None] * len(self.sound)

@@ -1,4 +1,4 @@
-"""A metric and an API group are each one definition: one of each is added and read over HTTP."""
+"""A metric, and an API group of the form of external metrics, are each one definition: both are added and read."""
 
 from dataclasses import replace
 
