@@ -35,9 +35,9 @@ def share_state_keepers(group: str, topics: Iterable[str], topology: Topology) -
     state = topology.topics.get(SHARE_STATE_TOPIC)
     if state is None:
         return frozenset()
-    known = [topic for name in topics if (topic := topology.topics.get(name)) is not None and topic.generation]
+    existing = [topic for name in topics if (topic := topology.topics.get(name)) is not None and topic.generation]
     # As Java prints a topic id.
-    ids = {urlsafe_b64encode(UUID(topic.generation).bytes).decode().rstrip("="): topic for topic in known}
+    ids = {urlsafe_b64encode(UUID(topic.generation).bytes).decode().rstrip("="): topic for topic in existing}
     keys = (f"{group}:{id_}:{partition}" for id_, topic in ids.items() for partition in range(len(topic.leaders)))
     return frozenset(int(state.leaders[partition_of(key, len(state.leaders))]) for key in keys)
 

@@ -66,8 +66,8 @@ def translated(place: object) -> Iterator[None]:
 
 
 def _words_of(error: Exception, cause: str) -> str:
-    found = REASON.search(str(error))
-    reason = str(found[found.lastindex or 0] if found else error)
+    match = REASON.search(str(error))
+    reason = str(match[match.lastindex or 0] if match else error)
     return BEGINNINGS.get(cause, "") + textwrap.shorten(reason, LONGEST, placeholder=" …")
 
 

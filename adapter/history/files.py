@@ -142,8 +142,8 @@ class BucketFolder:
 
     def days(self, table: str) -> list[str]:
         with translated(self._bucket):
-            found = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
-            return _days_among([info.base_name for info in found if info.type is fs.FileType.Directory])
+            infos = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
+            return _days_among([info.base_name for info in infos if info.type is fs.FileType.Directory])
 
     def delete_day(self, table: str, day: str) -> None:
         with translated(self._bucket), contextlib.suppress(FileNotFoundError):

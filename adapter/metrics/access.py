@@ -74,10 +74,10 @@ class Access:
     def _view_for(self, view: ClusterView, audience: Audience) -> ClusterView:
         """Cached as long as the view is in use."""
         by_audience = self._views.setdefault(view, {})
-        found = by_audience.get(audience)
-        if found is None:
-            found = by_audience[audience] = self._restricted(view, audience)
-        return found
+        restricted = by_audience.get(audience)
+        if restricted is None:
+            restricted = by_audience[audience] = self._restricted(view, audience)
+        return restricted
 
     def _restricted(self, view: ClusterView, audience: Audience) -> ClusterView:
         seen = self._seen_by(view, audience)
@@ -92,11 +92,11 @@ class Access:
     def _seen_by(self, view: ClusterView, audience: Audience) -> "_Seen":
         """Cached while the layout is the same, because there may be many groups."""
         by_audience = self._seen.setdefault(view.layout, {})
-        found = by_audience.get(audience)
-        if found is None:
+        seen = by_audience.get(audience)
+        if seen is None:
             groups = [group for group in view.groups if self.may_name(group, audience)]
-            found = by_audience[audience] = _seen_of(view, groups)
-        return found
+            seen = by_audience[audience] = _seen_of(view, groups)
+        return seen
 
     def _patterns_of(self, group: str) -> Patterns:
         rule = self._settings.rule_for(group)

@@ -166,10 +166,10 @@ def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requi
     values["group"] = [group for view in views for group in view.groups]
     values["topic"] = sorted({topic for view in views for topic in view.topics})
     for requirement in asked:
-        known = values.get(requirement.key)
-        if known is not None and requirement.only and not requirement.only & set(known):
+        names = values.get(requirement.key)
+        if names is not None and requirement.only and not requirement.only & set(names):
             key, name = requirement.key, min(requirement.only)
-            text = f"no {key} {name[:249]!r} is known{hint(name, known, f'known {key}s are')}"
+            text = f"no {key} {name[:249]!r} is known{hint(name, names, f'known {key}s are')}"
             cluster, group, topic = (name if each == key else "" for each in _UNKNOWN)
             return Problem(_UNKNOWN[key], text, cluster, group, topic)
     if not values["group"]:

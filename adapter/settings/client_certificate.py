@@ -75,9 +75,9 @@ def certificate_of(files: SecretFiles) -> ClientCertificate | None:
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
-        found = certificate or key
+        alone = certificate or key
         raise CredentialsInvalid(
-            f"{found.name if found else ''} is alone: a certificate and its key are needed together"
+            f"{alone.name if alone else ''} is alone: a certificate and its key are needed together"
         )
     chain, private = _chain_in(certificate), _key_in(key, password)
     # Some tools write the authority first.
@@ -114,13 +114,13 @@ def _decrypted(file: SecretFile, password: SecretFile | None) -> PrivateKeyTypes
 
 def _in_bundle(file: SecretFile, password: SecretFile | None) -> ClientCertificate:
     try:
-        found = pkcs12.load_key_and_certificates(file.content, password.text.encode() if password else None)
+        bundle = pkcs12.load_key_and_certificates(file.content, password.text.encode() if password else None)
     except (ValueError, UnsupportedAlgorithm) as error:
         if password is None:
             raise CredentialsInvalid(f"{file.name} cannot be opened, and keyPasswordFile is missing") from error
         what = "wrong passphrase" if "password" in str(error).lower() else "it is not PKCS#12"
         raise CredentialsInvalid(f"{file.name} cannot be opened with {password.name}: {what}") from error
-    key, certificate, others = found
+    key, certificate, others = bundle
     if key is None or certificate is None:
         raise CredentialsInvalid(f"{file.name} lacks the private key or its certificate")
     return ClientCertificate(file.name, [certificate, *others], key)

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from adapter.settings.client_certificate import ClientCertificate, certificate_of, trusting
+from adapter.settings.models import UpstreamSettings
 from adapter.settings.secret_files import CredentialsInvalid, SecretFiles, read, read_file
 from adapter.settings.security import NEEDED, Protocol, Security
-from adapter.settings.upstream import UpstreamSettings
 
 KEDA_MECHANISMS = {
     "none": None,
@@ -132,8 +132,8 @@ def _login_of(security: Security, files: SecretFiles, mechanism: str | None) -> 
     username = security.username or files.text("username") or files.text("api_key") or jaas.get("username")
     password = files.text("password") or jaas.get("password")
     endpoint = security.token_endpoint or files.text("token_endpoint")
-    known = {"mechanism": mechanism, "username": username, "passwordFile": password, "tokenEndpoint": endpoint}
-    missing = [key for key in NEEDED.get(mechanism, ()) if known[key] is None]
+    values = {"mechanism": mechanism, "username": username, "passwordFile": password, "tokenEndpoint": endpoint}
+    missing = [key for key in NEEDED.get(mechanism, ()) if values[key] is None]
     if missing:
         places = ", ".join(str(folder) for folder in security.secret_folders)
         raise CredentialsInvalid(f"neither the settings nor the files in {places} contain {' and '.join(missing)}")

@@ -13,7 +13,6 @@ from pydantic import Field, model_validator
 
 from adapter.settings import types
 from adapter.settings.security import Security
-from adapter.settings.upstream import UpstreamSettings
 
 
 class Cluster(types.SettingsPart):
@@ -120,6 +119,21 @@ class History(types.SettingsPart):
         if self.location is None and self.model_fields_set:
             raise ValueError("no other key has an effect without location")
         return self
+
+
+class UpstreamSettings(types.SettingsPart):
+    """The other server of external metrics. It gets this adapter's token, so its certificate is always verified."""
+
+    service: types.DnsLabel
+    namespace: types.DnsLabel
+    port: Annotated[int, Field(ge=1, le=65535)] = 443
+    ca_file: types.File
+    """PEM: the authority that issued its certificate."""
+
+    @property
+    def host(self) -> str:
+        """The name that kube-apiserver verifies as well."""
+        return f"{self.service}.{self.namespace}.svc"
 
 
 class Settings(types.SettingsPart):

@@ -128,11 +128,11 @@ def _folder_files(security: Security, problems: list[str]) -> Iterator[tuple[str
         except OSError as error:
             problems.append(f"secretFolders: {folder} cannot be read: {error.strerror}")
             continue
-        known = {name: role for name in names if (role := _role(name, has_user=not OF_A_USER.isdisjoint(names)))}
-        if not known:
+        roles = {name: role for name in names if (role := _role(name, has_user=not OF_A_USER.isdisjoint(names)))}
+        if not roles:
             held = some_of(names, separator=", ") or "nothing"
             problems.append(f"secretFolders: {folder} holds {held}, and no file whose name is known")
-        for name, role in known.items():
+        for name, role in roles.items():
             if role not in given:
                 yield role, f"secretFolders: {folder / name}", folder / name
 

@@ -70,8 +70,8 @@ class Security(types.SettingsPart):
     def set_keys(self) -> frozenset[str]:
         """Returns the keys that the file sets; usernameFile counts as username."""
         fields = type(self).model_fields
-        found = {str(fields[name].alias) for name in self.model_fields_set if getattr(self, name)}
-        return frozenset(found | {"username"} if "usernameFile" in found else found)
+        keys = {str(fields[name].alias) for name in self.model_fields_set if getattr(self, name)}
+        return frozenset(keys | {"username"} if "usernameFile" in keys else keys)
 
     @model_validator(mode="after")
     def _parts_belong_together(self) -> Self:

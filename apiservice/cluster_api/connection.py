@@ -75,12 +75,12 @@ def connect(kubeconfig: Path | None) -> Client:
 def authorization_of(client: Client) -> str:
     """Returns the header `Authorization` with the token as its file has it now (within a minute of a rotation)."""
     try:
-        found = client.configuration.auth_settings().get("BearerToken", {}).get("value")
+        header = client.configuration.auth_settings().get("BearerToken", {}).get("value")
     except (config.ConfigException, OSError) as error:
         raise AdapterError(f"the token of this adapter cannot be read: {_one_line(error)}") from error
-    if not found:
+    if not header:
         raise AdapterError("this adapter has no token: its kubeconfig authenticates in another way")
-    return str(found).strip()
+    return str(header).strip()
 
 
 def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:

@@ -28,8 +28,8 @@ def exchange(client: Client, namespace: str, name: str, change: Callable[[str], 
 
 
 def _is_exchanged(client: Client, path: str, change: Callable[[str], str]) -> bool:
-    found = json_object(content(send(client, "GET", path)))
-    text = (found.get("data") or {}).get(KEY, "")
+    config_map = json_object(content(send(client, "GET", path)))
+    text = (config_map.get("data") or {}).get(KEY, "")
     changed = change(text)
-    version = {"resourceVersion": found["metadata"]["resourceVersion"]}
+    version = {"resourceVersion": config_map["metadata"]["resourceVersion"]}
     return changed == text or ClusterObjects(client).merge(path, {"metadata": version, "data": {KEY: changed}})

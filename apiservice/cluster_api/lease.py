@@ -100,35 +100,35 @@ class Lease(Repeating):
     def renew(self) -> None:
         """One round: takes the Lease, renews it, or sees who has it. Raises ClusterUnreachable."""
         now = self._monotonic()
-        found = self._read()
-        spec = found.get("spec") or {}
+        lease = self._read()
+        spec = lease.get("spec") or {}
         if spec != self._seen:
             self._seen, self._seen_at = spec, now
         if spec.get("holderIdentity") != self.identity:
             self._held_until = float("-inf")
-            self.written = _marks_in(found)
+            self.written = _marks_in(lease)
             if not self.is_vacant():
                 return
-        if self._replace(found, _held_by(self.identity, spec)):
+        if self._replace(lease, _held_by(self.identity, spec)):
             self._held_until = now + DEADLINE_SECONDS
 
     def give_back(self) -> None:
         """Lets another replica take the Lease without waiting for its end. Raises ClusterUnreachable."""
         self._held_until = float("-inf")
-        found = self._read()
-        if (found.get("spec") or {}).get("holderIdentity") == self.identity:
-            self._replace(found, {**found["spec"], "holderIdentity": "", "leaseDurationSeconds": 1})
+        lease = self._read()
+        if (lease.get("spec") or {}).get("holderIdentity") == self.identity:
+            self._replace(lease, {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1})
 
     def _read(self) -> Json:
-        found = self._objects.read(self._path)
-        if found is None:
+        lease = self._objects.read(self._path)
+        if lease is None:
             raise ClusterUnreachable(f"{self._path} does not exist; the component `history` contains it", 404)
-        return found
+        return lease
 
-    def _replace(self, found: Json, spec: Json) -> bool:
-        annotations = {**(found["metadata"].get("annotations") or {}), WRITTEN: json.dumps(dict(self.written))}
-        metadata = {**found["metadata"], "annotations": annotations}
-        is_replaced = self._objects.replace(self._path, {**found, "metadata": metadata, "spec": spec})
+    def _replace(self, lease: Json, spec: Json) -> bool:
+        annotations = {**(lease["metadata"].get("annotations") or {}), WRITTEN: json.dumps(dict(self.written))}
+        metadata = {**lease["metadata"], "annotations": annotations}
+        is_replaced = self._objects.replace(self._path, {**lease, "metadata": metadata, "spec": spec})
         if is_replaced:
             self._seen, self._seen_at = spec, self._monotonic()
         return is_replaced

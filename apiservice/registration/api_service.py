@@ -56,13 +56,13 @@ def service_of(text: str | None, namespace: str | None) -> Service | None:
     `namespace` is the pod's. Raises SettingsInvalid."""
     if text is None and namespace is None:
         return None
-    found = SERVICE.fullmatch(PRODUCT if text is None else text)
-    if found is None:
+    match = SERVICE.fullmatch(PRODUCT if text is None else text)
+    if match is None:
         raise SettingsInvalid((f"--service: {text!r} is not [NAMESPACE/]NAME[:PORT]",))
-    place = found["namespace"] or namespace
+    place = match["namespace"] or namespace
     if place is None:
         raise SettingsInvalid((f"--service: outside a pod, {text!r} must name the namespace too: NAMESPACE/{text}",))
-    return Service(place, found["name"], int(found["port"] or SERVICE_PORT))
+    return Service(place, match["name"], int(match["port"] or SERVICE_PORT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def manifest(group: ApiGroup, found: Json | None, service: Service, bundle: byte
 
 def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:
     place = f"{holder.get('namespace')}/{holder.get('name')}"
-    known = next((name for part, name in SERVERS.items() if part in place), None)
-    who = "kube-apiserver itself" if not holder else f"{known} (Service {place})" if known else f"the Service {place}"
+    server = next((name for part, name in SERVERS.items() if part in place), None)
+    who = "kube-apiserver itself" if not holder else f"{server} (Service {place})" if server else f"the Service {place}"
     return (
         f"{group.api_service} belongs to {who}: HPAs read {group.title} there, not here, and this adapter leaves it as "
         f"it is. To move HPAs to this adapter, one at a time with `upstream` in the settings, point the APIService to "

@@ -59,8 +59,8 @@ class Registration(Repeating):
         """One round: the Secret, then the APIService of each group. Raises AdapterError."""
         managed = None if self._tls is None else self._certificates(self._tls)
         api_services = [self._look_at(group, managed) for group in self._groups]
-        found = [each for each, _ in api_services]
-        if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in found):
+        objects = [each for each, _ in api_services]
+        if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in objects):
             self._spread = managed.authorities[0]
         text = "; ".join(dict.fromkeys(finding.text for _, finding in api_services))
         if text == api_service.REGISTERED:
@@ -69,12 +69,12 @@ class Registration(Repeating):
             self._conditions.fails(API_SERVICE, "NotRegistered", text)
 
     def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
-        found = self._objects.read(api_service.path_of(group))
-        finding = self._finding(group, found, managed)
-        if self._write(group, found, finding, managed):
-            found = self._objects.read(api_service.path_of(group))
-            finding = self._finding(group, found, managed)
-        return found, finding
+        registered = self._objects.read(api_service.path_of(group))
+        finding = self._finding(group, registered, managed)
+        if self._write(group, registered, finding, managed):
+            registered = self._objects.read(api_service.path_of(group))
+            finding = self._finding(group, registered, managed)
+        return registered, finding
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace

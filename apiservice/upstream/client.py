@@ -11,8 +11,8 @@ from urllib3 import exceptions
 from adapter import clock
 from adapter.errors import AdapterError
 from adapter.settings.client_certificate import trusting
+from adapter.settings.models import UpstreamSettings
 from adapter.settings.secret_files import SecretFile, read_file
-from adapter.settings.upstream import UpstreamSettings
 from adapter.tls import certificate_fault
 from apiservice.http.status import UpstreamUnavailable
 

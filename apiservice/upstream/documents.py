@@ -64,10 +64,10 @@ def names_in(reply: Reply) -> tuple[str, ...] | str:
 
 def merged(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
     """Returns each name once, in whatever case; ours win."""
-    found = {name.lower(): name for name in reversed(theirs)}
+    names = {name.lower(): name for name in reversed(theirs)}
     for name in ours:
-        found.pop(name.lower(), None)
-    return (*ours, *sorted(found.values()))
+        names.pop(name.lower(), None)
+    return (*ours, *sorted(names.values()))
 
 
 def _is_name(name: str) -> bool:

@@ -13,7 +13,7 @@ from fastapi import Response
 from adapter import clock
 from adapter.conditions import UPSTREAM, Conditions
 from adapter.repeating import Repeating
-from adapter.settings import upstream as settings
+from adapter.settings import models as settings
 from apiservice.api_group import EXTERNAL
 from apiservice.http.status import UpstreamUnavailable
 from apiservice.upstream.circuit import PAUSE_SECONDS, Circuit
@@ -54,7 +54,7 @@ class Upstream:
         before = self._circuit.answers
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                found = await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, path)
+                response = await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, path)
         except TimeoutError:
             error = self.client.unavailable("does not answer in time")
             self._circuit.fail(str(error), before)
@@ -63,18 +63,18 @@ class Upstream:
             self._circuit.fail(str(error), before)
             raise
         self._circuit.succeed()
-        if isinstance(found, str):
-            raise self.client.unavailable(found)
-        return found
+        if isinstance(response, str):
+            raise self.client.unavailable(response)
+        return response
 
     def list_metrics(self) -> None:
         """Renews the list, and the authority in its file; a failure keeps the last one."""
         try:
             self.client.trust()
-            found = names_in(self.client.get(EXTERNAL.path))
-            if isinstance(found, str):
-                raise self.client.unavailable(found)
-            self.names, self._list_problem = found, ""
+            listed = names_in(self.client.get(EXTERNAL.path))
+            if isinstance(listed, str):
+                raise self.client.unavailable(listed)
+            self.names, self._list_problem = listed, ""
         except UpstreamUnavailable as error:
             self._list_problem = str(error)
 

@@ -14,9 +14,9 @@ from adapter.kafka.failures import failure_of
 from adapter.kafka.tokens import TokenUnavailable, fetched
 from adapter.settings.client_certificate import trusting
 from adapter.settings.credentials import Login, TokenRequest, credentials_of
+from adapter.settings.models import UpstreamSettings
 from adapter.settings.secret_files import read, read_file
 from adapter.settings.security import Security
-from adapter.settings.upstream import UpstreamSettings
 from apiservice.cluster_api.connection import connect, send
 from apiservice.upstream.client import UpstreamClient
 from tests.support.kubernetes.authorities import Authority

@@ -11,7 +11,7 @@ import pytest
 from fastapi import Response
 
 from adapter.conditions import Conditions
-from adapter.settings.upstream import UpstreamSettings
+from adapter.settings.models import UpstreamSettings
 from apiservice.http.status import UpstreamUnavailable, status_of
 from apiservice.upstream.live import Upstream, Upstreams
 from tests.support.kubernetes.authorities import Authority
