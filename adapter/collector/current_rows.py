@@ -16,7 +16,7 @@ from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, move
 from adapter.lag.states import settled, with_movement, without_commit_unknown
 from adapter.lag.transaction_markers import with_markers
 from adapter.memory.rows import recalled, remembered
-from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, merged, without_deleted
+from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, merged, until, without_deleted
 from adapter.settings.models import Isolation
 
 
@@ -108,6 +108,12 @@ class CurrentRows:
     def remembered_topics(self) -> frozenset[str]:
         groups = self.memory.values()
         return frozenset(name for group in groups for name, topic in group.topics.items() if topic.topic_id != DELETED)
+
+    def follow_clock(self, now: float, monotonic: float) -> None:
+        """If the wall clock was set back, what was dated later must not win over what is seen from now on."""
+        before, self.to_epoch = self.to_epoch, now - monotonic
+        if self.to_epoch < before - 1:
+            self.memory = until(now, self.memory)
 
     def recall(self, memory: ClusterMemory) -> None:
         self.memory = merged(self.memory, memory)

@@ -31,7 +31,7 @@ from adapter.lag.states import has_gone_backward, lacks_commit, without_steps_ba
 from adapter.lag.values import Treatment, states_of, values_of
 from adapter.latest import Latest
 from adapter.memory.keeper import MemoryKeeper
-from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
+from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged, until
 from adapter.metrics.problems import Problem, Reason
 from adapter.metrics.store import ClusterView, Feed
 
@@ -124,8 +124,8 @@ class Cycle:
 
     def recall(self, memory: ClusterMemory) -> None:
         """Takes over what another collector knew of this cluster, because Kafka may no longer report it."""
-        self._rows.to_epoch = self._clock.time() - self._clock.monotonic()
-        self._rows.recall(memory)
+        self._rows.follow_clock(self._clock.time(), self._clock.monotonic())
+        self._rows.recall(until(self._clock.time(), memory))
         self._members.recall(memory, self._rows.to_epoch)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
@@ -138,7 +138,7 @@ class Cycle:
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""
         self._began_at = self._clock.time()
-        self._rows.to_epoch = self._began_at - self._clock.monotonic()
+        self._rows.follow_clock(self._began_at, self._clock.monotonic())
         self._recall_others()
         # If a broker fails, leaders and coordinators move, so Metadata is read before it is due.
         has_news = bool(self._liveness.failures) or self._liveness.is_somebody_absent or self._ends.have_moved

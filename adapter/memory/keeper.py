@@ -9,7 +9,7 @@ from adapter.clock import Clock
 from adapter.conditions import MEMORY, Conditions
 from adapter.errors import AdapterError, StateNotPersistable, some_of
 from adapter.memory.text import Key, dumps, loads
-from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged
+from adapter.memory.value import NOTHING, ClusterMemory, GroupMemory, merged, until
 from adapter.repeating import Repeating
 
 ROUND_SECONDS = 60.0
@@ -72,7 +72,7 @@ class MemoryKeeper(Repeating):
         # Kept for longer than the group, which is not new if the text that still has it has not been written since.
         named_at = {key: at for key, at in self._named_at.items() if now - at < 2 * UNNAMED_SECONDS}
         self._named_at = named_at | dict.fromkeys(named, now)
-        self._know(merged(self._known, named), now)
+        self._know(merged(until(self._clock.time(), self._known), named), now)
         if self._exchange is None:
             return
         writes_live = is_last or now - self._live_at >= LIVE_SECONDS

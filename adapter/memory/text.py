@@ -2,18 +2,17 @@
 
 import json
 from collections.abc import Mapping
+from itertools import starmap
 from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from adapter.columns import LARGEST_OFFSET, NO_COMMIT
-from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory
+from adapter.memory.value import GroupMemory, LastCommit, Reads, TopicMemory, until
 
 MOST_BYTES = 800_000
 """An object in Kubernetes has at most 1 MiB. This is enough for about 30,000 partitions."""
 MOST_LINE_BYTES = MOST_BYTES // 8
-SKEW_SECONDS = 60.0
-"""How far another replica's clock may be ahead."""
 
 Key = tuple[str, str]
 """Cluster and group."""
@@ -36,10 +35,10 @@ def loads(text: str, now: float) -> tuple[dict[Key, GroupMemory], list[str]]:
             bad.append(line[:80])
             continue
         found[cluster, group] = GroupMemory(
-            {name: TopicMemory(id_, _last_commits(own, now)) for name, (id_, own) in topics.items()},
-            None if reads is None else Reads(reads[0], _past(reads[1], now), reads[2]),
+            {name: TopicMemory(id_, tuple(starmap(LastCommit, own))) for name, (id_, own) in topics.items()},
+            reads and Reads(*reads),
         )
-    return found, bad
+    return until(now, found), bad
 
 
 def dumps(memory: Mapping[Key, GroupMemory]) -> tuple[str, list[Key]]:
@@ -70,12 +69,3 @@ def _line(key: Key, group: GroupMemory) -> str:
 
 def _seen_at(group: GroupMemory) -> int:
     return max((topic.seen_at for topic in group.topics.values()), default=0)
-
-
-def _last_commits(rows: _Readings, now: float) -> tuple[LastCommit, ...]:
-    return tuple(LastCommit(_past(seen_at, now), offset, has_marker) for seen_at, offset, has_marker in rows)
-
-
-def _past(seen_at: int, now: float) -> int:
-    """Returns a time that is not later than now; 1, older than any other, if its clock was ahead."""
-    return min(seen_at, int(now)) if seen_at <= now + SKEW_SECONDS else 1

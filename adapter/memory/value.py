@@ -30,6 +30,8 @@ class LastCommit(NamedTuple):
 
 
 NEVER_SEEN = LastCommit(0, NO_COMMIT)
+SKEW_SECONDS = 60.0
+"""How far another clock may be ahead."""
 DELETED = ""
 """In place of a topic's id."""
 DELETED_SECONDS = 86_400
@@ -91,6 +93,25 @@ def merged(one: Mapping[_Key, GroupMemory], other: Mapping[_Key, GroupMemory]) -
     return {
         **one,
         **{group: _merged(one[group], memory) if group in one else memory for group, memory in other.items()},
+    }
+
+
+def until(now: float, memory: Mapping[_Key, GroupMemory]) -> dict[_Key, GroupMemory]:
+    """Dates what a clock that was ahead has seen later than now: another clock, or this one before it was set back."""
+
+    def past(seen_at: int) -> int:
+        return min(seen_at, int(now)) if seen_at <= now + SKEW_SECONDS else 1
+
+    def topic_until(topic: TopicMemory) -> TopicMemory:
+        commits = (reading._replace(seen_at=past(reading.seen_at)) for reading in topic.commits)
+        return topic if topic.seen_at <= now else replace(topic, commits=tuple(commits))
+
+    return {
+        key: GroupMemory(
+            {name: topic_until(topic) for name, topic in one.topics.items()},
+            one.reads and replace(one.reads, seen_at=past(one.reads.seen_at)),
+        )
+        for key, one in memory.items()
     }
 
 

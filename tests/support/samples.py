@@ -40,12 +40,14 @@ class SteppedClock:
     """Both clocks of a process; they move together, and only on request."""
 
     seconds: float = NOW
+    ahead: float = 0.0
+    """How far the wall clock is wrong."""
 
     def monotonic(self) -> float:
         return self.seconds
 
     def time(self) -> float:
-        return EPOCH + self.seconds - NOW
+        return EPOCH + self.seconds - NOW + self.ahead
 
 
 def settings(**parts: object) -> Settings:

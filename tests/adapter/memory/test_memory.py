@@ -247,3 +247,30 @@ def test_an_entry_from_a_clock_that_is_days_ahead_wins_over_nothing_that_was_see
     adapter.remember(CYCLES_UNTIL_GONE)
 
     assert adapter.value(**EXACT) == 13
+
+
+@pytest.mark.parametrize("shelf", [None, Shelf()], ids=["process", "text"])
+def test_what_was_seen_before_the_clock_was_set_back_wins_over_nothing_that_was_seen_since(shelf: Shelf | None) -> None:
+    adapter = Adapter(kafka(), LATEST, shelf)
+    adapter.clock.ahead = 7200
+    adapter.remember(2)
+    adapter.clock.ahead = 0
+    adapter.kafka.commits["billing"] = {ORDERS_0: 9, ORDERS_1: 12, ORDERS_2: 5}
+    adapter.remember(2)
+    adapter.kafka.commits.pop("billing")
+    adapter.remember(CYCLES_UNTIL_GONE)
+
+    assert adapter.lag() == 1 + 8
+    assert shelf is None or kept(shelf) == [9, 12, 5]
+
+
+def test_a_clock_that_is_set_back_makes_nobody_forget_a_sleeping_group() -> None:
+    adapter = gone()
+    adapter.clock.ahead = -7200
+    adapter.remember(2)
+    adapter.ask()
+    adapter.remember(2)
+    adapter.ask(BILLING_ORDERS)
+    adapter.remember(2)
+
+    assert adapter.value(**EXACT) == 13
