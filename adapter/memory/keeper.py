@@ -77,7 +77,7 @@ class MemoryKeeper(Repeating):
             return
         writes_live = is_last or now - self._live_at >= LIVE_SECONDS
         live_since = math.inf if writes_live else self._clock.time() - ROUND_SECONDS
-        left_out, bad = self._left_out, list[str]()
+        left_out, bad = list[Key](), list[str]()
 
         def changed(text: str) -> str:
             """What was read counts, whether or not it can be written."""
@@ -87,11 +87,12 @@ class MemoryKeeper(Repeating):
             self.is_loaded = True
             # What another replica has forgotten is not written again.
             known = {key: one for key, one in self._known.items() if key in found or key in named}
-            room = ((key, one) for key, one in known.items() if key not in self._left_out)
-            news = (key not in found or one.has_news(found[key], live_since) for key, one in room)
-            if not any(news):
-                return text
-            written, left_out = dumps(known)
+            news = [key for key, one in known.items() if key not in found or one.has_news(found[key], live_since)]
+            written, left_out = dumps(known) if news else (text, [])
+            # Of the groups that Kafka still reports, others may have room each time.
+            waiting = {key for key in self._left_out if key in known and known[key].seen_at >= live_since}
+            if waiting.union(left_out).issuperset(news):
+                written, left_out = text, [key for key in known if key not in found]
             return written
 
         try:
@@ -105,7 +106,7 @@ class MemoryKeeper(Repeating):
             self._conditions.fails(MEMORY, "NotKept", "it could not be kept, and will be later", details=str(error))
         else:
             self._live_at = now if writes_live else self._live_at
-            self._left_out = left_out
+            self._left_out = sorted(left_out)
             self._report(bad)
 
     def _know(self, known: Mapping[Key, GroupMemory], now: float) -> None:

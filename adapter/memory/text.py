@@ -46,7 +46,7 @@ def dumps(memory: Mapping[Key, GroupMemory]) -> tuple[str, list[Key]]:
     lines: list[str] = []
     left_out: list[Key] = []
     room = MOST_BYTES
-    for key, group in sorted(memory.items(), key=lambda item: (_seen_at(item[1]), item[0])):
+    for key, group in sorted(memory.items(), key=lambda item: (item[1].seen_at, item[0])):
         line = _line(key, group)
         if len(line) > min(room, MOST_LINE_BYTES):
             left_out.append(key)
@@ -65,7 +65,3 @@ def _line(key: Key, group: GroupMemory) -> str:
     }
     reads = group.reads and (sorted(group.reads.topics), group.reads.seen_at, group.reads.outdated_since)
     return json.dumps([*key, topics, reads], separators=(",", ":"))
-
-
-def _seen_at(group: GroupMemory) -> int:
-    return max((topic.seen_at for topic in group.topics.values()), default=0)

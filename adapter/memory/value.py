@@ -74,6 +74,10 @@ class GroupMemory:
     topics: Mapping[str, TopicMemory] = field(default_factory=dict)
     reads: Reads | None = None
 
+    @property
+    def seen_at(self) -> int:
+        return max((topic.seen_at for topic in self.topics.values()), default=0)
+
     def has_news(self, written: "GroupMemory", live_since: float) -> bool:
         """Returns whether it differs, except in times and in commits that Kafka reported after `live_since`."""
         if self.reads is not None and (written.reads is None or self.reads.topics != written.reads.topics):

@@ -204,6 +204,42 @@ def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pyte
     assert "memory: NoRoom: there is no room for some groups: '\\x01" in caplog.text
 
 
+def test_a_group_without_room_is_written_once_kafka_no_longer_reports_it_and_until_then_nothing_is() -> None:
+    """Nine groups of which eight fit; which ones were seen last differs from minute to minute."""
+    shelf, clock, names = Shelf(), samples.SteppedClock(), [f"{n}{chr(1) * 16_000}" for n in range(9)]
+    expired_at: dict[str, float] = {}
+
+    def seen() -> dict[str, dict[str, GroupMemory]]:
+        times = {name: expired_at.get(name, clock.time() - (clock.seconds + n) % 7) for n, name in enumerate(names)}
+        return {"main": {name: group(LastCommit(int(at), 1)) for name, at in times.items()}}
+
+    def written_after(minutes: int) -> set[str]:
+        for _ in range(minutes):
+            clock.seconds += ROUND_SECONDS
+            keeper.run_once()
+        return {name for _, name in loads(shelf.text, clock.time())[0]}
+
+    keeper = MemoryKeeper(seen, clock, Conditions(), shelf.exchange)
+    (left_out,) = set(names) - written_after(5)
+    assert shelf.writes == 1
+
+    expired_at[left_out] = clock.time()
+    assert left_out in written_after(3)
+    assert shelf.writes == 2
+
+
+def test_a_group_without_room_is_written_when_there_is_some_at_the_latest_when_the_process_stops() -> None:
+    shelf, names = Shelf(), [f"{n}{chr(1) * 16_000}" for n in range(9)]
+    known = {name: group(LastCommit(NOW, 1)) for name in names}
+    keeper = MemoryKeeper(lambda: {"main": known}, samples.SteppedClock(), Conditions(), shelf.exchange)
+    keeper.run_once()
+    del known[names[0]]
+    shelf.text, _ = dumps({("main", name): known[name] for name in names[1:8]})
+    keeper.run_once(is_last=True)
+
+    assert {name for _, name in loads(shelf.text, NOW)[0]} == known.keys()
+
+
 def test_where_there_is_no_room_what_kafka_may_still_report_is_left_out() -> None:
     many = {("main", f"group-{n:04}"): group(*[LastCommit(NOW + n, n)] * 500) for n in range(2000)}
     text, left_out = dumps(many)
