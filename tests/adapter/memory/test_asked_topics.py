@@ -82,6 +82,18 @@ def test_a_rule_that_lists_topics_decides_alone() -> None:
     assert isinstance(adapter.error(group="audit", topic="other"), NoMatch)
 
 
+@pytest.mark.parametrize(("rules", "lag"), [([], 0), ([{"group": "audit", "offsetReset": "earliest"}], 8)])
+def test_a_named_metric_that_lists_the_topic_decides_what_was_never_committed_counts(
+    rules: list[dict[str, object]], lag: int
+) -> None:
+    metric = {"name": "backlog", "value": "lag", "group": "audit", "topics": ["other"]}
+    adapter = Adapter(kafka(), samples.settings(rules=rules, metrics=[metric]), None, AUDIT)
+    adapter.run()
+
+    assert adapter.value(group="audit", topic="other") == lag
+    assert [item.milli // 1000 for item in adapter.read("backlog").values] == [lag]
+
+
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
