@@ -21,6 +21,7 @@ from apiservice.auth.cluster_settings import Authentication, certificates_of
 from apiservice.tls.issuing import Pair, self_signed
 
 RELOAD_SECONDS = 5.0
+LONGEST_HANDSHAKE = 16 * 1024  # bytes from the client; one takes about 2 KB, with some intermediate CAs 8 KB
 SELF_SIGNED_DAYS = 3650  # nothing verifies it, so it need not expire while the process runs
 
 
@@ -119,6 +120,7 @@ def self_signed_files(directory: Path, names: tuple[str, ...], now: datetime.dat
 def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
     """`authorities` are client CAs in DER. Raises OSError, ssl.SSLError or _KeyEncrypted."""
     context = server_context()
+    context.sslobject_class = _ShortHandshake
     context.set_alpn_protocols(["http/1.1"])
     # A resumed session would bring back a client certificate without a new check.
     context.options |= ssl.OP_NO_TICKET
@@ -131,6 +133,30 @@ def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
         raise AdapterError(f"the cluster's CA certificates cannot be used: {error.reason or error}") from error
     _load_pair(context, pair)
     return context
+
+
+class _ShortHandshake(ssl.SSLObject):
+    """Shows OpenSSL only so many bytes, because it would examine hundreds of a stranger's certificates."""
+
+    _incoming: ssl.MemoryBIO
+    _room = LONGEST_HANDSHAKE
+
+    @classmethod
+    def _create(cls, incoming: ssl.MemoryBIO, *others: object, **options: object) -> "_ShortHandshake":
+        created: _ShortHandshake = super()._create(incoming, *others, **options)  # type: ignore[misc]  # typeshed lacks it
+        created._incoming = incoming
+        return created
+
+    def do_handshake(self) -> None:
+        received = self._incoming.read()
+        self._incoming.write(received[: self._room])
+        rest, self._room = received[self._room :], max(0, self._room - len(received))
+        try:
+            super().do_handshake()
+        except ssl.SSLWantReadError as error:
+            raise error if self._room else ssl.SSLError("the handshake is too long") from None
+        finally:
+            self._incoming.write(rest)  # such as a request that came with its end
 
 
 class _KeyEncrypted(Exception):

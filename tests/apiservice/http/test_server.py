@@ -3,6 +3,7 @@ import logging
 import resource
 import socket
 import ssl
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from adapter.errors import AdapterError
 from apiservice.http import server
 from apiservice.http.protocol import KEEP_ALIVE_SECONDS
 from apiservice.http.server import allow_open_files, listen, place_of
-from tests.support.kubernetes.authorities import Authority, authentication
+from tests.support.kubernetes.authorities import Authority, Issued, authentication
 from tests.support.kubernetes.listeners import (
     CLIENTS,
     HOUR,
@@ -32,6 +33,32 @@ def test_each_request_carries_its_peers_certificate(running: Running) -> None:
         for _ in range(2):
             assert get(connection) == (200, json.dumps(lengths).encode())
         connection.close()
+
+
+@dataclass(frozen=True)
+class Chained(Issued):
+    """A certificate that is shown with intermediate ones."""
+
+    between: str = ""
+
+    @property
+    def pem(self) -> str:
+        return super().pem + self.between
+
+
+def test_a_chain_of_many_certificates_is_not_examined(running: Running) -> None:
+    """It would hold up the event loop, and anybody can make one."""
+    authorities = [CLIENTS]
+    for number in range(60):
+        authorities.append(Authority(f"between-{number}", issuer=authorities[-1]))
+
+    def shown(length: int) -> Chained:
+        leaf, between = authorities[length].issue("alice"), reversed(authorities[1 : length + 1])
+        return Chained(leaf.certificate, leaf.key, "".join(each.pem for each in between))
+
+    assert get(running.connect(shown(3)))[0] == 200
+    with pytest.raises((ssl.SSLError, ConnectionError)):
+        get(running.connect(shown(60)))
 
 
 def test_plain_http_carries_no_certificate(running: Running) -> None:
