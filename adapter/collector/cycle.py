@@ -27,7 +27,13 @@ from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
-from adapter.lag.states import has_gone_backward, lacks_commit, without_steps_backward
+from adapter.lag.states import (
+    has_gone_backward,
+    has_lost_commit,
+    lacks_commit,
+    without_lost_commits,
+    without_steps_backward,
+)
 from adapter.lag.values import Treatment, states_of, values_of
 from adapter.latest import Latest
 from adapter.memory.keeper import MemoryKeeper
@@ -226,6 +232,7 @@ class Cycle:
         )
         is_backward = has_gone_backward(observation.observed, self._rows.latest)
         self._ends.doubt(layout.place[is_backward])
+        self._inventory.has_lost_commits = bool(has_lost_commit(observation.observed, self._rows.latest).any())
         starts = self._ends.starts(layout, topology)
         observation.observed.log_start[:] = starts[layout.place]
         return observation
@@ -257,6 +264,7 @@ class Cycle:
         now, layout = self._clock.monotonic(), self._rows.layout
         is_behind = seen.is_doubtful & lacks_commit(seen.observed, before)
         observed = without_steps_backward(seen.observed, before, seen.is_doubtful)
+        observed = without_lost_commits(observed, before, is_described=self._inventory.is_described)
         snapshot = self._rows.after(observed, seen.progress, now, is_recalled=self._is_recalled)
         in_doubt = self._members.in_doubt()
         treatment = self._treatment_of(layout, self._watching, self._members.topics_read, self._rows.only_asked)

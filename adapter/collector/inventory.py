@@ -66,6 +66,8 @@ class Inventory:
         """Groups that no broker coordinated in the latest cycle."""
         self._metadata_from = NOBODY
         self._is_new_client = True
+        self.is_described = self.has_lost_commits = False
+        """Whether Metadata was read in this cycle, and whether it must show that no topic was created again."""
         self._unknown: Mapping[tuple[str, int], int] = {}
         """Partitions with commits that Metadata lacks -> the number of consecutive cycles."""
         self._checked: tuple[object, ...] = ()
@@ -78,7 +80,7 @@ class Inventory:
 
     def refresh(self, *, has_news: bool) -> None:
         """Reads what is due, and Metadata if it `has_news`. Listings come first: Metadata then shows whose they are."""
-        now = self._monotonic()
+        now, self.is_described = self._monotonic(), False
         has_read = self._is_new_client
         if has_read:
             self._read_topology(now)
@@ -88,7 +90,7 @@ class Inventory:
         if not self.topology.brokers:
             return
         handovers = self._commits.handovers
-        has_news |= handovers.is_outdated or self._has_lost_a_broker(now)
+        has_news |= handovers.is_outdated or self._has_lost_something(now)
         handovers.follow(self._coordinating_topic)
         self._list_groups(now)
         has_news = (has_news and not has_read) or has_undecided_topics(self.topology) or self._has_first_lists
@@ -106,9 +108,13 @@ class Inventory:
         """Returns the offsets topic, unless listings contradict it."""
         return None if self._listing_times.disagreeing else self.topology.topics.get(OFFSETS_TOPIC)
 
-    def _has_lost_a_broker(self, now: float) -> bool:
-        """Whether another broker no longer counts one of ours as alive: it may be cut off and already replaced."""
+    def _has_lost_something(self, now: float) -> bool:
+        """Whether commits are gone, or another broker no longer counts one of ours as alive: it may be cut off and
+        already replaced. Either is answered once per LIVING_SECONDS, with one request."""
         if now - self._living_read >= LIVING_SECONDS - self._watching.interval / 2:
+            if self.has_lost_commits:
+                self._dead = frozenset()
+                return True
             self._living_read, self._dead = now, frozenset()
             answers = self._brokers.living(self._in_turn(self.topology.brokers)[:MOST_ASKED])
             self._liveness.note(answers)
@@ -199,7 +205,7 @@ class Inventory:
             if isinstance(answer, Answer):
                 self.topology = updated(self.topology, answer.content, expected, counts=not is_repeat)
                 self._topology_read = self._living_read = now
-                self._is_new_client = False
+                self._is_new_client, self.is_described = False, True
                 self._liveness.forget_others(self.topology.brokers.keys())
                 self._confirm_rounds()
                 return

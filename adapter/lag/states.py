@@ -18,6 +18,7 @@ TOO_FAR_APART = Cause(
     State.UNKNOWN, f"its log end could not be requested within {MOST_SECONDS_APART:g} s of its commit"
 )
 LAST_COMMIT_NOT_KNOWN = Cause(State.UNKNOWN, "it has no commit, and whether one has expired is not known yet")
+COMMIT_IS_GONE = Cause(State.UNKNOWN, "its commit is gone, and whether its topic was created again is not known yet")
 OLDER_THAN_BEFORE = Cause(
     State.UNKNOWN, "a broker that has just come back, or taken over the group, reports older offsets than before"
 )
@@ -98,6 +99,19 @@ def without_commit_unknown(observed: Observed, before: Snapshot, is_remembered: 
     """Ignores rows without any commit, of groups that are remembered, while it is not yet known what of them is."""
     is_uncommitted = (observed.committed == NO_COMMIT) & (before.last_commit == NO_COMMIT)
     return _without(observed, is_uncommitted & is_remembered, LAST_COMMIT_NOT_KNOWN)
+
+
+def has_lost_commit(observed: Observed, before: Snapshot) -> Flags:
+    """Rows that had a commit, and for which the coordinator now reports none."""
+    is_read = (observed.commit_received > NEVER) & (observed.end_cause == 0)
+    is_lost: Flags = is_read & (observed.committed == NO_COMMIT) & (before.committed != NO_COMMIT)
+    return is_lost
+
+
+def without_lost_commits(observed: Observed, before: Snapshot, *, is_described: bool) -> Observed:
+    """Ignores lost commits until Metadata was read after the loss: the log may be that of a topic created again."""
+    is_too_early = (before.cause == 0) | (not is_described)
+    return _without(observed, has_lost_commit(observed, before) & is_too_early, COMMIT_IS_GONE)
 
 
 def with_movement(snapshot: Snapshot, progress: Offsets, received: Seconds, is_read: Flags) -> Snapshot:

@@ -1,5 +1,7 @@
 """Topics that are made again under their name, and brokers that tell of a topic as it was: never too low a lag."""
 
+from collections import Counter
+
 import pytest
 
 from adapter.metrics.problems import NoMatch, ValueUnavailable
@@ -25,13 +27,7 @@ def test_a_log_start_of_the_topic_before_hides_no_message_of_the_new_one() -> No
     assert rig.lag() == 500
 
     made_again(kafka, 2, end=10, commits={0: 3})
-    seen: list[int | None] = []
-    for _ in range(4):
-        rig.run()
-        try:
-            seen.append(rig.lag())
-        except (NoMatch, ValueUnavailable):
-            seen.append(None)
+    seen = served(rig, 4)
 
     assert set(seen) <= {500, None, 7}
     assert seen[2:] == [7, 7], seen
@@ -129,3 +125,48 @@ def test_a_new_topic_counts_even_if_a_broker_that_was_silent_reports_it() -> Non
     rig.run()
 
     assert rig.lag() == 75
+
+
+@pytest.mark.parametrize(("commits", "lag"), [({}, 10 + 10), ({0: 4}, 6 + 10)], ids=["no commit", "one commit"])
+def test_a_topic_made_again_as_long_as_before_is_not_counted_from_the_commits_before(
+    commits: dict[int, int], lag: int
+) -> None:
+    """What was served before stays until it is too old. No offset goes backward."""
+    kafka = Kafka({"orders": [1, 2]}, {"billing": {("orders", 0): 10, ("orders", 1): 10}})
+    kafka.ends, kafka.generations["orders"] = {("orders", 0): 10, ("orders", 1): 10}, "id-1"
+    settings = samples.settings(
+        collection={"interval": "1s", "maxAge": "5s"}, rules=[{"group": "billing", "topics": ["orders"]}]
+    )
+    rig = Rig(kafka, settings)
+    rig.run(35)
+    made_again(kafka, 2, end=10, commits=commits)
+    seen = served(rig, 20)
+
+    assert set(seen[5:15]) <= {None, lag}
+    assert set(seen[15:]) == {lag}
+
+
+def test_commits_that_go_missing_all_the_time_cost_no_more_requests_than_the_look_at_the_brokers() -> None:
+    groups = [f"group-{number}" for number in range(100)]
+    kafka = Kafka({"orders": [1], "bills": [1]}, {group: {("orders", 0): 0, ("bills", 0): 0} for group in groups})
+    rig = Rig(kafka, samples.settings(collection={"interval": "1s"}))
+    rig.run(2)
+    asked: Counter[str] = Counter()
+    for group in groups[:60]:
+        del kafka.commits[group]["bills", 0]
+        rig.run()
+        asked += rig.counted()
+
+    assert asked["Metadata"] + asked["Metadata living"] <= 8
+
+
+def served(rig: Rig, cycles: int) -> list[int | None]:
+    """What each cycle serves; None: nothing."""
+    seen: list[int | None] = []
+    for _ in range(cycles):
+        rig.run()
+        try:
+            seen.append(rig.lag())
+        except (NoMatch, ValueUnavailable):
+            seen.append(None)
+    return seen
