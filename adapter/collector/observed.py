@@ -8,7 +8,7 @@ import numpy as np
 from adapter.collector.commits import CommitRound, Part
 from adapter.collector.log_offsets import OffsetTable
 from adapter.collector.share_groups import ShareRound, with_shares
-from adapter.columns import LARGEST_OFFSET, NEVER, NO_COMMIT, Codes, Flags, Offsets, Seconds
+from adapter.columns import NEVER, NO_COMMIT, Codes, Flags, Offsets, Seconds, is_offset
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, State, nothing_observed
 from adapter.lag.states import without_drift
@@ -91,7 +91,7 @@ def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> Non
         mapping = mapping.only(accepted_rows[mapping.source])
     offset = columns.offset[mapping.source]
     observed.committed[mapping.target] = offset
-    is_bad = (columns.error[mapping.source] != NO_ERROR) | (offset < NO_COMMIT) | (offset > LARGEST_OFFSET)
+    is_bad = (columns.error[mapping.source] != NO_ERROR) | ~(is_offset(offset) | (offset == NO_COMMIT))
     if is_bad.any():
         observed.commit_cause[mapping.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
 

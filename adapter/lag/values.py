@@ -55,11 +55,10 @@ class Values:
 def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
-    from_commit = lag_behind(snapshot.committed, snapshot.log_end, start)
+    from_commit = np.maximum(lag_behind(snapshot.committed, snapshot.log_end, start), 0)
     without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start, snapshot.last_commit)
-    lag = np.maximum(np.where(has_commit, from_commit, without_commit), 0)
     return Values(
-        lag=np.where(snapshot.has_marker, 0, lag),
+        lag=np.where(snapshot.has_marker, 0, np.where(has_commit, from_commit, without_commit)),
         lead=np.maximum(snapshot.committed - start, 0),
         has_commit=has_commit,
         # If the latest start is beyond the last good end, how many records follow it is unknown.

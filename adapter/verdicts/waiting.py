@@ -15,7 +15,7 @@ def lag_behind(committed: Offsets, log_end: Offsets, log_start: Offsets) -> Offs
 
 def lag_without_commit(log_end: Offsets, log_start: Offsets, counts_from_start: Flags, last_commit: Offsets) -> Offsets:
     """A commit that has expired counts on. A partition that was never committed (a negative `last_commit`) counts
-    nothing, or with `offsetReset: earliest` the whole log."""
+    nothing, or with `offsetReset: earliest` the whole log. Never below 0."""
     never_committed = np.where(counts_from_start, log_end - log_start, 0)
     lag: Offsets = np.where(last_commit < 0, never_committed, lag_behind(last_commit, log_end, log_start))
-    return lag
+    return np.maximum(lag, 0)
