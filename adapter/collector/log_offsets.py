@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import NO_LEADER, Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
+from adapter.collector.periods import is_due
 from adapter.collector.row_mapping import RowMapping
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
 from adapter.kafka.answers import Failure
@@ -58,7 +59,7 @@ class Ends:
         self._brokers = brokers
         self._liveness = liveness
         self._monotonic = monotonic
-        self._slack = interval / 2
+        self._interval = interval
         self._plans = Plans()
         self._starts: tuple[Layout, Offsets] = (NO_LAYOUT, np.empty(0, dtype=np.int64))
         self._starts_read = NEVER
@@ -161,12 +162,12 @@ class Ends:
     def starts(self, layout: Layout, topology: Topology) -> Offsets:
         """Returns the latest known starts; unknown ones are read at once, others when they are due."""
         starts, now = self._starts_in(layout), self._monotonic()
-        is_due = now - self._starts_read >= START_SECONDS - self._slack
-        wanted = np.full(len(starts), fill_value=True) if is_due else starts == NOT_KNOWN
+        reads_all = is_due(self._starts_read, START_SECONDS, now, self._interval)
+        wanted = np.full(len(starts), fill_value=True) if reads_all else starts == NOT_KNOWN
         if wanted.any():
-            self._starts_read = now if is_due else self._starts_read
+            self._starts_read = now if reads_all else self._starts_read
             # Those that are unknown are different partitions each time, and the plan of all of them is kept.
-            purpose = (EARLIEST, Isolation.READ_UNCOMMITTED, int(not is_due))
+            purpose = (EARLIEST, Isolation.READ_UNCOMMITTED, int(not reads_all))
             table = self._read(self._sent(self._plans.plan(purpose, layout, topology, wanted)), Causes())
             is_good = wanted & (table.cause == 0)
             starts[is_good] = table.offset[is_good]

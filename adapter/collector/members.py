@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from adapter.cluster.groups import Description, Directory, GroupStatus, Kind, Owned, Phase
+from adapter.collector.periods import is_due
+from adapter.columns import NEVER
 from adapter.history.sample import NOT_ASKED, Owners
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
@@ -31,7 +33,7 @@ HEAD_START_SECONDS = 90.0
 EMPTY_SECONDS = 15.0
 """A new coordinator may report a group as Empty for some tenths of a second, without an error. So two listings that are
 at least this far apart must agree; groups are listed every 30 s."""
-NEVER, STILL_HOLDS, NOT_EMPTY = float("-inf"), float("inf"), float("inf")
+STILL_HOLDS = NOT_EMPTY = float("inf")
 NOT_LISTED = Directory()
 """Before the first listing."""
 
@@ -60,7 +62,7 @@ class Members:
         self._brokers = brokers
         self._liveness = liveness
         self._monotonic = monotonic
-        self._slack = interval / 2
+        self._interval = interval
         self._turns: dict[tuple[int, Kind], float] = {}
         self._groups: dict[str, _Group] = {}
         self._directory = NOT_LISTED
@@ -78,11 +80,11 @@ class Members:
 
     def in_doubt(self) -> dict[str, float]:
         """Returns groups whose description has been outdated for too long -> when it was received."""
-        latest = self._monotonic() - DOUBT_SECONDS + self._slack
+        now = self._monotonic()
         return {
             group: state.described_at
             for group, state in self._groups.items()
-            if state.topics and state.outdated_since <= latest
+            if state.topics and is_due(state.outdated_since, DOUBT_SECONDS, now, self._interval)
         }
 
     def reads(self, groups: Collection[str], to_epoch: float) -> dict[str, Reads]:
@@ -116,7 +118,8 @@ class Members:
         now = self._monotonic()
         self._follow(directory, now)
         self._turns = {turn: then for turn, then in self._turns.items() if turn[0] in brokers}
-        recent = {node for (node, _), then in self._turns.items() if now - then < DESCRIBE_SECONDS - self._slack}
+        turns = self._turns.items()
+        recent = {node for (node, _), then in turns if not is_due(then, DESCRIBE_SECONDS, now, self._interval)}
         due = {*self._liveness.present(brokers)} - recent
         for kind, plan in self._plans(directory, due).items():
             self._describe(kind, plan, now)
