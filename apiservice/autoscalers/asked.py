@@ -1,6 +1,6 @@
 """Decides what HPAs ask for: the topics that their selectors name for a group."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from adapter.lag.rules import NO_TOPICS, AskedTopics
 from adapter.metrics.requirement import Requirement
@@ -10,10 +10,8 @@ from apiservice.autoscalers.autoscaler import Autoscaler
 _NAMED = {"cluster", "group", "topic"}
 
 
-def asked_topics(autoscalers: Iterable[Autoscaler]) -> frozenset[AskedTopics]:
-    return frozenset(
-        asked for hpa in autoscalers for metric in hpa.metrics for asked in _asked(hpa.namespace, metric.selector)
-    )
+def asked_topics(hpa: Autoscaler) -> frozenset[AskedTopics]:
+    return frozenset(asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric.selector))
 
 
 def _asked(namespace: str, selector: tuple[Requirement, ...]) -> Iterator[AskedTopics]:

@@ -14,8 +14,10 @@ from adapter.metrics.requirement import Operator, Requirement
 
 ANNOTATIONS = "kafka-lag-adapter/"
 """The prefix of those that are ours; others may be large."""
-LONGEST = 64 * 1024
-"""Characters of what is kept of an HPA, as JSON. A selector that fills them cannot be sent to this adapter either."""
+LONGEST = 16 * 1024
+"""Characters of what is kept of an HPA, as JSON. Most have about 2,000."""
+MOST_NAMES = 100
+"""Groups, topics and others that an HPA may name: 5,000 HPAs that name more would take all memory."""
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
     "In": Operator.IN,
@@ -76,13 +78,14 @@ class Autoscaler:
 
 
 def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
-    """Returns None if the HPA uses no metric of `names`, which are in lower case, or is too long."""
+    """Returns None if the HPA uses no metric of `names`, which are in lower case, or is too long or names too much."""
     metadata, spec, status = hpa["metadata"], hpa["spec"], hpa.get("status") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(ANNOTATIONS)}
     if len(json.dumps((spec, status, annotations))) > LONGEST:
         return None
     metrics, target = tuple(_metrics(spec, names)), spec["scaleTargetRef"]
-    if not metrics:
+    named = sum(len(one.values) for metric in metrics for one in metric.selector)
+    if not metrics or named > MOST_NAMES:
         return None
     return Autoscaler(
         intern(metadata["namespace"]),

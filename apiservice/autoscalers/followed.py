@@ -20,6 +20,7 @@ class Autoscalers:
         self._names_now, self._ask = names, ask
         self._names: frozenset[str] = frozenset()
         self._by_place: dict[tuple[str, str], Autoscaler] = {}
+        self._asked_at: dict[tuple[str, str], frozenset[AskedTopics]] = {}
         self._asked: frozenset[AskedTopics] = frozenset()
 
     @property
@@ -30,23 +31,24 @@ class Autoscalers:
         self._names = frozenset(name.lower() for name in self._names_now())
         autoscalers = (autoscaler_of(each, self._names) for each in objects)
         self._by_place = {(each.namespace, each.name): each for each in autoscalers if each is not None}
+        self._asked_at = {place: asked_topics(each) for place, each in self._by_place.items()}
         self._ask_if_changed()
 
     def changed(self, event: str, changed: Json) -> None:
         metadata = changed["metadata"]
         place = metadata["namespace"], metadata["name"]
-        before = self._by_place.get(place)
+        before = self._asked_at.get(place, frozenset())
         after = None if event == "DELETED" else autoscaler_of(changed, self._names)
         if after is not None:
-            self._by_place[place] = after
-        elif before is not None:
-            del self._by_place[place]
+            self._by_place[place], self._asked_at[place] = after, asked_topics(after)
+        elif place in self._by_place:
+            del self._by_place[place], self._asked_at[place]
         # The status of each HPA changes every few seconds, and what it asks for hardly ever.
-        if asked_topics(() if before is None else (before,)) != asked_topics(() if after is None else (after,)):
+        if self._asked_at.get(place, frozenset()) != before:
             self._ask_if_changed()
 
     def _ask_if_changed(self) -> None:
-        asked = asked_topics(self.current)
+        asked = frozenset[AskedTopics]().union(*self._asked_at.values())
         if asked != self._asked:
             self._ask(asked)
             self._asked = asked

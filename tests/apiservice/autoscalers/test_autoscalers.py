@@ -8,8 +8,17 @@ import pytest
 from adapter.lag.rules import AskedTopics
 from adapter.metrics.definitions import SERVED
 from adapter.metrics.requirement import Operator, Requirement
+from apiservice.autoscalers import followed as followed_module
 from apiservice.autoscalers.asked import asked_topics
-from apiservice.autoscalers.autoscaler import LONGEST, Autoscaler, Condition, ExternalMetric, Target, autoscaler_of
+from apiservice.autoscalers.autoscaler import (
+    LONGEST,
+    MOST_NAMES,
+    Autoscaler,
+    Condition,
+    ExternalMetric,
+    Target,
+    autoscaler_of,
+)
 from apiservice.autoscalers.followed import Autoscalers
 from tests.support.kubernetes.hpas import LAG, expression, external, hpa
 
@@ -20,7 +29,7 @@ ASKED = AskedTopics("shop", None, "billing", frozenset({"orders"}))
 
 def asked_by(metric: dict[str, Any]) -> frozenset[AskedTopics]:
     autoscaler = autoscaler_of(hpa("consumer", metric), SERVED)
-    return frozenset() if autoscaler is None else asked_topics([autoscaler])
+    return frozenset() if autoscaler is None else asked_topics(autoscaler)
 
 
 class Followed:
@@ -115,16 +124,44 @@ def test_only_what_changes_the_asked_topics_is_passed_on() -> None:
     assert followed.kept() == []
 
 
-def test_an_hpa_of_64_kb_asks_for_little_memory() -> None:
+@pytest.mark.parametrize("key", ["cluster", "group", "topic"])
+@pytest.mark.parametrize("many", [1000, 2500])
+def test_hpas_that_name_a_thousand_things_take_little_memory(key: str, many: int) -> None:
+    count, of_5000 = 500, 10 * 2**20
+    named = expression(key, "In", *(f"{number:x}" for number in range(many)))
+    others = {each: "a" for each in ("cluster", "group", "topic") if each != key}
+    followed = Followed()
     tracemalloc.start()
     try:
-        names = [f"{number:x}" for number in range(3000)]
-        both = [expression("cluster", "In", *names), expression("topic", "In", *names)]
-        asked = asked_by(external(LAG, *both, group="billing"))
-        assert len(asked) == len(names)
-        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+        hpas = (hpa(f"consumer-{number}", external(LAG, named, **others)) for number in range(count))
+        followed.autoscalers.listed(hpas)
+        followed.autoscalers.changed("ADDED", hpa("first", ORDERS))
+        assert tracemalloc.get_traced_memory()[0] < of_5000 * count / 5000
     finally:
         tracemalloc.stop()
+    assert followed.asked[-1] == {ASKED}
+
+
+def test_an_hpa_may_name_many_topics() -> None:
+    topics = frozenset(f"topic-{number}" for number in range(MOST_NAMES - 1))
+    asked = [AskedTopics("shop", None, "billing", topics)]
+    assert asked_by(external(LAG, expression("topic", "In", *topics), group="billing")) == set(asked)
+
+
+def test_a_change_of_one_hpa_looks_at_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    followed, looked_at = Followed(), list[str]()
+
+    def counted(autoscaler: Autoscaler) -> frozenset[AskedTopics]:
+        looked_at.append(autoscaler.name)
+        return asked_topics(autoscaler)
+
+    monkeypatch.setattr(followed_module, "asked_topics", counted)
+    followed.autoscalers.listed(iter([hpa("first", ORDERS), hpa("second", ORDERS)]))
+    looked_at.clear()
+    followed.autoscalers.changed("MODIFIED", hpa("second", external(group="billing", topic="returns")))
+
+    assert looked_at == ["second"]
+    assert followed.asked[-1] == {ASKED, AskedTopics("shop", None, "billing", frozenset({"returns"}))}
 
 
 def test_a_longer_hpa_is_not_kept() -> None:
