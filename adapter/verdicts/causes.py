@@ -16,7 +16,7 @@ class Verdict(StrEnum):
     """The lag was never known."""
     HOT_PARTITION = "hot_partition"
     IDLE_MEMBERS = "idle_members"
-    """More members than can have a partition."""
+    """More members than partitions."""
     FALLING_BEHIND = "falling_behind"
     ABOVE_THRESHOLD = "above_threshold"
     RARE_COMMITS = "rare_commits"

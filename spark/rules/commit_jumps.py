@@ -9,7 +9,7 @@ from spark.tables.contract import HOUR_MICROS
 
 class CommitJumps:
     """Messages that were skipped or counted late (samples after a gap, and with a reset, rewind, skip or topic made
-    again), and messages of samples without a member; but a group that never has one reads without being a group."""
+    again), and messages of samples without a member; but a group that never has one assigns its partitions manually."""
 
     def __init__(self, topics: Topics) -> None:
         self._topics = topics

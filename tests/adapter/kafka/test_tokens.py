@@ -57,6 +57,12 @@ def test_a_token_endpoint_that_repeats_the_secret_is_not_quoted(repeated: str) -
     assert error.endswith("answers with status 401: invalid_client, words that repeat a secret")
 
 
+def test_the_words_of_a_token_endpoint_are_one_line() -> None:
+    error = _refused({"error": "invalid_client", "error_description": "unknown\n2026-01-01 ERROR \x1b[31mforged"})
+
+    assert error.endswith("invalid_client, unknown 2026-01-01 ERROR [31mforged")
+
+
 @pytest.mark.parametrize("reply", [b"[" * 100_000, b" " * tokens.MOST_BYTES + b'{"access_token": "late"}'])
 def test_of_an_unusual_reply_nothing_is_used(reply: bytes) -> None:
     assert _refused(reply, 200).endswith("answers without access_token")

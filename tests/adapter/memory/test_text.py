@@ -242,11 +242,18 @@ def test_a_group_without_room_is_written_when_there_is_some_at_the_latest_when_t
 
 def test_where_there_is_no_room_what_kafka_may_still_report_is_left_out() -> None:
     many = {("main", f"group-{n:04}"): group(*[LastCommit(NOW + n, n)] * 500) for n in range(2000)}
-    text, left_out = dumps(many)
+    text, left_out = dumps(dict(reversed(many.items())))
     found, _ = loads(text, NOW + 9000.0)
 
     assert len(text.encode()) < 1024 * 1024
     assert [*found, *left_out] == list(many)
+
+
+@pytest.mark.parametrize(("ahead", "seen_at"), [(30, NOW), (61, 1)])
+def test_nothing_was_seen_later_than_now(ahead: int, seen_at: int) -> None:
+    text, _ = dumps({KEY: group(LastCommit(NOW + ahead, 7))})
+
+    assert loads(text, NOW)[0] == {KEY: group(LastCommit(seen_at, 7))}
 
 
 # -- the rule ---------------------------------------------------------------------------------------

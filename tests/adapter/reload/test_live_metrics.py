@@ -91,6 +91,18 @@ def test_clusters_that_are_read_as_before_keep_their_collectors(live: LiveMetric
     assert values_of(live, "other") == [3]
 
 
+def test_an_offset_reset_that_a_rule_by_pattern_gets_replaces_the_collectors(
+    live: LiveMetrics, opened: list[str]
+) -> None:
+    rule = {"groups": "bill.*", "topics": ["orders"]}
+    take_over(live, settings("main", "eu", rules=[rule]))
+    before = len(opened)
+
+    take_over(live, settings("main", "eu", rules=[{**rule, "offsetReset": "latest"}]))
+
+    assert len(opened) == before + 2
+
+
 def test_a_cluster_that_can_be_read_is_not_replaced_by_one_that_cannot(
     live: LiveMetrics, monkeypatch: pytest.MonkeyPatch
 ) -> None:

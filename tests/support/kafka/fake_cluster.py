@@ -55,9 +55,9 @@ class Kafka:
     undescribed: set[str] = field(default_factory=set)
     """Groups whose description is an error: the coordinator is loading or moving, or we may not describe them."""
     member_counts: dict[str, int] = field(default_factory=dict)
+    """Of the groups that do not have one member."""
     owned: dict[str, tuple[Owned, ...]] = field(default_factory=dict)
     """Group -> what is assigned to each of its members."""
-    """Where it is not one."""
     kinds: dict[str, Kind] = field(default_factory=dict)
     """Of the groups that are not classic."""
     shares: dict[str, dict[Partition, tuple[int, int]]] = field(default_factory=dict)

@@ -25,6 +25,7 @@ class Objects:
         self._by_name = {each["metadata"]["name"]: each for each in objects}
         self._events: list[tuple[int, bytes]] = []
         self._watches: list[queue.SimpleQueue[bytes]] = []
+        self._with_bookmarks: list[queue.SimpleQueue[bytes]] = []
 
     def put(self, changed: Json, event: str = "MODIFIED") -> None:
         self.version += 1
@@ -35,9 +36,11 @@ class Objects:
         self._tell(event, changed)
 
     def move_on(self) -> None:
-        """As if other objects had changed: the watches get a bookmark."""
+        """As if other objects had changed: the watches that allow it get a bookmark."""
         self.version += 1
-        self._tell("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+        bookmark = _line("BOOKMARK", {"metadata": {"resourceVersion": str(self.version)}})
+        for watch in self._with_bookmarks:
+            watch.put(bookmark)
 
     def page(self, query: Mapping[str, list[str]]) -> Json:
         first, limit = int(query.get("continue", ["0"])[0]), int(query["limit"][0])
@@ -46,9 +49,11 @@ class Objects:
         metadata = {"resourceVersion": str(self.version), "continue": rest}
         return {"metadata": metadata, "items": objects[first : first + limit]}
 
-    def watch(self, version: int) -> "queue.SimpleQueue[bytes]":
-        watch: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+    def watch(self, query: Mapping[str, list[str]]) -> "queue.SimpleQueue[bytes]":
+        version, watch = int(query["resourceVersion"][0]), queue.SimpleQueue[bytes]()
         self._watches.append(watch)
+        if query.get("allowWatchBookmarks") == ["true"]:
+            self._with_bookmarks.append(watch)
         if self.are_old_versions_gone and version < self.version:
             watch.put(_line("ERROR", {"kind": "Status", "code": 410, "message": "too old resource version"}))
         for changed_at, event in self._events:
@@ -58,7 +63,7 @@ class Objects:
 
     def end_watches(self) -> None:
         """As an API server does after some minutes."""
-        watches, self._watches = self._watches, []
+        watches, self._watches, self._with_bookmarks = self._watches, [], []
         for watch in watches:
             watch.put(b"")
 
@@ -143,7 +148,7 @@ class FakeCluster:
                 if cluster.failing_with or objects is None:
                     self._answer({"message": "as the test says"}, cluster.failing_with or 403)
                 elif "watch" in query:
-                    self._follow(objects.watch(int(query["resourceVersion"][0])))
+                    self._follow(objects.watch(query))
                 else:
                     self._answer(objects.page(query))
 
