@@ -55,7 +55,7 @@ class MemoryKeeper(Repeating):
         self._conditions = conditions
 
     def of(self, cluster: str) -> ClusterMemory:
-        """Returns the same object until something changes."""
+        """Returns the same object until the next round."""
         return self._by_cluster.get(cluster, NOTHING)
 
     def turn(self) -> float:

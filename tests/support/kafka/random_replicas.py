@@ -48,6 +48,8 @@ class Replicas:
             event(self)
             self.run(self.chance.randint(0, 3))
         self.run(ROUND_CYCLES)
+        for adapter in self.adapters:
+            adapter.clock.ahead = 0
         self.kafka.silent, self.kafka.refusing, self.shelf.error, self.shelf.write_error = set(), set(), None, None
         self.run(CYCLES_UNTIL_SETTLED)
 
@@ -107,6 +109,17 @@ class Replicas:
 
     def restart_both(self) -> None:
         self.adapters = [self._started(), self._started()]
+
+    def create_hpas_again(self) -> None:
+        for adapter in self.adapters:
+            adapter.ask()
+        self.run(self.chance.randint(1, 2 * ROUND_CYCLES))
+        for adapter in self.adapters:
+            adapter.ask(*ASKED)
+
+    def turn_clock(self) -> None:
+        """Ahead, or back again."""
+        self.chance.choice(self.adapters).clock.ahead = self.chance.choice((0, 7200))
 
     def deny_text(self) -> None:
         self.shelf.error = AdapterError("the API server does not answer")
@@ -202,7 +215,7 @@ _LOSSES: tuple[Event, ...] = (
 )
 _TROUBLE: tuple[Event, ...] = (
     *(Replicas.restart_one, Replicas.restart_both, Replicas.deny_text, Replicas.deny_writes),
-    *(Replicas.silence_broker, Replicas.move_leader),
+    *(Replicas.silence_broker, Replicas.move_leader, Replicas.create_hpas_again, Replicas.turn_clock),
 )
 _MOVES: tuple[Event, ...] = (Replicas.move_coordinator, Replicas.refuse_connections, Replicas.restart_one)
 _KINDS = ((*_DATA, *_LOSSES, *_TROUBLE), (*_DATA, *_TROUBLE, *_MOVES))
