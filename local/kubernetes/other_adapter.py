@@ -9,8 +9,8 @@ import contextlib
 import json
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -30,12 +30,23 @@ QUEUE, PAGE, OURS = "queue-depth@others:jobs", "page", "kafka_consumergroup_lag"
 """A metric with a value; one that is answered with a page for people; and one that the lag adapter has too."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OtherAdapter:
-    process: Process
     port: int
     authority: Authority
     namespace: str
+    log: Path
+    command: Sequence[str]
+    process: Process = field(init=False)
+
+    def start(self) -> None:
+        """Starts it, also again, and waits until it listens."""
+        starts = self._starts()
+        self.process = start("other adapter", self.command, log=self.log)
+        wait_until(lambda: self._starts() > starts, "the other adapter", 60, alive=[self.process])
+
+    def _starts(self) -> int:
+        return self.log.read_text().count("listening\n") if self.log.exists() else 0
 
     @property
     def ca_bundle(self) -> str:
@@ -45,7 +56,7 @@ class OtherAdapter:
     @property
     def seen(self) -> list[dict[str, Any]]:
         """The reads so far: path, user, and the names of the headers."""
-        lines = self.process.log.read_text().splitlines()
+        lines = self.log.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
 
@@ -80,9 +91,12 @@ def other_adapter(plane: ControlPlane, home: Path, namespace: str) -> Iterator[O
         "kubeconfig": plane.kubeconfig_for_service_account(namespace, NAME),
     }
     command = [sys.executable, "-m", "local.kubernetes.other_adapter", *(f"--{key}={flags[key]}" for key in flags)]
-    with start("other adapter", command, log=log) as process:
-        wait_until(lambda: "listening" in log.read_text(), "the other adapter", 60, alive=[process])
-        yield OtherAdapter(process, port, authority, namespace)
+    other = OtherAdapter(port, authority, namespace, log, command)
+    other.start()
+    try:
+        yield other
+    finally:
+        other.process.stop()
 
 
 class _Reviews:
