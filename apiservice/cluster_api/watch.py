@@ -21,6 +21,9 @@ PAGE = 50
 """Objects. Parsing a page keeps the interpreter from every other thread, which 500 HPAs do for 20 ms."""
 PAGE_BYTES = 2 * 1024 * 1024
 """Longer pages are asked for again with fewer objects: any tenant may create some of 1.5 MB."""
+LONGEST = 2 * 1024 * 1024
+"""Bytes of one object, which takes ten times the memory when it is parsed. As JSON, 1.5 MB of etcd are up to 9 MB."""
+READ_BYTES = 64 * 1024
 _GONE, _FORBIDDEN = 410, 403
 
 
@@ -62,6 +65,8 @@ class Watch(Repeating):
         self._rest = ""
         """The token for the next page of a list; empty after the last."""
         self._page_size = PAGE
+        self._too_long = ""
+        """The beginning of an object that is too long, if there is one."""
         self._listed, self._wanted = 0, 1
         """How many lists have been taken, and how many are due."""
         self._response: urllib3.BaseHTTPResponse | None = None
@@ -99,7 +104,7 @@ class Watch(Repeating):
         return self._listed != self._wanted
 
     def _list(self) -> None:
-        wanted = self._wanted
+        wanted, self._too_long = self._wanted, ""
         self._follower.listed(self._objects())
         self._listed = wanted
         self.has_tried.set()
@@ -115,11 +120,15 @@ class Watch(Repeating):
 
     def _page(self) -> list[Json]:
         query = [("limit", str(self._page_size)), *([("continue", self._rest)] if self._rest else [])]
+        most = PAGE_BYTES if self._page_size > 1 else LONGEST
         with contextlib.closing(self._get(query, CALL_SECONDS)) as response:
-            text = content(response, PAGE_BYTES if self._page_size > 1 else None)
-        if len(text) == PAGE_BYTES and self._page_size > 1:
+            text = content(response, most)
+        if len(text) == most and self._page_size > 1:
             self._page_size //= 2
             return self._page()
+        if len(text) == most:
+            before, _, item = text.partition(b'"items"')
+            self._too_long, text = _beginning(item), before.rstrip(b", ") + b"}"
         reply = json_object(text)
         metadata = reply.get("metadata") or {}
         self._version, self._rest = str(metadata.get("resourceVersion") or ""), metadata.get("continue") or ""
@@ -127,6 +136,7 @@ class Watch(Repeating):
 
     def _follow(self) -> None:
         query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("resourceVersion", self._version)]
+        is_skipped = False
         self._response = self._get([*query, ("timeoutSeconds", str(WATCH_SECONDS))], WATCH_SECONDS + 10)
         try:
             if self._response.status != 200:
@@ -134,8 +144,14 @@ class Watch(Repeating):
             self._note_success()
             # Checked once the response can be interrupted.
             for line in _lines(self._response) if not (self._stopping.is_set() or self._is_list_due) else ():
-                self._apply(json_object(line))
+                if len(line) < LONGEST:
+                    self._apply(json_object(line))
+                else:
+                    self._too_long, is_skipped = _beginning(line), True
+                    self._note_success()
         finally:
+            # Until then, what the object was before is in use. A watch lasts for minutes, so lists stay rare.
+            self._wanted += is_skipped
             self._response.close()
             self._response = None
 
@@ -160,7 +176,11 @@ class Watch(Repeating):
 
     def _note_success(self) -> None:
         self._failures = 0
-        self._conditions.holds(self._condition)
+        if self._too_long:
+            message = f"an object of more than {LONGEST:,} bytes is ignored"
+            self._conditions.fails(self._condition, "TooLong", message, details=f"it begins with {self._too_long}")
+        else:
+            self._conditions.holds(self._condition)
 
     def _note_failure(self, error: AdapterError) -> None:
         if self._stopping.is_set():
@@ -185,9 +205,15 @@ class Watch(Repeating):
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
 
 
+def _beginning(content: bytes) -> str:
+    return content[:200].decode(errors="replace")
+
+
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
+    """Yields the events; of one that is too long, at least so much that it is seen to be."""
     rest = b""
-    chunks = response.stream(amt=None)
+    chunks = response.stream(amt=READ_BYTES)
     while (chunk := calling(lambda: next(chunks, None))) is not None:
         *lines, rest = (rest + chunk).split(b"\n")
+        rest = rest[:LONGEST]
         yield from (line for line in lines if line.strip())

@@ -10,7 +10,7 @@ import pytest
 
 from adapter.conditions import AUTOSCALERS, Conditions, Status
 from apiservice.cluster_api import watch as watch_module
-from apiservice.cluster_api.connection import Json, connect
+from apiservice.cluster_api.connection import Json, connect, json_object
 from apiservice.cluster_api.watch import Watch
 from local.processes import wait_until
 from tests.support.kubernetes.fake_cluster import HPAS, FakeCluster
@@ -101,6 +101,39 @@ def test_objects_that_are_long_together_are_read_one_by_one(
 
     assert names.next() == f"first {'x' * 2048} last"
     assert sum(bool(re.search(r"limit=1\b", path)) for path in fake.paths) == 3, "pages of one"
+
+
+def test_an_object_that_is_too_long_is_ignored_alone_and_reported(
+    watch: Watch, fake: FakeCluster, names: Names, conditions: Conditions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch_module, "PAGE_BYTES", 1024)
+    monkeypatch.setattr(watch_module, "LONGEST", 1024)
+    parsed: list[int] = []
+
+    def parse(text: bytes) -> Json:
+        parsed.append(len(text))
+        return json_object(text)
+
+    monkeypatch.setattr(watch_module, "json_object", parse)
+
+    def is_reported() -> bool:
+        (condition,) = conditions.current
+        return condition.message == "an object of more than 1,024 bytes is ignored" and '"xxx' in condition.details
+
+    fake.hpas.put(hpa("x" * 50_000))
+    fake.hpas.put(hpa("last"))
+    watch.start()
+    assert names.next() == "first last"
+    wait_until(is_reported, "the list's condition", WAIT_SECONDS)
+
+    fake.hpas.put(hpa("x" * 50_000), "DELETED")
+    fake.hpas.put(hpa("second"), "ADDED")
+    assert names.next() == "ADDED second"
+    assert is_reported()
+    fake.end_watches()
+    assert names.next() == "first last second", "it is listed again after a watch that had one"
+    wait_until(lambda: conditions.current[0].status is Status.TRUE, "the condition to hold", WAIT_SECONDS)
+    assert max(parsed) <= 1024
 
 
 def test_changes_are_followed_over_ended_watches_without_another_list(
