@@ -45,9 +45,8 @@ def observation_of(
     observed, batches = nothing_observed(layout), _batches_of(layout, commits, shares)
     is_doubtful = _with_commits(observed, layout, commits, causes)
     is_end_doubtful, end_sent = _with_ends(observed, layout, ends, batches, is_committed_only, causes)
-    progress = with_shares(observed, layout, share_topics, shares, causes)
+    progress = with_shares(observed, is_doubtful, layout, share_topics, shares, causes)
     observed = without_drift(replace(observed, causes=causes.table()), end_sent)
-    # Share groups' coordinators are asked for commits as well, so their rows are as doubtful as these.
     return Observation(observed, progress, is_doubtful | is_end_doubtful)
 
 

@@ -13,7 +13,7 @@ from adapter.cluster.coordinators import share_state_keepers
 from adapter.cluster.groups import Directory, Kind
 from adapter.cluster.topics import Topology
 from adapter.collector.commits import group_error
-from adapter.columns import NO_COMMIT, NOT_KNOWN, Offsets, is_offset
+from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, is_offset
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
@@ -157,9 +157,16 @@ def _cause_of(answer: object, reported: GroupShares | None, group: str, node: in
 
 
 def with_shares(
-    observed: Observed, layout: Layout, begun: Mapping[str, Collection[str]], outcome: ShareRound, causes: Causes
+    observed: Observed,
+    is_doubtful: Flags,
+    layout: Layout,
+    begun: Mapping[str, Collection[str]],
+    outcome: ShareRound,
+    causes: Causes,
 ) -> Offsets:
     """Fills in share groups' rows after the ends, as if they had committed; `begun` topics have progress.
+
+    A new coordinator is not doubted: progress is stored elsewhere, and goes backward by what is not acknowledged.
 
     Returns the progress of every row: the commits, and of share groups the starts, because a computed commit changes
     without a reader."""
@@ -170,6 +177,7 @@ def with_shares(
         span = layout.spans.get(group, NOWHERE)
         observed.committed[span] = progress[span] = NO_COMMIT
         observed.commit_received[span], observed.commit_cause[span] = answer.received, 0
+        is_doubtful[span] = answer.is_doubtful
         for topic in {*answer.topics, *begun.get(group, ())}:
             rows = layout.pairs.get((group, topic))
             if rows is not None:

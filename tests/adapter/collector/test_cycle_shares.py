@@ -14,6 +14,7 @@ from tests.support import samples
 from tests.support.kafka.coordinators import LEADERS, READ
 from tests.support.kafka.coordinators import cluster as cluster_of
 from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.remembering import Adapter, Shelf, restarted
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, kafka, refusal, running
 from tests.support.samples import wants
@@ -203,3 +204,24 @@ def test_a_share_group_that_a_rule_names_is_unknown_while_its_new_coordinator_li
 
     assert "broker 1 has not listed its groups yet" in refused
     assert rig.lag(READ) == 4
+
+
+def test_records_that_wait_again_after_their_coordinator_moved_count_at_once() -> None:
+    """Progress goes backward when records that were delivered are not acknowledged."""
+    shared = cluster()
+    rig = running(shared)
+    shared.coordinators["workers"], shared.shares["workers"][ORDERS_0] = 2, (2, 8)
+    rig.run(3)
+
+    assert rig.lag("workers") == 8 + 5
+
+
+def test_records_that_wait_again_after_a_restart_count_at_once() -> None:
+    shared, shelf = cluster(), Shelf()
+    shared.generations["orders"] = "id-1"
+    settings = samples.settings(rules=[{"group": "workers"}])
+    before = Adapter(shared, settings, shelf)
+    before.remember()
+    shared.shares["workers"][ORDERS_0] = (2, 8)
+
+    assert restarted(before, shelf).lag("workers") == 8 + 5
