@@ -28,8 +28,8 @@ from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
 from adapter.lag.states import (
+    COMMIT_IS_GONE,
     has_gone_backward,
-    has_lost_commit,
     lacks_commit,
     without_lost_commits,
     without_steps_backward,
@@ -232,7 +232,6 @@ class Cycle:
         )
         is_backward = has_gone_backward(observation.observed, self._rows.latest)
         self._ends.doubt(layout.place[is_backward])
-        self._inventory.has_lost_commits = bool(has_lost_commit(observation.observed, self._rows.latest).any())
         starts = self._ends.starts(layout, topology)
         observation.observed.log_start[:] = starts[layout.place]
         return observation
@@ -345,6 +344,7 @@ class Cycle:
     def _apply(self, gathered: Gathered, decided: Decided) -> None:
         if gathered.commits is not None:
             self._commits.note_reports(gathered.commits, decided.behind)
+        self._inventory.has_lost_commits = COMMIT_IS_GONE in decided.view.snapshot.causes
         self._unanswered_since = decided.unanswered_since
         self._rows.replace(decided.view.snapshot)
         self._feed.replace(decided.view)

@@ -103,17 +103,11 @@ def without_commit_unknown(observed: Observed, before: Snapshot, is_remembered: 
     return _without(observed, is_uncommitted & is_remembered, LAST_COMMIT_NOT_KNOWN)
 
 
-def has_lost_commit(observed: Observed, before: Snapshot) -> Flags:
-    """Rows that had a commit, and for which the coordinator now reports none."""
-    is_read = (observed.commit_received > NEVER) & (observed.end_cause == 0)
-    is_lost: Flags = is_read & (observed.committed == NO_COMMIT) & (before.committed != NO_COMMIT)
-    return is_lost
-
-
 def without_lost_commits(observed: Observed, before: Snapshot, *, is_described: bool) -> Observed:
     """Ignores lost commits until Metadata was read after the loss: the log may be that of a topic created again."""
+    is_lost = (observed.committed == NO_COMMIT) & (before.committed != NO_COMMIT) & (observed.end_cause == 0)
     is_too_early = (before.cause == 0) | (not is_described)
-    return _without(observed, has_lost_commit(observed, before) & is_too_early, COMMIT_IS_GONE)
+    return _without(observed, is_lost & is_too_early, COMMIT_IS_GONE)
 
 
 def with_movement(snapshot: Snapshot, progress: Offsets, received: Seconds, is_read: Flags) -> Snapshot:
