@@ -24,6 +24,7 @@ from adapter.protocol.offset_requests import RawRequest
 ASK_AGAIN_FOR_BROKERS_MS = 60_000
 """The library refreshes its list of brokers this often, and whenever the adapter sees that it is outdated."""
 LARGEST_FRAME_BYTES = 100_000_000
+SHOWING_TOKENS = ("OAUTHBEARER", "AWS_MSK_IAM")
 RECEIVED_AT_ONCE = 64 * 1024  # bytes; the library reads as long as a broker sends
 
 
@@ -169,6 +170,8 @@ class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
             raise kafka_errors.UnsupportedSaslMechanismError(self._offer) from error
         except kafka_errors.SaslAuthenticationFailedError as error:
             said = quoted_words(error.args[0], self.config["sasl_plain_password"])
+            if mechanism in SHOWING_TOKENS:
+                said = f"its words are not shown, because with {mechanism} they may repeat a token"
             raise kafka_errors.SaslAuthenticationFailedError(said) from None
 
 

@@ -119,10 +119,8 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
         fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {_reason(error)}"
         raise TokenUnavailable(f"{where} {fault}") from error
     if reply.status != 200:
-        secrets = (login.password, secret, authorization["authorization"].removeprefix("Basic "))
-        said = [
-            quoted_words(str(content[key]), *secrets)[:200] for key in ("error", "error_description") if key in content
-        ]
+        words = [str(content[key]) for key in ("error", "error_description") if key in content]
+        said = [quoted_words(each, login.password, secret)[:200] for each in words]
         raise TokenUnavailable(f"{where} answers with status {reply.status}{': ' if said else ''}{', '.join(said)}")
     token = content.get("access_token")
     if not isinstance(token, str) or not token or not token.isprintable():

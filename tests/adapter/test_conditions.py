@@ -8,6 +8,7 @@ import pytest
 
 from adapter import conditions as module
 from adapter.conditions import Conditions, Definition
+from adapter.errors import one_line
 from adapter.telemetry import Telemetry
 from tests.adapter.test_telemetry import samples_of
 from tests.docs.test_pages import DOCS
@@ -55,6 +56,10 @@ def test_words_of_other_servers_are_printable_and_on_one_line(caplog: pytest.Log
         assert ": it failed [31m[+]listening ok" in verbose.splitlines()[2]
         assert len(verbose.splitlines()) == 4
         assert caplog.messages[-1].endswith(": it failed [31m[+]listening ok: it failed [31m[+]listening ok")
+
+
+def test_of_the_words_of_other_servers_only_the_first_are_taken() -> None:
+    assert one_line("no fire " * 1_000_000) == ("no fire " * 512).strip()
 
 
 def test_a_condition_has_changed_when_its_status_or_reason_last_did() -> None:

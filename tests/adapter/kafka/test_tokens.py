@@ -1,6 +1,7 @@
 """The thread that fetches tokens for OAUTHBEARER. What a real endpoint says is in tests/end_to_end/brokers."""
 
 import asyncio
+import base64
 import itertools
 import json
 from contextlib import suppress
@@ -68,16 +69,37 @@ def test_of_an_unusual_reply_nothing_is_used(reply: bytes) -> None:
     assert _refused(reply, 200).endswith("answers without access_token")
 
 
-def test_a_broker_that_repeats_the_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("before", ["", "u", "lag"])
+def test_a_broker_that_repeats_the_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
+    sent = f"{before}\0{before}\0pass+word/1"
+
+    assert _refusal(monkeypatch, "PLAIN", f"you sent {sent}").endswith(": words that repeat a secret")
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        words = encode(f"{sent}?".encode()).decode()
+        assert _refusal(monkeypatch, "SCRAM-SHA-512", words).endswith(": words that repeat a secret")
+    assert _refusal(monkeypatch, "PLAIN", "locked").endswith(": locked")
+
+
+@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "AWS_MSK_IAM"])
+def test_a_broker_that_was_shown_a_token_is_not_quoted(monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
+    said = _refusal(monkeypatch, mechanism, "you sent eyJhbGciOiJSUzI1NiJ9")
+
+    assert said.endswith(f": its words are not shown, because with {mechanism} they may repeat a token")
+
+
+def _refusal(monkeypatch: pytest.MonkeyPatch, mechanism: str, words: str) -> str:
+    """Returns what is said about a broker that refuses a login with these words."""
+
     async def refuse(*_: object) -> None:
-        raise SaslAuthenticationFailedError("refused: you sent pass+word/1")
+        raise SaslAuthenticationFailedError(words)
 
     monkeypatch.setattr(KafkaConnection, "_sasl_authenticate", refuse)
+    monkeypatch.setattr(connections, "PREPARED", {})
     connection = object.__new__(connections._Connection)
-    connection.config = {"sasl_mechanism": "PLAIN", "sasl_plain_password": "pass+word/1"}
-
-    with pytest.raises(SaslAuthenticationFailedError, match="words that repeat a secret"):
+    connection.config = {"sasl_mechanism": mechanism, "sasl_plain_password": "pass+word/1"}
+    with pytest.raises(SaslAuthenticationFailedError) as refusal:
         asyncio.run(connection._sasl_authenticate())
+    return str(refusal.value)
 
 
 def _refused(reply: object, status: int = 401) -> str:
