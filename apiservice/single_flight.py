@@ -32,7 +32,10 @@ class SingleFlight(Generic[Key, Answer]):
                 del self._waiting[future]
                 self._forget(key, future)
                 future.cancel()  # without effect once it is done
-        return future.result()
+        try:
+            return future.result()
+        finally:
+            del future  # its error refers back to this frame
 
     def _forget(self, key: Key, future: "asyncio.Future[Answer]") -> None:
         if self._under_way.get(key) is future:

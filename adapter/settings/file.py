@@ -145,15 +145,11 @@ def _words_of(problem: Mapping[str, Any], model: type[SettingsPart]) -> str:
     context = problem.get("ctx", {})
     requirement = REQUIREMENTS.get(kind, "is not valid").format(**context)
     near = did_you_mean(str(problem["input"]), re.findall("'([^']+)'", str(context.get("expected", ""))))
-    return f"{_value_shown(problem)}{requirement}{near}"
-
-
-def _value_shown(problem: Mapping[str, Any]) -> str:
-    """Returns nothing for `security` and what contains it: people write passwords there in place of files."""
     match problem["loc"]:
         case ("clusters",) | ("clusters", _) | ("clusters", _, "security", *_):
-            return ""
-    return f"is {shown(problem['input'])}; "
+            # Without the value: people write passwords there in place of files.
+            return f"{requirement}{near}"
+    return f"is {shown(problem['input'])}; {requirement}{near}"
 
 
 def _keys_at(location: Sequence[int | str], part: type[SettingsPart]) -> list[str]:

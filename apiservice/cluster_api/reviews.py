@@ -56,10 +56,10 @@ class ClusterReviews:
         try:
             async with asyncio.timeout(CALL_SECONDS):
                 await self._free[lane].acquire()
-                call = loop.run_in_executor(self._threads[lane], ask)
-                call.add_done_callback(end)
-                await asyncio.wait((call,))
-                return call.result()
+                calls = [loop.run_in_executor(self._threads[lane], ask)]
+                calls[0].add_done_callback(end)
+                await asyncio.wait(calls)
+                return calls.pop().result()  # an error of a local variable's would refer back to it
         except TimeoutError as error:
             raise ClusterUnreachable(f"the Kubernetes API server did not answer within {CALL_SECONDS} s") from error
 

@@ -65,7 +65,7 @@ class Watch(Repeating):
         self._rest = ""
         """The token for the next page of a list; empty after the last."""
         self._page_size = PAGE
-        self._too_long = ""
+        self._too_long = b""
         """The beginning of an object that is too long, if there is one."""
         self._listed, self._wanted = 0, 1
         """How many lists have been taken, and how many are due."""
@@ -104,7 +104,7 @@ class Watch(Repeating):
         return self._listed != self._wanted
 
     def _list(self) -> None:
-        wanted, self._too_long = self._wanted, ""
+        wanted, self._too_long = self._wanted, b""
         self._follower.listed(self._objects())
         self._listed = wanted
         self.has_tried.set()
@@ -128,7 +128,7 @@ class Watch(Repeating):
             return self._page()
         if len(text) == most:
             before, _, item = text.partition(b'"items"')
-            self._too_long, text = _beginning(item), before.rstrip(b", ") + b"}"
+            self._too_long, text = item[:200], before.rstrip(b", ") + b"}"
         reply = json_object(text)
         metadata = reply.get("metadata") or {}
         self._version, self._rest = str(metadata.get("resourceVersion") or ""), metadata.get("continue") or ""
@@ -147,7 +147,7 @@ class Watch(Repeating):
                 if len(line) < LONGEST:
                     self._apply(json_object(line))
                 else:
-                    self._too_long, is_skipped = _beginning(line), True
+                    self._too_long, is_skipped = line[:200], True
                     self._note_success()
         finally:
             # Until then, what the object was before is in use. A watch lasts for minutes, so lists stay rare.
@@ -178,7 +178,8 @@ class Watch(Repeating):
         self._failures = 0
         if self._too_long:
             message = f"an object of more than {LONGEST:,} bytes is ignored"
-            self._conditions.fails(self._condition, "TooLong", message, details=f"it begins with {self._too_long}")
+            details = f"it begins with {self._too_long.decode(errors='replace')}"
+            self._conditions.fails(self._condition, "TooLong", message, details=details)
         else:
             self._conditions.holds(self._condition)
 
@@ -203,10 +204,6 @@ class Watch(Repeating):
         first, longest = self._pauses
         pause: float = min(longest, first * 2 ** min(max(self._failures - 1, 0), 16))
         return pause * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, no secret
-
-
-def _beginning(content: bytes) -> str:
-    return content[:200].decode(errors="replace")
 
 
 def _lines(response: urllib3.BaseHTTPResponse) -> Iterator[bytes]:

@@ -112,9 +112,8 @@ class PeerProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
         if self._answering is not None:
             self._answering.cancel()
-            self._answering = None
         # These are reference cycles that strangers could create faster than the collector frees them.
-        self.scope = self.cycle = None  # type: ignore[assignment]  # as before the first request
+        self.scope = self.cycle = self._answering = None  # type: ignore[assignment]  # as before the first request
 
     def data_received(self, data: bytes) -> None:
         for begin in range(0, len(data), PIECE):

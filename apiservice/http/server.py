@@ -188,8 +188,10 @@ class _Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: protocol, peer, ssl=tls and tls(), **timeouts)
-        except OSError:
+        except (OSError, asyncio.CancelledError):
             self._connections.remove(protocol)
+            # It refers back to the protocol, and strangers could create more than the collector frees.
+            protocol.parser = None  # type: ignore[assignment]  # as after a connection
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

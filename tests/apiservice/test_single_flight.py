@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import weakref
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -81,3 +82,28 @@ def test_work_for_which_nobody_waits_any_more_is_cancelled_and_begun_again_for_o
         assert (work.begun, work.ended) == (2, 2)
 
     assert complaints_of(ask) == []
+
+
+class NoNumber(Exception):
+    """An error of which a test sees whether it is still in memory."""
+
+
+def test_an_error_leaves_memory_at_once() -> None:
+    """Strangers could otherwise make errors, with all that their requests sent, faster than they are collected."""
+
+    async def fail() -> int:
+        raise NoNumber
+
+    async def ask() -> weakref.ref[NoNumber]:
+        try:
+            await SingleFlight[str, int]().result("one", fail)
+        except NoNumber as error:
+            return weakref.ref(error)
+        raise AssertionError("there is no error")
+
+    gc.collect()
+    gc.disable()
+    try:
+        assert asyncio.run(ask())() is None
+    finally:
+        gc.enable()

@@ -99,6 +99,8 @@ def test_closed_connections_are_freed_at_once(running: Running) -> None:
     try:
         for request in requests:
             assert raw(running.plain, request).startswith(b"HTTP/1.1 ")
+        with connected(running.secure, REQUEST) as without_tls:
+            assert is_closed(without_tls)
         wait_until(
             lambda: not any(type(each).__name__ == "PeerProtocol" for each in gc.get_objects()),
             "closed connections to leave memory",
