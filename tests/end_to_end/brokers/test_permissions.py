@@ -21,7 +21,7 @@ RULES = [
 
 
 @pytest.fixture(scope="module")
-def rig(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
+def as_alice(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[InProcess]:
     """After some cycles as alice, when the broker goes by all of her permissions."""
     password = tmp_path_factory.mktemp("alice") / "password"
     password.write_text(ALICE.password)
@@ -31,6 +31,13 @@ def rig(guarded: Kafka, tmp_path_factory: pytest.TempPathFactory) -> Iterator[In
         for _ in range(5):
             running.run_full_cycle()
         yield running
+
+
+@pytest.fixture
+def rig(as_alice: InProcess) -> InProcess:
+    """It has just read everything: since the test before, more time than `maxAge` may have passed."""
+    as_alice.run_full_cycle()
+    return as_alice
 
 
 @pytest.fixture(scope="module")
