@@ -20,17 +20,13 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import NO_LAYOUT, Layout, carried, same_places
 from adapter.lag.snapshot import Cause, Causes, State
-from adapter.protocol.codes import NO_ERROR, TOPIC_NOT_AUTHORIZED
+from adapter.protocol.codes import MOVED, NO_ERROR, NOT_CAUGHT_UP, TOPIC_NOT_AUTHORIZED
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, LATEST
 from adapter.settings.models import Isolation
 
 START_SECONDS = 60.0
 """A log start is read at least this often; retention moves it in steps of minutes."""
-NOT_CAUGHT_UP = 78
-"""A new leader does not know its followers' progress yet; this can last seconds while leadership moves."""
-MOVED_ERRORS = (3, 5, 6, 74, 75, 100)
-"""Unknown partition, no leader, not the leader, wrong epoch, unknown id: Metadata has changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +150,7 @@ class Ends:
             table.cause[absurd] = causes.code(Cause(State.ERROR, "its leader returned an invalid log end"))
         failed = np.flatnonzero(error != NO_ERROR)
         if len(failed):
-            self.have_moved |= bool(np.isin(error[failed], MOVED_ERRORS).any())
+            self.have_moved |= bool(np.isin(error[failed], MOVED).any())
             topics = columns.shape.topics
             block = np.repeat(np.arange(len(topics)), columns.shape.sizes)[mapping.source[failed]]
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
@@ -215,7 +211,7 @@ def _fill_failed(
 def _cause_of(error: int, topic: str) -> Cause:
     if error == TOPIC_NOT_AUTHORIZED:
         return Cause(State.ERROR, may_not_describe_topic(topic))
-    if error in MOVED_ERRORS:
+    if error in MOVED:
         return Cause(State.UNKNOWN, "its leadership is moving")
     if error == NOT_CAUGHT_UP:
         return Cause(State.UNKNOWN, "its leader has not caught up yet after an election")

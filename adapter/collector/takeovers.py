@@ -18,18 +18,17 @@ import numpy as np
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
 from adapter.cluster.topics import NO_LEADER, Topic, led_throughout
-from adapter.collector.log_offsets import NOT_CAUGHT_UP
 from adapter.columns import NOT_KNOWN, Codes, Flags, Indexes, Offsets
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.protocol.codes import NO_ERROR
+from adapter.protocol.codes import NO_ERROR, NOT_CAUGHT_UP, NOT_LEADING
 from adapter.protocol.prepared_requests import LATEST, OffsetQuestion
 from adapter.settings.models import Isolation
 
 TAKEOVER_SECONDS = 30.0
 """Kafka's default for replica.lag.time.max.ms: a follower that does not ask leaves the set of replicas after that."""
-HANDING_OVER = (NOT_CAUGHT_UP, 5, 6, 74, 75)
+HANDING_OVER = (NOT_CAUGHT_UP, *NOT_LEADING)
 """A new leader before its followers confirm what it read, and brokers that do not lead. Any other error does not change
 with time: where the topic may not be read, nothing is known of handovers."""
 REFUSED = -2
