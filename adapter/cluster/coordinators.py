@@ -12,8 +12,8 @@ from uuid import UUID
 
 import numpy as np
 
-from adapter.cluster.groups import Listing
-from adapter.cluster.topics import NO_LEADER, Topic, Topology, led_throughout
+from adapter.cluster.groups import NOBODY, Listing
+from adapter.cluster.topics import Topic, Topology, led_throughout
 from adapter.columns import NEVER, Flags, Seconds
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -71,10 +71,10 @@ class ListingTimes:
         return topic if is_known else None
 
     def leader_of(self, topology: Topology) -> Callable[[str], int]:
-        """Returns group -> the only broker that can coordinate it; NO_LEADER if unknown."""
+        """Returns group -> the only broker that can coordinate it; NOBODY if unknown."""
         topic = self.offsets_topic(topology)
         if topic is None:
-            return lambda _: NO_LEADER
+            return lambda _: NOBODY
         return lambda group: int(topic.leaders[partition_of(group, len(topic.leaders))])
 
     def not_listed_since(self, at: float, topology: Topology) -> frozenset[int]:
@@ -84,7 +84,7 @@ class ListingTimes:
             listed = ((node, self.brokers.get(node, NEVER)) for node in topology.brokers)
             return frozenset(node for node, then in listed if then < at or then == NEVER)
         is_missing = (self.partitions < at) | (self.partitions == NEVER)
-        return frozenset(topic.leaders[is_missing].tolist()) - {NO_LEADER}
+        return frozenset(topic.leaders[is_missing].tolist()) - {NOBODY}
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 ROUNDS_BEFORE_GONE = 3
 NOBODY = -1
-"""A node number that no broker has."""
+"""A node number that no broker has; Kafka uses it for a partition without a leader."""
 
 
 class Kind(StrEnum):

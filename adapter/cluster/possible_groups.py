@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, ListingTimes, partition_of
-from adapter.cluster.topics import NO_LEADER, Topology
+from adapter.cluster.groups import NOBODY
+from adapter.cluster.topics import Topology
 from adapter.columns import NEVER
 
 
@@ -62,7 +63,7 @@ def possible_groups_of(
     in_sums = None
     for place, node, at in sources:
         reason = f"partition {place} of {OFFSETS_TOPIC} has no leader"
-        if node != NO_LEADER:
+        if node != NOBODY:
             absence = why(node)
             if absence is None and at >= newest_round:
                 continue

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from adapter.columns import Flags
 
-NO_LEADER = -1
 ANSWERS_BEFORE_DELETED = 3
 
 
@@ -17,7 +16,7 @@ class Topic:
     generation: str | None
     """The topic id, which changes if a topic is created again. None: the broker is too old to report it."""
     leaders: NDArray[np.int32]
-    """Leader by partition; NO_LEADER if there is none."""
+    """Leader by partition; NOBODY (`cluster.groups`) if there is none."""
     epochs: NDArray[np.int32] | None = None
     """Leader epoch by partition, which rises with every election; None if unknown."""
 

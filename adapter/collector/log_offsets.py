@@ -9,7 +9,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from adapter.cluster.topics import NO_LEADER, Topology
+from adapter.cluster.groups import NOBODY
+from adapter.cluster.topics import Topology
 from adapter.collector.offset_plans import OffsetPlan, Plans
 from adapter.collector.periods import is_due
 from adapter.collector.row_mapping import RowMapping
@@ -122,7 +123,7 @@ class Ends:
     def _read(self, sent: _Sent, causes: Causes) -> OffsetTable:
         plan = sent.plan
         table = _empty_table(plan.wanted)
-        is_leaderless = plan.wanted & (plan.leaders == NO_LEADER)
+        is_leaderless = plan.wanted & (plan.leaders == NOBODY)
         if is_leaderless.any():
             self.have_moved = True
             table.cause[is_leaderless] = causes.code(Cause(State.LEADERLESS, "the partition has no leader"))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.cluster.topics import NO_LEADER, Topology
+from adapter.cluster.groups import NOBODY
+from adapter.cluster.topics import Topology
 from adapter.collector.row_mapping import RowMapping, mapped_offsets
 from adapter.columns import Codes, Flags, Indexes
 from adapter.lag.layout import Layout
@@ -57,7 +58,7 @@ def _leaders_of(layout: Layout, topology: Topology) -> Codes:
 
 def _planned(purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) -> OffsetPlan:
     timestamp, level, _ = purpose
-    nodes = np.unique(leaders[wanted & (leaders != NO_LEADER)]).tolist()
+    nodes = np.unique(leaders[wanted & (leaders != NOBODY)]).tolist()
     places = {node: np.flatnonzero(wanted & (leaders == node)) for node in nodes}
     questions = {node: OffsetQuestion(node, _by_topic(layout, own), timestamp, level) for node, own in places.items()}
     return OffsetPlan(layout, leaders, wanted, questions, places, {node: Latest(mapped_offsets) for node in nodes})

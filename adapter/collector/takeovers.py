@@ -17,7 +17,7 @@ import numpy as np
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import NOBODY
-from adapter.cluster.topics import NO_LEADER, Topic, led_throughout
+from adapter.cluster.topics import Topic, led_throughout
 from adapter.columns import NOT_KNOWN, Codes, Flags, Indexes, Offsets
 from adapter.kafka.answers import Answer
 from adapter.kafka.client import Brokers
@@ -126,7 +126,7 @@ class Handovers:
         log_ends, kept = np.full(len(topic.leaders), NOT_KNOWN), np.flatnonzero(led_throughout(before, topic))
         log_ends[kept] = self._log_ends[kept]
         self._log_ends = log_ends
-        self._ask(topic, np.flatnonzero(~self.is_complete & (topic.leaders != NO_LEADER)))
+        self._ask(topic, np.flatnonzero(~self.is_complete & (topic.leaders != NOBODY)))
 
     def ask_again(self, groups: Iterable[str]) -> None:
         """Asks the leaders for the log ends of these groups' partitions, as far as they have reported them before."""
