@@ -16,6 +16,7 @@ from adapter.cluster.topics import (
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.current_rows import CurrentRows
 from adapter.collector.log_offsets import may_not_describe_topic
+from adapter.collector.periods import is_due
 from adapter.columns import NEVER
 from adapter.errors import some_of
 from adapter.kafka.answers import Answer
@@ -56,7 +57,7 @@ class Inventory:
         self._monotonic = monotonic
         self.topology = Topology()
         """Replaced on a change, never modified."""
-        self._topology_read = self._groups_listed = self._living_read = float("-inf")
+        self._topology_read = self._groups_listed = self._living_read = NEVER
         self._dead: frozenset[int] = frozenset()
         """Brokers in Metadata that another broker no longer counts as alive."""
         self._listing_times = ListingTimes()
@@ -111,7 +112,7 @@ class Inventory:
     def _has_lost_something(self, now: float) -> bool:
         """Whether commits are gone, or another broker no longer counts one of ours as alive: it may be cut off and
         already replaced. Either is answered once per LIVING_SECONDS, with one request."""
-        if now - self._living_read >= LIVING_SECONDS - self._watching.interval / 2:
+        if self._is_due(self._living_read, now, LIVING_SECONDS):
             if self.has_lost_commits:
                 self._dead = frozenset()
                 return True
@@ -185,8 +186,8 @@ class Inventory:
             self._commits.handovers.follow(self._coordinating_topic)
         self._uncoordinated = uncoordinated
 
-    def _is_due(self, last: float, now: float) -> bool:
-        return now - last >= REFRESH_SECONDS - self._watching.interval / 2
+    def _is_due(self, last: float, now: float, period: float = REFRESH_SECONDS) -> bool:
+        return is_due(last, period, now, self._watching.interval)
 
     def _read_topology(self, now: float, *, is_repeat: bool = False) -> None:
         """Reads Metadata from another broker each time, because one may be cut off; the next cycle asks more."""
