@@ -147,7 +147,7 @@ class CurrentRows:
 
         def counts(group: str) -> bool:
             sleeps = self._phase(group) in {None, Phase.EMPTY}
-            return sleeps and self._watching.counts_from_start_by_name(group)
+            return sleeps and self._watching.counts_from_start(group, is_named=True)
 
         is_counted = is_read & (snapshot.state == State.NO_COMMIT) & _column(self.layout, counts)
         return replace(

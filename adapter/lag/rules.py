@@ -103,10 +103,10 @@ class Watching:
     def rule_for(self, group: str) -> Rule | None:
         return self._given_for(group).rule
 
-    def counts_from_start_by_name(self, group: str) -> bool:
-        """Whether a topic that is named together with the group counts whole as long as it has no commit."""
+    def counts_from_start(self, group: str, *, is_named: bool) -> bool:
+        """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""
         rule = self.rule_for(group)
-        return rule is None or rule.counts_from_start(is_named=True)
+        return is_named if rule is None else rule.counts_from_start(is_named=is_named)
 
     def isolation_of(self, group: str) -> Isolation:
         rule = self.rule_for(group)
@@ -179,12 +179,11 @@ def treatment_of(
     treatment = Treatment(*(np.zeros(len(layout), dtype=bool) for _ in fields(Treatment)))
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
+        is_asked = (group, topic) in only_asked
+        treatment.counts_from_start[rows] = watching.counts_from_start(group, is_named=is_asked)
+        treatment.is_asked[rows] = is_asked
         if rule is not None:
-            treatment.counts_from_start[rows] = rule.counts_from_start(is_named=False)
             treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
-        if (group, topic) in only_asked:
-            treatment.counts_from_start[rows] = watching.counts_from_start_by_name(group)
-            treatment.is_asked[rows] = True
         read = members_read.get(group)
         if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
             treatment.is_abandoned[rows] = True
