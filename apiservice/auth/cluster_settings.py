@@ -30,6 +30,11 @@ class ClusterUnreachable(AdapterError):
         super().__init__(text)
         self.status = status
 
+    @property
+    def is_lasting(self) -> bool:
+        """Whether a permission or the object is missing."""
+        return self.status in {403, 404}
+
 
 @dataclass(frozen=True, slots=True)
 class Authentication:

@@ -10,8 +10,6 @@ from apiservice.cluster_api.objects import ClusterObjects
 KEY = "last-commits.json"
 ATTEMPTS = 3
 """If another replica writes between reading and writing."""
-_LASTING = {403, 404}
-"""A permission or the ConfigMap is missing."""
 
 
 def exchange(client: Client, namespace: str, name: str, change: Callable[[str], str]) -> None:
@@ -20,7 +18,7 @@ def exchange(client: Client, namespace: str, name: str, change: Callable[[str], 
     try:
         is_exchanged = any(_is_exchanged(client, path, change) for _ in range(ATTEMPTS))
     except ClusterUnreachable as error:
-        if error.status in _LASTING:
+        if error.is_lasting:
             raise StateNotPersistable(str(error)) from error
         raise
     if not is_exchanged:

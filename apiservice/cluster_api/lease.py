@@ -28,8 +28,6 @@ RETRY_SECONDS = 2.0
 WRITTEN = "kafka-lag-adapter/written"
 """The annotation with how far the history is written."""
 
-_MISSING = {403, 404}
-"""There is no Lease or no right to it, so every replica writes, and readers of the history choose one."""
 _MARKS = TypeAdapter(dict[str, float])
 
 
@@ -77,7 +75,8 @@ class Lease(Repeating):
             self.renew()
         except ClusterUnreachable as error:
             trouble = error
-        self._is_unusable = trouble is not None and trouble.status in _MISSING
+        # Without a Lease, or the right to it, every replica writes, and readers of the history choose one.
+        self._is_unusable = trouble is not None and trouble.is_lasting
         self._report(trouble)
         return RETRY_SECONDS * random.uniform(1.0, 1.2)  # noqa: S311 - jitter, no secret
 
