@@ -37,7 +37,7 @@ HISTORY_ROWS = Definition("history-rows", "Kept", "no row is dropped")
 HISTORY_RETENTION = Definition("history-retention", "Deleted", "old days are deleted")
 HISTORY_WRITER = Definition("history-writer", "Elected", "a replica writes the history")
 AUTOSCALERS = Definition("autoscalers", "Read", "HPAs can be read")
-API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads external metrics here")
+API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads metrics here")
 UPSTREAM = Definition("upstream", "Available", "the other server answers")
 
 

@@ -129,7 +129,7 @@ class CurrentRows:
     # -- decide ----------------------------------------------------------------------------------
 
     def after(self, observed: Observed, progress: Offsets, now: float, *, is_recalled: bool) -> Snapshot:
-        """Returns the rows after a cycle. Until it `is_recalled` what others saw, a missing commit is unknown."""
+        """Returns the rows after a cycle. Until the memory `is_recalled`, a missing commit is unknown."""
         layout, before, seen = self.layout, self.latest, observed
         if not is_recalled:
             seen = without_commit_unknown(observed, before, _column(layout, self._watching.remembers))

@@ -110,7 +110,7 @@ class Handovers:
         """By partition: as its leader reported it, or REFUSED; NOT_KNOWN as long as it may be taking the partition
         over."""
         self.is_outdated = False
-        """Whether a broker has reported a group since then that, as far as is known, another one coordinates."""
+        """Whether, since the last `follow`, a broker has reported a group that another one coordinates by Metadata."""
 
     @property
     def is_complete(self) -> Flags:

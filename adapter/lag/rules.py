@@ -1,6 +1,7 @@
 """Decides which rows a cycle needs and how the settings treat them.
 
-A group's rows are all partitions of the topics with commits, and of those that a rule or named metric lists for it."""
+A group's rows are all partitions of the topics with commits, and of those that a rule, a named metric or the selector
+of an HPA names for it."""
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import dataclass, fields, replace

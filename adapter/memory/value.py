@@ -1,10 +1,12 @@
 """What is remembered of the groups of one cluster. Times are in seconds since the epoch.
 
-Collectors and processes see different things at different times, and one rule merges what they saw, `later`: of each
-fact, the later observation counts. A fact is the commit of one partition, which topic has the name (its id), or which
-topics the members of a group read. So a group that was reset to an earlier offset keeps that offset, a topic that was
-created again replaces the former one with all its partitions, and a partition that one observer could not read keeps
-what the other one saw. An observation that a clock dates into the future counts as the oldest.
+Collectors and processes see different things at different times, and one rule merges what they saw: of each fact, the
+later observation counts (`later`; over the columns of rows, `rows.recalled`). A fact is the commit of one partition,
+which topic has the name (its id), or which topics the members of a group read. So a group that was reset to an earlier
+offset keeps that offset, a topic that was created again replaces the former one with all its partitions, and what one
+observer could not read of a partition is as the other one saw it. An observation that is dated more than a minute ahead
+of our clock counts as the oldest. A collector that has described a group itself relies on that description, whatever
+others saw (`Members.recall`).
 
 Transaction markers need no time: that a marker follows an offset stays true, so it holds for every reading of that
 offset."""

@@ -1,6 +1,6 @@
 """One HPA that uses our metrics, as a frozen value made of the JSON of autoscaling/v2.
 
-There may be thousands, so that texts that most of them share are kept once."""
+There may be thousands of HPAs, so texts that most of them share are kept once."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping

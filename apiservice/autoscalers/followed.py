@@ -1,4 +1,4 @@
-"""The HPAs that use our metrics, kept as they are in the cluster."""
+"""The HPAs that use our metrics, as values that follow those in the cluster; those that are too large are left out."""
 
 from collections.abc import Callable, Collection, Iterator
 

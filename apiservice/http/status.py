@@ -1,4 +1,4 @@
-"""Every error as Kubernetes' `Status` document, and the one place where HTTP codes are chosen.
+"""Every error as Kubernetes' `Status` document, and the one place where the HTTP codes of our errors are chosen.
 
 AdapterError (adapter.errors, apiservice.auth)
 ├── BadRequest          the query is invalid: 400
