@@ -123,7 +123,6 @@ def _context(pair: Pair, authorities: bytes) -> ssl.SSLContext:
     context.sslobject_class = _ShortHandshake
     context.set_alpn_protocols(["http/1.1"])
     # A resumed session would bring back a client certificate without a new check.
-    context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.verify_mode = ssl.CERT_OPTIONAL
     try:
