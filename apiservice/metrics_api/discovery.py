@@ -2,19 +2,28 @@
 upstream."""
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Response
 
 from apiservice.api_group import ApiGroup
-from apiservice.http.replies import HEADERS, digest_of, encoded, json_reply, with_headers
+from apiservice.http.replies import HEADERS, digest_of, json_reply, with_headers
 from apiservice.http.status import PathUnknown
+from apiservice.metrics_api.documents import (
+    APIGroup,
+    APIGroupDiscovery,
+    APIGroupDiscoveryList,
+    APIGroupList,
+    APIResource,
+    APIResourceDiscovery,
+    APIResourceList,
+    APIVersionDiscovery,
+    GroupVersion,
+    GroupVersionKind,
+)
 
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-VERBS = ["get"]
-"""Only "get", although access reviews call a read "list": clients that list or watch everything would try it here."""
 
-Document = dict[str, Any]
 NamesNow = Callable[[], tuple[str, ...]]
 
 
@@ -22,17 +31,17 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
     """`groups`: returns the names of each group's resources."""
     router = APIRouter(dependencies=[Depends(with_headers)])
 
-    @router.get("/apis/", response_model=Document)
-    @router.get("/apis", response_model=Document)
+    @router.get("/apis/", response_model=APIGroupList | APIGroupDiscoveryList)
+    @router.get("/apis", response_model=APIGroupList | APIGroupDiscoveryList)
     async def all_groups(
         response: Response, accept: Annotated[str, Header()] = "", if_none_match: Annotated[str, Header()] = ""
-    ) -> Document | Response:
+    ) -> APIGroupList | Response:
         vary = {"vary": "Accept"}
         if not _is_aggregated(accept):
             response.headers.update(vary)
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group(group) for group in groups]}
-        kind = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
-        body = encoded({**kind, "items": [_aggregated(group, names()) for group, names in groups.items()]})
+            return APIGroupList(groups=[_group(group) for group in groups])
+        items = [_aggregated(group, names()) for group, names in groups.items()]
+        body = APIGroupDiscoveryList(items=items).model_dump_json(by_alias=True).encode()
         tag = f'"{digest_of(body)}"'
         # kube-apiserver takes a 304 for any other document as a failure.
         if tag in if_none_match:
@@ -41,7 +50,7 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
 
     @router.get("/apis/{name}/")
     @router.get("/apis/{name}")
-    async def one_group(name: str) -> Document:
+    async def one_group(name: str) -> APIGroup:
         for group in groups:
             if group.name == name:
                 return _group(group)
@@ -49,11 +58,11 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
 
     @router.get("/apis/{name}/{version}/")
     @router.get("/apis/{name}/{version}")
-    async def resources(name: str, version: str) -> Document:
+    async def resources(name: str, version: str) -> APIResourceList:
         for group, names in groups.items():
             if (group.name, group.version) == (name, version):
-                kind = {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group.group_version}
-                return {**kind, "resources": [_resource(group, each) for each in names()]}
+                listed = [APIResource(name=each, kind=group.list_kind) for each in names()]
+                return APIResourceList(group_version=group.group_version, resources=listed)
         raise PathUnknown
 
     return router
@@ -65,18 +74,13 @@ def _is_aggregated(accept: str) -> bool:
     return any(wanted <= {part.strip() for part in clause.split(";")} for clause in accept.split(","))
 
 
-def _group(group: ApiGroup) -> Document:
-    version = {"groupVersion": group.group_version, "version": group.version}
-    kind = {"kind": "APIGroup", "apiVersion": "v1"}
-    return {**kind, "name": group.name, "versions": [version], "preferredVersion": version}
+def _group(group: ApiGroup) -> APIGroup:
+    version = GroupVersion(group_version=group.group_version, version=group.version)
+    return APIGroup(name=group.name, versions=[version], preferred_version=version)
 
 
-def _resource(group: ApiGroup, name: str) -> Document:
-    return {"name": name, "singularName": "", "namespaced": True, "kind": group.list_kind, "verbs": VERBS}
-
-
-def _aggregated(group: ApiGroup, names: tuple[str, ...]) -> Document:
-    kind = {"group": "", "version": "", "kind": group.list_kind}
-    shape = {"responseKind": kind, "scope": "Namespaced", "singularResource": "", "verbs": VERBS}
-    version = {"version": group.version, "resources": [{"resource": name, **shape} for name in names]}
-    return {"metadata": {"name": group.name}, "versions": [{**version, "freshness": "Current"}]}
+def _aggregated(group: ApiGroup, names: tuple[str, ...]) -> APIGroupDiscovery:
+    kind = GroupVersionKind(kind=group.list_kind)
+    resources = [APIResourceDiscovery(resource=name, response_kind=kind) for name in names]
+    versions = [APIVersionDiscovery(version=group.version, resources=resources)]
+    return APIGroupDiscovery(metadata={"name": group.name}, versions=versions)
