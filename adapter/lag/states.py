@@ -76,11 +76,9 @@ def has_gone_backward(observed: Observed, before: Snapshot) -> Flags:
 
 
 def lacks_commit(observed: Observed, before: Snapshot) -> Flags:
-    """Rows whose known commit is not reported, or an earlier one instead. A recalled one may have expired."""
-    is_older = (observed.commit_cause != 0) | (observed.committed < before.committed)
-    is_older_than_recalled = (observed.committed != NO_COMMIT) & (observed.committed < before.last_commit)
-    lacks: Flags = np.where(before.received > NEVER, is_older, is_older_than_recalled)
-    return lacks
+    """Rows whose known commit is not reported, or an earlier one instead. A recalled one may have been reset."""
+    is_older: Flags = (observed.commit_cause != 0) | (observed.committed < before.committed)
+    return is_older & (before.received > NEVER)
 
 
 def without_steps_backward(observed: Observed, before: Snapshot, is_doubtful: Flags) -> Observed:

@@ -59,37 +59,28 @@ def test_an_expired_commit_counts_on(succeeded: Callable[[Adapter, Shelf], Adapt
     assert before.value(**EXACT) == succeeded(before, shelf).value(**EXACT) == 17
 
 
-def test_a_coordinator_that_reports_older_commits_than_are_remembered_is_not_believed(
-    succeeded: Callable[[Adapter, Shelf], Adapter],
-) -> None:
-    shelf = Shelf()
-    before = Adapter(kafka(), LATEST, shelf)
-    before.remember()
-    before.kafka.coordinators["billing"] = 3
-    before.kafka.stale_commits = {3: {"billing": {ORDERS_0: 2, ORDERS_1: 10, ORDERS_2: 5}}}
-    before.run(2)
-    after = succeeded(before, shelf)
-    after.run(6)
-
-    assert "orders/0: a broker that has just come back, or taken over" in str(after.error(group="billing"))
-    before.kafka.stale_commits.clear()
-    after.run()
-    assert after.lag() == 13
-
-
-def test_a_commit_that_was_reset_before_a_restart_is_believed_once_the_group_commits(
+def test_commits_that_were_reset_before_another_collector_began_count_at_once(
     succeeded: Callable[[Adapter, Shelf], Adapter],
 ) -> None:
     shelf = Shelf()
     before = Adapter(kafka(), LATEST, shelf)
     before.remember()
     before.kafka.commits["billing"][ORDERS_0] = 2
-    after = succeeded(before, shelf)
-    assert "orders/0: a broker that has just come back, or taken over" in str(after.error(group="billing"))
 
-    before.kafka.commits["billing"][ORDERS_0] = 3
-    after.run(5)
-    assert after.lag() == 17
+    assert succeeded(before, shelf).lag() == 8 + 10
+
+
+def test_commits_that_were_reset_before_a_process_was_killed_count_at_once() -> None:
+    shelf = Shelf()
+    before = Adapter(kafka(), LATEST, shelf)
+    before.remember()
+    before.kafka.commits["billing"][ORDERS_0] = 2
+    before.remember(3)
+    after = Adapter(before.kafka, LATEST, shelf)
+    after.clock.seconds = before.clock.seconds
+    after.remember()
+
+    assert after.lag() == before.lag() == 8 + 10
 
 
 def test_a_topic_that_was_created_again_while_no_adapter_ran_has_no_earlier_commit_to_step_back_from() -> None:
