@@ -1,6 +1,7 @@
 """What descriptions say of groups of every kind: as brokers and clients wrote it, or anything else."""
 
 import struct
+import tracemalloc
 from collections.abc import Sequence
 from types import SimpleNamespace
 
@@ -182,3 +183,17 @@ def test_a_streams_application_reads_sources_and_its_own_repartition_topics() ->
 @pytest.mark.parametrize("topology", [None, SimpleNamespace(subtopologies=None)])
 def test_a_streams_application_without_topology_reads_nothing_that_is_known(topology: object) -> None:
     assert described(Kind.STREAMS, new_group("app", topology=topology)) == {"app": Description(0)}
+
+
+def test_nothing_is_kept_of_what_former_members_sent() -> None:
+    tracemalloc.start()
+    for number in range(40):
+        read(
+            group(
+                "g", (subscription(*(f"{number}-{topic}" for topic in range(1000))), assignment({"orders": [number]}))
+            )
+        )
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert kept < 1_000_000
