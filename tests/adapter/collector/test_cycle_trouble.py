@@ -233,16 +233,17 @@ def test_a_coordinator_that_refused_a_group_is_a_new_one_when_it_reports_it_agai
     assert rig.lag() == 13
 
 
+@pytest.mark.parametrize("interval", ["10s", "30s", "1m"])
 @pytest.mark.parametrize("stale", [OLD, {}], ids=["older commits", "no commits"])
 def test_a_new_coordinator_that_stays_behind_is_not_believed_until_its_report_changes(
-    stale: dict[tuple[str, int], int],
+    stale: dict[tuple[str, int], int], interval: str
 ) -> None:
     """It missed its followers' confirmation, so it stays behind until the next record of its partition."""
-    rig = running()
+    rig = running(settings=samples.settings(collection={"interval": interval, "maxAge": "3m"}))
     rig.kafka.coordinators["billing"] = 3
     rig.kafka.stale_commits = {3: {"billing": stale}}
     rig.run(20)
-    assert "limit 60 s" in refusal(rig)
+    assert "limit 180 s" in refusal(rig)
 
     rig.kafka.stale_commits.clear()
     rig.run()
