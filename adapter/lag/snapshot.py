@@ -60,7 +60,7 @@ class Snapshot:
     causes: tuple[Cause, ...]
     last_commit: Offsets
     """The last commit that was seen, also after it expired; 0 for a partition that was added while its group slept;
-    NO_COMMIT if there was none, or the log ended before it."""
+    NO_COMMIT if there was none, or the log ended before it in two cycles running."""
     last_commit_at: Seconds
     """When it was last received, or the log was seen to end before it; NEVER if no commit was seen."""
     beyond: NDArray[np.int8]

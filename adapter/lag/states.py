@@ -29,23 +29,23 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
     log_start = np.where(observed.log_start == NOT_KNOWN, before.log_start, observed.log_start)
     # The older start may belong to the previous log, so it applies only to the last good row.
     is_read = (observed.commit_cause == 0) & (observed.end_cause == 0) & (observed.log_start != NOT_KNOWN)
-    is_beyond = is_read & (observed.committed > observed.log_end)
-    is_good = is_read & ~is_beyond
-    beyond = np.where(is_beyond, np.minimum(before.beyond + 1, 100), np.where(is_good, 0, before.beyond)).astype(
-        np.int8
-    )
+    is_reported = observed.committed != NO_COMMIT
+    last_commit = np.where(is_reported, observed.committed, before.last_commit)
+    is_beyond = is_read & (last_commit > observed.log_end)
+    is_again_beyond = is_beyond & (before.beyond + 1 >= CYCLES_BEFORE_AHEAD)
     # For an `ahead` row, the contradicting pair is only shown in the error.
-    is_shown_beyond = is_beyond & (beyond >= CYCLES_BEFORE_AHEAD)
-    is_commit = is_good & (observed.committed != NO_COMMIT)
-    last_commit = np.where(is_commit, observed.committed, before.last_commit)
+    is_shown_beyond = is_again_beyond & is_reported
     # A log that ends before the last commit has lost messages, so the commit belongs to no message of it.
-    is_of_other_log = is_good & (last_commit > observed.log_end)
+    is_of_other_log = is_again_beyond & (before.last_commit > observed.log_end)
+    is_good = is_read & (~is_beyond | (is_again_beyond & ~is_reported))
+    is_commit = is_good & is_reported
+    beyond = np.where(is_good, 0, np.minimum(before.beyond + is_beyond, 100)).astype(np.int8)
     committed = np.where(is_good, observed.committed, before.committed)
     received = np.minimum(observed.commit_received, observed.end_received)
     causes = (*observed.causes, START_NOT_READ, FIRST_TIME_BEYOND)
     cause = np.where(observed.commit_cause != 0, observed.commit_cause, observed.end_cause)
     cause = np.where((cause == 0) & ~is_read, len(causes) - 2, cause)
-    cause = np.where(is_beyond, len(causes) - 1, cause).astype(np.int32)
+    cause = np.where(is_beyond & ~is_good, len(causes) - 1, cause).astype(np.int32)
     otherwise = np.array([each.state or State.UNKNOWN for each in causes], dtype=np.int8)[cause]
     return replace(
         before,
@@ -56,7 +56,7 @@ def settled(observed: Observed, before: Snapshot) -> Snapshot:
         state=_states(committed, log_start, is_good, beyond, otherwise),
         cause=cause,
         causes=causes,
-        last_commit=np.where(is_of_other_log, NO_COMMIT, last_commit),
+        last_commit=np.where(is_of_other_log, NO_COMMIT, np.where(is_commit, last_commit, before.last_commit)),
         last_commit_at=np.where(is_commit | is_of_other_log, received, before.last_commit_at),
         beyond=beyond,
     )

@@ -111,10 +111,24 @@ def test_an_end_that_was_not_read_is_no_step_backward_and_keeps_its_own_reason()
 
 def test_a_last_commit_beyond_the_log_end_is_forgotten() -> None:
     """The log was truncated, so the messages after its end are new ones, whatever their offsets."""
-    truncated = after(row(None, 5), after(row(7, 10)))
+    truncated = after(row(None, 5), after(row(None, 5), after(row(7, 10))))
 
     assert lag_and_last(truncated) == (0, NO_COMMIT)
     assert lag_and_last(after(row(None, 30), truncated)) == (0, NO_COMMIT)
+
+
+def test_one_log_end_before_the_last_commit_proves_nothing() -> None:
+    """It may be that of a new leader that has not caught up yet."""
+    once = after(row(None, 5), after(row(None, 10), after(row(7, 10))))
+
+    assert lag_and_last(once) == (3, 7)
+    assert lag_and_last(after(row(None, 11), once)) == (4, 7)
+
+
+def test_a_commit_from_before_the_log_was_truncated_does_not_return_when_the_one_beyond_its_end_is_gone() -> None:
+    ahead = after(row(8, 5), after(row(8, 5), after(row(7, 10))))
+
+    assert lag_and_last(after(row(None, 9), ahead)) == (0, NO_COMMIT)
 
 
 def lag_and_last(snapshot: Snapshot) -> tuple[int, int]:
@@ -149,13 +163,14 @@ class PlainRow:
         self.start = self.start if start == NOT_KNOWN else start
         if not is_read or start == NOT_KNOWN:
             return
-        if committed > end:
+        if max(committed, self.last if committed == NO_COMMIT else NO_COMMIT) > end:
             self.beyond += 1
-            return
+            self.last = NO_COMMIT if self.last > end and self.beyond >= 2 else self.last
+            if committed != NO_COMMIT or self.beyond < 2:
+                return
         self.beyond = 0
         self.good = (committed, end, cycle)
         self.last = self.last if committed == NO_COMMIT else committed
-        self.last = NO_COMMIT if self.last > end else self.last
 
     def values(self, from_start: bool) -> tuple[int, int | None, int] | None:  # noqa: FBT001
         """Lag, lead and the cycle they are of; None: not known."""
