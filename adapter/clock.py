@@ -1,6 +1,7 @@
 """The clocks of the adapter, which tests can replace; this module itself is the Clock of a process."""
 
 import time as _time
+from datetime import UTC, datetime
 from typing import Protocol
 
 _SINCE_BOOT = getattr(_time, "CLOCK_BOOTTIME", _time.CLOCK_MONOTONIC)
@@ -11,6 +12,11 @@ time = _time.time
 def monotonic() -> float:
     """On Linux it also counts while the machine is suspended, so that what was read before does not look new."""
     return _time.clock_gettime(_SINCE_BOOT)
+
+
+def utc_text(epoch_seconds: float) -> str:
+    """Returns RFC 3339 with whole seconds: `2026-11-21T11:48:29Z`."""
+    return f"{datetime.fromtimestamp(epoch_seconds // 1, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 class Clock(Protocol):

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -98,15 +98,23 @@ def run(flags: Flags, version: str) -> None:
 
 def _prepare(flags: Flags, stack: contextlib.ExitStack) -> Prepared:
     """Tries everything before reporting all problems."""
-    attempts = _Attempts()
-    settings = attempts.make(lambda: _settings(flags))
-    client = attempts.make(lambda: connect(flags.kubeconfig))
-    tls = attempts.make(lambda: ServingTls(_serving_files(flags, stack)))
-    secure = attempts.make(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port)))
-    service = attempts.make(lambda: service_of(flags.service, _own_namespace()))
-    plain = attempts.make(lambda: stack.enter_context(_plain_socket(flags)))
-    if attempts.problems or not (settings and client and tls and secure and plain):
-        raise SettingsInvalid(tuple(attempts.problems))
+    problems: list[str] = []
+
+    def tried(make: Callable[[], Made]) -> Made | None:
+        try:
+            return make()
+        except AdapterError as error:
+            problems.extend(error.problems if isinstance(error, SettingsInvalid) else [str(error)])
+            return None
+
+    settings = tried(lambda: _settings(flags))
+    client = tried(lambda: connect(flags.kubeconfig))
+    tls = tried(lambda: ServingTls(_serving_files(flags, stack)))
+    secure = tried(lambda: stack.enter_context(listen(flags.bind_address, flags.secure_port)))
+    service = tried(lambda: service_of(flags.service, _own_namespace()))
+    plain = tried(lambda: stack.enter_context(_plain_socket(flags)))
+    if problems or not (settings and client and tls and secure and plain):
+        raise SettingsInvalid(tuple(problems))
     return Prepared(settings, client, tls, service, secure, plain)
 
 
@@ -114,20 +122,6 @@ def _plain_socket(flags: Flags) -> socket.socket:
     if flags.secure_port == flags.metrics_port != 0:
         raise SettingsInvalid((f"--secure-port and --metrics-port are both {flags.secure_port}; they must differ",))
     return listen(flags.metrics_bind_address, flags.metrics_port)
-
-
-@dataclass(slots=True)
-class _Attempts:
-    problems: list[str] = field(default_factory=list)
-
-    def make(self, maker: Callable[[], Made]) -> Made | None:
-        try:
-            return maker()
-        except SettingsInvalid as invalid:
-            self.problems.extend(invalid.problems)
-        except AdapterError as error:
-            self.problems.append(str(error))
-        return None
 
 
 def _settings(flags: Flags) -> Settings:

@@ -5,12 +5,11 @@ A group's log ends are requested at most 0.2 s after its commits arrive, however
 
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from enum import StrEnum
 
 import numpy as np
 
-from adapter.clock import Clock
+from adapter.clock import Clock, utc_text
 from adapter.cluster.possible_groups import PossibleGroups
 from adapter.collector.commits import CommitRound, Commits
 from adapter.collector.current_rows import TOO_MANY_ROWS, CurrentRows
@@ -314,8 +313,7 @@ class Cycle:
     def _doubts(self, in_doubt: Mapping[str, float]) -> Iterator[Problem]:
         for group, described_at in in_doubt.items():
             since = described_at + self._rows.to_epoch
-            stable = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            text = f"the group has not been described as Stable since {stable}"
+            text = f"the group has not been described as Stable since {utc_text(since)}"
             yield Problem(Reason.IN_DOUBT, text, self._watching.cluster, group, since=since)
 
     def _sample(self, observed: Observed, snapshot: Snapshot, treatment: Treatment) -> Sample:

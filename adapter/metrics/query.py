@@ -49,10 +49,6 @@ class Served:
             if None not in values
         )
 
-    @property
-    def lists_topics(self) -> bool:
-        return self.own is not None and self.own.topics is not None
-
 
 class Metrics:
     def __init__(
@@ -89,10 +85,11 @@ class Metrics:
             readable = [each.name for each in self._served if self._may_read(each, audience)]
             names = some_of(readable, most=10, separator=", ")
             raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
+        lists_topics = served.own is not None and served.own.topics is not None
         version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
         asked = (*served.requirements(), *requirements)
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([selection_of(view, asked, stale_too=served.lists_topics) for view in fitting])
+        chosen = where_known([selection_of(view, asked, stale_too=lists_topics) for view in fitting])
         now = self._clock.monotonic()
         query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
         problems = problems_of(query, chosen)

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS
 from adapter.columns import NEVER
 from adapter.lag.snapshot import State
 from adapter.metrics.definitions import MetricDefinition
@@ -32,7 +31,7 @@ def problems_of(query: Query, chosen: Sequence[Selection]) -> list[Problem]:
 def _unheard(chosen: Selection, asked: Sequence[Requirement]) -> Iterator[Problem]:
     """A group that only an unavailable broker can know is neither absent nor 0."""
     view = chosen.view
-    if view.possible_groups == NO_POSSIBLE_GROUPS:
+    if not view.possible_groups.leaves_doubt:
         return
     whose, groups = f"not all groups of cluster {view.cluster} are known", named(asked, "group")
     if groups is None and view.possible_groups.in_sums is not None:

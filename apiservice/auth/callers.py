@@ -108,8 +108,7 @@ class Callers:
         if verdict.is_front_proxy:
             return remote_user(peers.authentication, scope["headers"])
         if verdict.client is not None:
-            name, groups = verdict.client
-            return authenticated(Caller(name=name, uid="", groups=groups, extra=()))
+            return verdict.client
         if _bearer_token(scope) is None:
             raise Unauthorized("the client certificate was not issued by this cluster's CAs")
         return None

@@ -10,6 +10,7 @@ from cryptography import x509
 from cryptography.x509 import verification
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from apiservice.auth.caller import Caller, authenticated
 from apiservice.auth.cluster_settings import Authentication, certificates_of
 
 Chain = tuple[bytes, ...]
@@ -18,10 +19,10 @@ Chain = tuple[bytes, ...]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a chain proves until `valid_until` (epoch seconds): the front proxy, a client's name and groups."""
+    """What a chain proves until `valid_until` (epoch seconds): the front proxy, or a client."""
 
     is_front_proxy: bool
-    client: tuple[str, tuple[str, ...]] | None
+    client: Caller | None
     valid_until: float
 
 
@@ -35,10 +36,7 @@ class Peers:
         self._verdicts: LRUCache[Chain, Verdict] = LRUCache(maxsize=256)
 
     def verdict(self, chain: Chain) -> Verdict:
-        try:
-            kept = self._verdicts[chain]
-        except KeyError:
-            kept = _NOBODY
+        kept = self._verdicts.get(chain, _NOBODY)
         if time.time() < kept.valid_until:
             return kept
         self._verdicts[chain] = verdict = self._examine(chain)
@@ -59,7 +57,8 @@ class Peers:
             return Verdict(is_front_proxy=True, client=None, valid_until=_end(proof))
         proof = _prove(self._clients, leaf, intermediates)
         if proof is not None and _common_name(leaf):
-            return Verdict(is_front_proxy=False, client=(_common_name(leaf), _groups(leaf)), valid_until=_end(proof))
+            client = authenticated(Caller(name=_common_name(leaf), uid="", groups=_groups(leaf), extra=()))
+            return Verdict(is_front_proxy=False, client=client, valid_until=_end(proof))
         return _NOBODY
 
 

@@ -81,10 +81,13 @@ class Lease(Repeating):
         return RETRY_SECONDS * random.uniform(1.0, 1.2)  # noqa: S311 - jitter, no secret
 
     def end(self) -> None:
-        """Lets another replica take over at once."""
+        """Lets another replica take the Lease without waiting for its end."""
         if self.is_ours() and not self._is_unusable:
+            self._held_until = float("-inf")
             with suppress(ClusterUnreachable):
-                self.give_back()
+                lease = self._read()
+                if (lease.get("spec") or {}).get("holderIdentity") == self.identity:
+                    self._replace(lease, {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1})
 
     def _report(self, trouble: ClusterUnreachable | None) -> None:
         holder = str(self._seen.get("holderIdentity") or "")
@@ -110,13 +113,6 @@ class Lease(Repeating):
                 return
         if self._replace(lease, _held_by(self.identity, spec)):
             self._held_until = now + DEADLINE_SECONDS
-
-    def give_back(self) -> None:
-        """Lets another replica take the Lease without waiting for its end. Raises ClusterUnreachable."""
-        self._held_until = float("-inf")
-        lease = self._read()
-        if (lease.get("spec") or {}).get("holderIdentity") == self.identity:
-            self._replace(lease, {**lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1})
 
     def _read(self) -> Json:
         lease = self._objects.read(self._path)

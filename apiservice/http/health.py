@@ -4,13 +4,13 @@ Readiness depends on Kafka only in the first seconds, when other replicas have v
 slow broker must not remove the API group from the cluster."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
 from threading import Event
 
 from cachetools import TTLCache, cached
 from fastapi import APIRouter, Depends, Response
 from fastapi.responses import PlainTextResponse
 
+from adapter.clock import utc_text
 from adapter.conditions import Condition, Conditions, Status
 from apiservice.http.replies import HEADERS, with_headers
 
@@ -54,7 +54,7 @@ def routes(conditions: Conditions, stopping: Event, exposition: Exposition) -> A
 
 def _remark(condition: Condition) -> str:
     is_good = condition.status is Status.TRUE
-    since = f"{datetime.fromtimestamp(condition.changed_at, UTC):%Y-%m-%dT%H:%M:%SZ}"
     hint = "; the log has details" if condition.details and not is_good else ""
     level = "info" if is_good else "warn"
+    since = utc_text(condition.changed_at)
     return f"{level}: {condition.subject}: {condition.reason} since {since}: {condition.message}{hint}"

@@ -3,8 +3,7 @@
 import asyncio
 import contextlib
 from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from typing import Any, Literal
 
 import uvicorn
 from uvicorn._types import ASGI3Application
@@ -46,15 +45,6 @@ class Limits:
     """Connections of authenticated callers that stay open after an answer."""
 
 
-class _Stage(Enum):
-    HEAD = "head"
-    BODY = "body"
-
-
-class _RequestRefused(Exception):
-    """Raised inside the parser, which then treats the request as invalid."""
-
-
 class PeerProtocol(HttpToolsProtocol):
     """Adds certificates, size limits, and deadlines for incomplete requests, which uvicorn's timer does not cover."""
 
@@ -67,7 +57,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._kept_connections = connections
         self._limits = limits
         self._peer: Chain = ()
-        self._stage: _Stage | None = _Stage.HEAD
+        self._stage: Literal["head", "body"] | None = "head"
         self._request_bytes = 0
         self._answering: asyncio.Task[None] | None = None
         self._deadline: asyncio.TimerHandle | None = None
@@ -122,7 +112,7 @@ class PeerProtocol(HttpToolsProtocol):
                 return
         if self._deadline is None and (self._stage is not None or self.cycle.response_complete):
             # A request has begun, or bytes between two requests stopped uvicorn's timer.
-            seconds = self._limits.body if self._stage is _Stage.BODY else self._limits.head
+            seconds = self._limits.body if self._stage == "body" else self._limits.head
             self._set_deadline(seconds)
 
     def pause_writing(self) -> None:
@@ -140,14 +130,14 @@ class PeerProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         if self._is_answering:
-            raise _RequestRefused("Kubernetes clients wait for the answer before the next request")
+            raise ValueError("Kubernetes clients wait for the answer before the next request")
         super().on_message_begin()
-        self._stage = _Stage.HEAD
+        self._stage = "head"
         self.scope["state"] = {"peer": self._peer, "connection": self}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Ignores the trailer of a body, in which a user could repeat the front proxy's identity headers."""
-        if self._stage is _Stage.HEAD:
+        if self._stage == "head":
             if len(self.headers) == MOST_HEADERS and not self._peer:
                 self._refuse("The request has too many headers.")
             super().on_header(name, value)
@@ -157,7 +147,7 @@ class PeerProtocol(HttpToolsProtocol):
         if len(self.url.partition(b"?")[0]) > LONGEST_PATH:
             self._refuse("The request's path is too long.")
         super().on_headers_complete()
-        self._stage = _Stage.BODY
+        self._stage = "body"
 
     def on_body(self, body: bytes) -> None:
         """Keeps nothing: no request has a body that matters."""
@@ -191,7 +181,7 @@ class PeerProtocol(HttpToolsProtocol):
             self.cycle.keep_alive = False
             self.flow.pause_reading()
             return
-        if self._stage is _Stage.BODY:
+        if self._stage == "body":
             self.transport.close()
         else:
             super().send_400_response(self._refusal)
@@ -220,9 +210,9 @@ class PeerProtocol(HttpToolsProtocol):
         self._kept_connections.hold(self, size)
 
     def _refuse(self, reason: str) -> None:
-        """Stops the parser."""
+        """Called in the parser, which treats a request as invalid if anything is raised."""
         self._refusal = reason
-        raise _RequestRefused(reason)
+        raise ValueError(reason)
 
     def _set_deadline(self, seconds: float) -> None:
         """Aborts the connection after this time; replaces the previous deadline."""

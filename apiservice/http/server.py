@@ -208,14 +208,12 @@ class _Server(uvicorn.Server):
 
 def _config(listener: Listener) -> uvicorn.Config:
     """Configures uvicorn without access log, server name or trust in proxies."""
-    tls = listener.tls
     return uvicorn.Config(
         listener.application,
         http=PeerProtocol,
         ws="none",
         lifespan="off",
         interface="asgi3",
-        ssl_context_factory=None if tls is None else lambda _config, _default: tls(),
         timeout_keep_alive=listener.limits.idle,
         timeout_graceful_shutdown=FINISH_SECONDS,
         access_log=False,

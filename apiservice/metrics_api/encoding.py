@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
-from functools import lru_cache
 
+from adapter.clock import utc_text
 from adapter.lag.totals import LARGEST
 from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import ApiGroup
@@ -17,26 +16,16 @@ def quantity(milli: int) -> str:
     return f"{milli}m" if thousandths else str(whole)
 
 
-@lru_cache(maxsize=4096)
-def utc_time(epoch_seconds: float) -> str:
-    """Returns RFC 3339 with whole seconds: `2026-11-21T11:48:29Z`."""
-    return f"{datetime.fromtimestamp(epoch_seconds // 1, UTC):%Y-%m-%dT%H:%M:%SZ}"
-
-
-@lru_cache
-def _head(group: ApiGroup) -> bytes:
-    return encoded({"kind": group.list_kind, "apiVersion": group.group_version, "metadata": {}})
-
-
 def metric_values(group: ApiGroup, metric: str, values: Iterable[MetricValue]) -> bytes:
     """Returns the group's list of values, without `window`, because offsets are read at one moment.
 
     Items are encoded one by one: a single call of the JSON module would block all other threads."""
     items = [
-        encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_time(at), "value": quantity(milli)})
+        encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_text(at), "value": quantity(milli)})
         for labels, milli, at in values
     ]
-    return _head(group)[:-1] + b',"items":[' + b",".join(items) + b"]}"
+    head = encoded({"kind": group.list_kind, "apiVersion": group.group_version, "metadata": {}})
+    return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
 
 
 _MOST_CHARACTERS_OF_ONE = 256

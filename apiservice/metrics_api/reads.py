@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from cachetools import LRUCache
@@ -100,13 +99,13 @@ class MetricReads:
             asked = self._asked(question.query)
             if metrics.effort(question.metric, asked, namespace) <= CHEAP_EFFORT:
                 return self._make(metrics, question.metric, asked, namespace)
-        make = partial(self._parsed_and_made, metrics, question, namespace)
+
+        def make() -> _Kept:
+            return self._make(metrics, question.metric, self._asked(question.query), namespace)
+
         return await self._large.result(
             (question, version, namespace), lambda: asyncio.get_running_loop().run_in_executor(self._thread, make)
         )
-
-    def _parsed_and_made(self, metrics: Metrics, question: Question, namespace: str) -> _Kept:
-        return self._make(metrics, question.metric, self._asked(question.query), namespace)
 
     def _make(self, metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str) -> _Kept:
         reading = metrics.read(metric, asked, namespace)

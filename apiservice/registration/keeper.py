@@ -69,12 +69,15 @@ class Registration(Repeating):
             self._conditions.fails(API_SERVICE, "NotRegistered", text)
 
     def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
-        registered = self._objects.read(api_service.path_of(group))
-        finding = self._finding(group, registered, managed)
-        if self._write(group, registered, finding, managed):
-            registered = self._objects.read(api_service.path_of(group))
-            finding = self._finding(group, registered, managed)
-        return registered, finding
+        found, finding = self._found(group, managed)
+        if self._write(group, found, finding, managed):
+            found, finding = self._found(group, managed)
+        return found, finding
+
+    def _found(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
+        found = self._objects.read(api_service.path_of(group))
+        authorities = None if managed is None else managed.authorities
+        return found, api_service.finding_of(group, found, self._service, authorities)
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace
@@ -99,9 +102,6 @@ class Registration(Repeating):
         end = wanted.authorities[0].not_valid_after_utc.timestamp()
         self._telemetry.certificate_end.labels("authority").set(end)
         return wanted
-
-    def _finding(self, group: ApiGroup, found: Json | None, managed: Managed | None) -> Finding:
-        return api_service.finding_of(group, found, self._service, None if managed is None else managed.authorities)
 
     def _write(self, group: ApiGroup, found: Json | None, finding: Finding, managed: Managed | None) -> bool:
         """Returns whether the APIService has been changed."""

@@ -56,9 +56,7 @@ def names_in(reply: Reply) -> tuple[str, ...] | str:
     resources = document.get("resources")
     if document.get("kind") != "APIResourceList" or not isinstance(resources, list):
         return "does not list its metrics: it sent no APIResourceList"
-    names = {
-        str(each.get("name")) for each in resources if isinstance(each, dict) and isinstance(each.get("name"), str)
-    }
+    names = {each["name"] for each in resources if isinstance(each, dict) and isinstance(each.get("name"), str)}
     return tuple(sorted(name for name in names if _is_name(name)))
 
 

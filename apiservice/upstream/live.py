@@ -7,6 +7,7 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 
 from fastapi import Response
 
@@ -95,25 +96,16 @@ class Upstreams(Repeating):
         super().__init__("upstream-list")
         self._conditions = conditions
         self._wanted = wanted
-        self._authorization = authorization
         self._monotonic = monotonic
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, THREADS)
-        self._lock = threading.Lock()
-        self._settings: settings.UpstreamSettings | None = None
-        self._current: Upstream | None = None
+        self._of = lru_cache(1)(lambda wanted: Upstream(wanted, authorization, self._threads, monotonic))
         self._listed: Upstream | None = None
         self._due = 0.0
 
     @property
     def current(self) -> Upstream | None:
         wanted = self._wanted()
-        if wanted is not self._settings:
-            with self._lock:
-                if wanted != self._settings:
-                    parts = (self._authorization, self._threads, self._monotonic)
-                    self._current = None if wanted is None else Upstream(wanted, *parts)
-                self._settings = wanted
-        return self._current
+        return None if wanted is None else self._of(wanted)
 
     def names_beside(self, ours: tuple[str, ...]) -> tuple[str, ...]:
         """Returns what discovery lists."""

@@ -115,7 +115,7 @@ def test_a_holder_that_ends_leaves_it_to_the_next_at_once_and_says_how_far_it_wr
     first.note_written({"main": 1000.0})
     first.note_written({"spare": 990.0})
 
-    first.give_back()
+    first.end()
     second.renew()
 
     assert (first.is_ours(), second.is_ours()) == (False, True)

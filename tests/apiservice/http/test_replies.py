@@ -8,10 +8,11 @@ from fastapi import Response
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adapter.clock import utc_text
 from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import EXTERNAL
 from apiservice.http.replies import encoded, json_reply
-from apiservice.metrics_api.encoding import metric_values, quantity, utc_time, warning_header
+from apiservice.metrics_api.encoding import metric_values, quantity, warning_header
 from tests.support.kubernetes.fakes import Event
 
 LARGEST = 9_223_372_036_854_775
@@ -46,7 +47,7 @@ def test_a_number_is_never_more_than_the_autoscaler_can_count(value: int) -> Non
     ],
 )
 def test_a_time_is_written_in_whole_seconds_of_utc(seconds: float, text: str) -> None:
-    assert utc_time(seconds) == text
+    assert utc_text(seconds) == text
 
 
 def test_values_have_the_shape_that_the_autoscaler_decodes() -> None:
