@@ -37,12 +37,14 @@ class Buffer(Generic[Item]):
         """Returns how many rows were dropped to make room, which may include its own."""
         with self._lock:
             self._items.append(item)
-            self._count(item, 1)
+            self.size += item.size
+            self.rows += item.rows
             dropped = 0
             while self.size > self._limit:
                 oldest = self._items.popleft()
-                self._count(oldest, -1)
+                self.size -= oldest.size
                 dropped += oldest.rows
+            self.rows -= dropped
             return dropped
 
     @property
@@ -61,7 +63,3 @@ class Buffer(Generic[Item]):
             self._items.clear()
             self.size = self.rows = 0
             return taken
-
-    def _count(self, item: Item, sign: int) -> None:
-        self.size += sign * item.size
-        self.rows += sign * item.rows

@@ -24,8 +24,6 @@ SCHEMA = pa.schema([pa.field(column.name, TYPES[column.type], nullable=column.is
 ENCODINGS = dict.fromkeys(("received_at", "committed", "log_end", "log_start", "last_commit"), "DELTA_BINARY_PACKED")
 REPEATING = [*NAMES, "sampled_at", "interval_seconds", "partition", "members"]
 
-FEW_NAMES = 256
-"""So few names take hardly any space."""
 ROW_GROUP = 65_536
 """Rows are sorted by topic, so readers of some topics can skip whole row groups by their statistics."""
 
@@ -58,13 +56,9 @@ def _array(column: Column, values: Numbers, rows: Rows) -> pa.Array:
 
 def _used(names: Sequence[str], codes: NDArray[np.int32]) -> tuple[Sequence[str], NDArray[np.int32]]:
     """Returns the names that occur, because pyarrow would write all of them into the dictionary of each row group."""
-    if len(names) <= FEW_NAMES:
-        return names, codes
     occurs = np.zeros(len(names) + 1, dtype=bool)
     occurs[codes] = True
     occurs[len(names)] = False  # where the code of null, -1, refers to
-    if occurs[:-1].all():
-        return names, codes
     places = np.where(occurs, np.cumsum(occurs) - 1, -1).astype(np.int32)
     return [names[place] for place in np.flatnonzero(occurs).tolist()], places[codes]
 

@@ -74,10 +74,9 @@ class Access:
     def _view_for(self, view: ClusterView, audience: Audience) -> ClusterView:
         """Cached as long as the view is in use."""
         by_audience = self._views.setdefault(view, {})
-        restricted = by_audience.get(audience)
-        if restricted is None:
-            restricted = by_audience[audience] = self._restricted(view, audience)
-        return restricted
+        if audience not in by_audience:
+            by_audience[audience] = self._restricted(view, audience)
+        return by_audience[audience]
 
     def _restricted(self, view: ClusterView, audience: Audience) -> ClusterView:
         seen = self._seen_by(view, audience)
@@ -92,11 +91,9 @@ class Access:
     def _seen_by(self, view: ClusterView, audience: Audience) -> "_Seen":
         """Cached while the layout is the same, because there may be many groups."""
         by_audience = self._seen.setdefault(view.layout, {})
-        seen = by_audience.get(audience)
-        if seen is None:
-            groups = [group for group in view.groups if self.may_name(group, audience)]
-            seen = by_audience[audience] = _seen_of(view, groups)
-        return seen
+        if audience not in by_audience:
+            by_audience[audience] = _seen_of(view, [group for group in view.groups if self.may_name(group, audience)])
+        return by_audience[audience]
 
     def _patterns_of(self, group: str) -> Patterns:
         rule = self._settings.rule_for(group)

@@ -30,7 +30,6 @@ _NO_TOPIC_ID = bytes(16)
 _ASKED_ROW = np.dtype([("partition", ">i4"), ("epoch", ">i4"), ("timestamp", ">i8"), ("tags", "u1")])
 _ANY_LEADER_EPOCH = -1
 
-
 Partitions = Sequence[int] | NDArray[np.integer]
 
 

@@ -72,13 +72,11 @@ def certificate_of(files: SecretFiles) -> ClientCertificate | None:
     password = files.get("key_password")
     if bundle is not None:
         return _in_bundle(bundle, password)
-    if certificate is None and key is None:
-        return None
     if certificate is None or key is None:
         alone = certificate or key
-        raise CredentialsInvalid(
-            f"{alone.name if alone else ''} is alone: a certificate and its key are needed together"
-        )
+        if alone is None:
+            return None
+        raise CredentialsInvalid(f"{alone.name} is alone: a certificate and its key are needed together")
     chain, private = _chain_in(certificate), _key_in(key, password)
     # Some tools write the authority first.
     own = [one for one in chain if one.public_key() == private.public_key()]

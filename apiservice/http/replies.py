@@ -11,7 +11,6 @@ from starlette.types import Receive, Scope, Send
 
 HEADERS = {"cache-control": "no-cache, private", "x-content-type-options": "nosniff"}
 
-
 _PIECE = 64 * 1024
 _compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 

@@ -17,7 +17,6 @@ from apiservice.http.status import PathUnknown
 
 _SCHEMAS = Path(__file__).parent / "schemas"
 
-
 Document = dict[str, Any]
 
 
