@@ -27,6 +27,8 @@ class Layout:
     group: Codes
     topic: Codes
     partition: Codes
+    pair: Indexes
+    """Row -> the place of its group and topic in `pairs`."""
     pairs: Mapping[tuple[str, str], slice]
     """(group, topic) -> its rows, one per partition in order."""
     spans: Mapping[str, slice]
@@ -80,6 +82,7 @@ def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layo
         group=group_column,
         topic=topic_column,
         partition=partition_column,
+        pair=np.repeat(np.arange(len(chosen)), sizes),
         pairs=pairs,
         spans={group: slice(int(bounds[code]), int(bounds[code + 1])) for code, group in enumerate(groups)},
         bases={topic: slice(int(begins[code]), int(begins[code + 1])) for code, topic in enumerate(topics)},

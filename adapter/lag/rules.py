@@ -181,7 +181,8 @@ def treatment_of(
     for (group, topic), rows in layout.pairs.items():
         rule = watching.rule_for(group)
         is_asked = (group, topic) in only_asked
-        treatment.counts_from_start[rows] = watching.counts_from_start(group, is_named=is_asked)
+        treatment.counts_from_start[rows] = watching.counts_from_start(group, is_named=False)
+        treatment.counts_before_first[rows] = is_asked and watching.counts_from_start(group, is_named=True)
         treatment.is_asked[rows] = is_asked
         if rule is not None:
             treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
@@ -201,10 +202,8 @@ def updated_treatment(
     if not len(rows):
         return treatment
     described = np.array([described_at.get(group, NEVER) for group in layout.groups])
-    group, topic = layout.group[rows], layout.topic[rows]
-    starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
-    is_read = np.logical_or.reduceat(snapshot.moved_at[rows] > described[group], starts)
-    unread = rows[~np.repeat(is_read, np.diff(starts, append=len(rows)))]
+    has_moved = snapshot.moved_at[rows] > described[layout.group[rows]]
+    unread = rows[~np.isin(layout.pair[rows], layout.pair[rows[has_moved]])]
     is_doubtful = np.array([group in in_doubt for group in layout.groups], dtype=bool)[layout.group[unread]]
     is_abandoned, is_in_doubt = np.zeros((2, len(layout)), dtype=bool)
     is_abandoned[unread[~is_doubtful]] = is_in_doubt[unread[is_doubtful]] = True

@@ -52,8 +52,7 @@ NO_TOTALS = Totals([], [], [], [], [], [], [], [], [], [], [], [], {})
 def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: Indexes) -> Totals:
     """Returns totals over `rows`, which are sorted like the layout."""
     layout = snapshot.layout
-    group, topic = layout.group[rows], layout.topic[rows]
-    starts = np.flatnonzero((np.diff(group, prepend=-1) != 0) | (np.diff(topic, prepend=-1) != 0))
+    starts = np.flatnonzero(np.diff(layout.pair[rows], prepend=-1))
     if not len(starts):
         return NO_TOTALS
     received = np.where(values.is_known[rows], snapshot.received[rows], NEVER)
@@ -62,8 +61,8 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
     lead_min = np.minimum.reduceat(lead, starts)
     first = rows[starts]
     return Totals(
-        group=group[starts].tolist(),
-        topic=topic[starts].tolist(),
+        group=layout.group[first].tolist(),
+        topic=layout.topic[first].tolist(),
         lag=_milli(_sums(values.lag[rows], starts)).tolist(),
         lag_max=_milli(np.maximum.reduceat(values.lag[rows], starts)).tolist(),
         lead_min=np.where(lead_min == np.iinfo(np.int64).max, NO_VALUE, _milli(lead_min)).tolist(),
@@ -74,7 +73,7 @@ def totals_of(snapshot: Snapshot, treatment: Treatment, values: Values, rows: In
         is_asked=treatment.is_asked[first].tolist(),
         was_committed=np.logical_or.reduceat(snapshot.last_commit_at[rows] > NEVER, starts).tolist(),
         is_in_doubt=treatment.is_in_doubt[first].tolist(),
-        spans=_spans(group[starts]),
+        spans=_spans(layout.group[first]),
     )
 
 

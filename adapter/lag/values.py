@@ -21,6 +21,8 @@ from adapter.verdicts.waiting import lag_behind, lag_without_commit
 class Treatment:
     counts_from_start: Flags
     """Without a commit, the whole log counts (offsetReset: earliest)."""
+    counts_before_first: Flags
+    """The same until the group commits for the topic for the first time, or once the log has lost the last commit."""
     is_outside: Flags
     """Not among the topics of the group's rule: stale."""
     is_asked: Flags
@@ -56,7 +58,10 @@ def values_of(snapshot: Snapshot, treatment: Treatment) -> Values:
     start = snapshot.log_start
     has_commit = snapshot.committed != NO_COMMIT
     from_commit = np.maximum(lag_behind(snapshot.committed, snapshot.log_end, start), 0)
-    without_commit = lag_without_commit(snapshot.log_end, start, treatment.counts_from_start, snapshot.last_commit)
+    pair, is_seen = snapshot.layout.pair, treatment.counts_before_first & (snapshot.last_commit_at > NEVER)
+    is_first = treatment.counts_before_first & (is_seen | ~np.isin(pair, pair[is_seen]))
+    counts_from_start = treatment.counts_from_start | is_first
+    without_commit = lag_without_commit(snapshot.log_end, start, counts_from_start, snapshot.last_commit)
     return Values(
         lag=np.where(snapshot.has_marker, 0, np.where(has_commit, from_commit, without_commit)),
         lead=np.maximum(snapshot.committed - start, 0),

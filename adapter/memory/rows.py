@@ -31,7 +31,7 @@ def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> Snap
     which partitions the topic did not have when it was remembered."""
     layout = snapshot.layout
     last, at = snapshot.last_commit.copy(), snapshot.last_commit_at.copy()
-    is_added, is_marker = np.zeros((2, len(layout)), dtype=bool)
+    is_added, is_marker = snapshot.is_added.copy(), np.zeros(len(layout), dtype=bool)
     for topic, rows in _known_pairs(layout, memory):
         size = min(len(topic.commits), rows.stop - rows.start)
         own = slice(rows.start, rows.start + size)
@@ -40,7 +40,7 @@ def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> Snap
         last[own] = np.where(is_later, offset, last[own])
         at[own] = np.where(is_later, seen_at - to_epoch, at[own])
         is_marker[own] = has_marker & (last[own] == offset)
-        is_added[own.stop : rows.stop] = np.isneginf(at[own.stop : rows.stop])
+        is_added[own.stop : rows.stop] = True
     is_same = last == snapshot.last_commit
     return replace(
         snapshot,
@@ -50,7 +50,7 @@ def recalled(snapshot: Snapshot, memory: ClusterMemory, to_epoch: float) -> Snap
         marker_since=np.where(is_same, snapshot.marker_since, NOT_ONE),
         # A response may lack a topic for a while, for instance without its ACL; the same commits are no movement then.
         progress=np.where(is_same | (snapshot.progress != NO_COMMIT), snapshot.progress, last),
-        is_added=is_added,
+        is_added=is_added & np.isneginf(at),
     )
 
 

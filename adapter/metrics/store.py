@@ -70,7 +70,7 @@ class ClusterView:
 def silent_view(cluster: str, reason: str) -> ClusterView:
     snapshot = empty_snapshot()
     flags = snapshot.received > 0
-    treatment = Treatment(flags, flags, flags, flags, flags)
+    treatment = Treatment(flags, flags, flags, flags, flags, flags)
     return ClusterView(cluster, snapshot, treatment, values_of(snapshot, treatment), any_group_possible(reason))
 
 

@@ -193,7 +193,7 @@ def test_columns_say_what_the_rules_say_row_by_row(
 ) -> None:
     layout = samples.layout([("billing", "orders", len(rows) - 1)])
     flags = np.array([from_start for from_start, _ in rows])
-    treatment = Treatment(flags, ~flags, ~flags, ~flags, ~flags)
+    treatment = Treatment(flags, np.zeros_like(flags), ~flags, ~flags, ~flags, ~flags)
     plain = [PlainRow() for _ in rows]
     snapshot = empty_snapshot(layout)
     for cycle in range(4):

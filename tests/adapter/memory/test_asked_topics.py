@@ -20,6 +20,7 @@ from tests.support.kafka.remembering import (
     gone,
     hpa,
     kafka,
+    restarted,
 )
 from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, ORDERS_2
 from tests.support.samples import wants
@@ -201,6 +202,32 @@ def test_from_its_first_commit_for_the_topic_on_the_group_counts_as_any_other() 
         values.append(adapter.value(group="audit", topic="orders"))
 
     assert values == [0, 25]
+
+
+@pytest.mark.parametrize(("rules", "lag"), [([], 0), ([{"group": "billing", "offsetReset": "earliest"}], 990)])
+@pytest.mark.parametrize("others", [{}, {("trail", 0): 4}], ids=["group", "topic"])
+def test_a_partition_that_was_never_committed_counts_the_same_after_the_commits_of_others_expired(
+    rules: list[dict[str, object]], lag: int, others: dict[tuple[str, int], int]
+) -> None:
+    cluster = kafka()
+    cluster.commits["billing"] = {ORDERS_0: 10, ORDERS_2: 5, **others}
+    cluster.ends[ORDERS_1], cluster.starts[ORDERS_1] = 1000, 10
+    shelf = Shelf()
+    adapter = Adapter(cluster, samples.settings(rules=rules), shelf, BILLING_ORDERS)
+    adapter.remember(3)
+    values = {adapter.value(**EXACT)}
+    cluster.commits = {**cluster.commits, "billing": others} if others else {"audit": cluster.commits["audit"]}
+    adapter.remember(CYCLES_UNTIL_GONE)
+
+    assert values | {adapter.value(**EXACT), restarted(adapter, shelf).value(**EXACT)} == {lag}
+
+
+def test_a_partition_whose_log_lost_its_last_commit_counts_from_its_start() -> None:
+    adapter = gone()
+    adapter.kafka.ends[ORDERS_1] = 8
+    adapter.run()
+
+    assert adapter.value(**EXACT) == 3 + 8
 
 
 def test_a_group_that_wakes_up_counts_with_and_without_its_topic() -> None:

@@ -179,6 +179,24 @@ def test_a_partition_that_is_added_while_the_group_sleeps_counts_from_its_start(
     assert after.value(**EXACT) == 13
 
 
+@pytest.mark.parametrize("trouble", ["unreadable", "another coordinator is late"])
+def test_an_added_partition_counts_from_its_start_though_its_first_cycle_did_not_read_it(trouble: str) -> None:
+    adapter = Adapter(kafka(), None, Shelf(), BILLING_ORDERS)
+    adapter.remember(4)
+    adapter.kafka.topics["orders"].append(1)
+    adapter.kafka.ends["orders", 3] = 6
+    if trouble == "unreadable":
+        adapter.kafka.end_errors = {("orders", 3): 5}
+    else:
+        adapter.kafka.commits["fresh"], adapter.kafka.coordinators["fresh"] = {("other", 0): 4}, 3
+        adapter.kafka.delays = {("OffsetFetch", 3): (0.3, 0.0)}
+    adapter.remember(5)
+    adapter.kafka.end_errors, adapter.kafka.delays = {}, {}
+    adapter.remember(2)
+
+    assert adapter.value(**EXACT) == 13 + 6
+
+
 def test_a_partition_that_is_added_under_members_counts_as_the_rules_say() -> None:
     cluster = kafka()
     cluster.members["billing"] = {"orders"}

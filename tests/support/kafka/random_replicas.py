@@ -99,7 +99,7 @@ class Replicas:
         self.kafka.epochs[topic].append(1)
         self.kafka.ends[topic, partition] = 0
         for group in GROUPS:
-            if any(known[:2] == (group, topic) for known in self.last):
+            if self._has_committed(group, topic):
                 self.last[group, topic, partition] = 0
 
     def restart_one(self) -> None:
@@ -165,7 +165,7 @@ class Replicas:
         commit = self.kafka.commits.get(group, {}).get(place, self.last.get((group, *place)))
         if commit is not None:
             return max(end - max(commit, start), 0)
-        return 0 if self._has_commits(group, topic) else end - start
+        return 0 if self._has_committed(group, topic) else end - start
 
     @property
     def _pairs(self) -> Sequence[tuple[str, str]]:
@@ -201,8 +201,8 @@ class Replicas:
     def _partitions(self, topic: str) -> range:
         return range(len(self.kafka.topics[topic]))
 
-    def _has_commits(self, group: str, topic: str) -> bool:
-        return any(place[0] == topic for place in self.kafka.commits.get(group, {}))
+    def _has_committed(self, group: str, topic: str) -> bool:
+        return any(known[:2] == (group, topic) for known in self.last)
 
 
 Event = Callable[[Replicas], None]
