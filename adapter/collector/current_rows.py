@@ -94,7 +94,7 @@ class CurrentRows:
             self.is_committed_only = self._isolation_column(layout)
 
     def _isolation_column(self, layout: Layout) -> Flags:
-        return _column(layout, lambda group: self._watching.isolation_of(group) is Isolation.READ_COMMITTED)
+        return _column(layout, lambda group, _: self._watching.isolation_of(group) is Isolation.READ_COMMITTED)
 
     def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
         """Returns the partitions that rows of these groups (None: all) need, per isolation level."""
@@ -138,24 +138,25 @@ class CurrentRows:
 
     # -- decide ----------------------------------------------------------------------------------
 
-    def after(self, observed: Observed, progress: Offsets, now: float, *, is_recalled: bool) -> Snapshot:
+    def after(self, observed: Observed, progress: Offsets, reads: Wanted, now: float, *, is_recalled: bool) -> Snapshot:
         """Returns the rows after a cycle. Until the memory `is_recalled`, a missing commit is unknown."""
         layout, before, seen = self.layout, self.latest, observed
         if not is_recalled:
-            seen = without_commit_unknown(observed, before, _column(layout, self._watching.remembers))
+            is_remembered = _column(layout, lambda group, _: self._watching.remembers(group))
+            seen = without_commit_unknown(observed, before, is_remembered)
         snapshot = settled(seen, before)
         is_read = before.is_added & (snapshot.cause == 0)
         if is_read.any():
             snapshot = self._counted_from_start(snapshot, is_read)
         if self.is_committed_only.any() or snapshot.has_marker.any():
-            is_stable = _column(layout, lambda group: self._phase(group) is Phase.STABLE)
-            snapshot = with_markers(snapshot, before, self.is_committed_only, is_stable, now, self._watching.max_age)
+            has_reader = _column(layout, lambda g, t: self._phase(g) is Phase.STABLE and t in reads.get(g, ()))
+            snapshot = with_markers(snapshot, before, self.is_committed_only, has_reader, now, self._watching.max_age)
         return with_movement(snapshot, progress, observed.commit_received, observed.commit_cause == 0)
 
     def _counted_from_start(self, snapshot: Snapshot, is_read: Flags) -> Snapshot:
         """A partition that was added while its group slept counts from its start, like a topic never committed."""
 
-        def counts(group: str) -> bool:
+        def counts(group: str, _: str) -> bool:
             sleeps = self._phase(group) in {None, Phase.EMPTY}
             return sleeps and self._watching.counts_from_start(group, is_named=True)
 
@@ -192,7 +193,7 @@ def _with_room(asked: Wanted, wanted: Wanted, topology: Topology) -> Wanted:
     return {group: asked[group] for group, rows in zip(order, total, strict=True) if rows <= MOST_ROWS_ASKED}
 
 
-def _column(layout: Layout, claim: Callable[[str], bool]) -> Flags:
-    """Returns what is true of each row's group."""
-    column: Flags = np.array([claim(group) for group in layout.groups], dtype=bool)[layout.group]
+def _column(layout: Layout, claim: Callable[[str, str], bool]) -> Flags:
+    """Returns what is true of each row's group and topic."""
+    column: Flags = np.array([claim(*pair) for pair in layout.pairs], dtype=bool)[layout.pair]
     return column

@@ -263,9 +263,9 @@ class Cycle:
         is_behind = seen.is_doubtful & lacks_commit(seen.observed, before)
         observed = without_steps_backward(seen.observed, before, seen.is_doubtful)
         observed = without_lost_commits(observed, before, is_described=self._inventory.is_described)
-        snapshot = self._rows.after(observed, seen.progress, now, is_recalled=self._is_recalled)
-        in_doubt = self._members.in_doubt()
-        treatment = self._treatment_of(layout, self._watching, self._members.topics_read, self._rows.only_asked)
+        in_doubt, topics_read = self._members.in_doubt(), self._members.topics_read
+        snapshot = self._rows.after(observed, seen.progress, topics_read, now, is_recalled=self._is_recalled)
+        treatment = self._treatment_of(layout, self._watching, topics_read, self._rows.only_asked)
         treatment = updated_treatment(treatment, snapshot, self._members.described_at, in_doubt)
         unanswered_since = self._since_when_unanswered(layout, gathered.problems, now)
         view = ClusterView(

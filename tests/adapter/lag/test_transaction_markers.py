@@ -75,6 +75,16 @@ def test_in_a_group_that_is_not_stable_a_one_stays_a_one() -> None:
     assert lags(one, 2 * CYCLES)[3:] == [1] * (2 * CYCLES - 3)
 
 
+@pytest.mark.parametrize(("read", "lag"), [({"orders"}, 0), ({"refunds"}, 1)])
+def test_a_topic_that_no_member_reads_has_no_marker(read: set[str], lag: int) -> None:
+    rule = {"group": "billing", "topics": ["orders"], "isolation": "read_committed"}
+    one = rig(settings=samples.settings(rules=[rule]))
+    one.kafka.members["billing"] = read
+    one.run(2 * CYCLES)
+
+    assert one.lag() == lag
+
+
 def test_a_group_that_was_not_stable_begins_anew() -> None:
     one = rig()
     one.run(CYCLES - 10)
