@@ -137,7 +137,7 @@ class Cycle:
         """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
         rows, is_wanted = self._rows, (lambda _: True) if everything else self._watching.remembers
         groups = rows.remembered(is_wanted)
-        reads = self._members.reads(groups.keys(), rows.to_epoch)
+        reads = self._members.reads(groups.keys(), self._inventory.watched_topics, rows.to_epoch)
         return merged(groups, {group: GroupMemory(reads=topics) for group, topics in reads.items()})
 
     def run_once(self) -> Outcome:

@@ -87,10 +87,13 @@ class Members:
             if state.topics and is_due(state.outdated_since, DOUBT_SECONDS, now, self._interval)
         }
 
-    def reads(self, groups: Collection[str], to_epoch: float) -> dict[str, Reads]:
-        """Returns which topics these groups read, as far as is known; `to_epoch` as in `adapter.memory.rows`."""
+    def reads(self, groups: Collection[str], topics: frozenset[str], to_epoch: float) -> dict[str, Reads]:
+        """Returns which of these topics each of these groups reads, as far as is known; members may name any others.
+
+        No topics: none is known yet. `to_epoch` is as in `adapter.memory.rows`."""
         now = int(self._monotonic() + to_epoch)
-        return {group: reads for group in groups if (reads := self._reads(group, to_epoch, now)) is not None}
+        known = {group: reads for group in groups if (reads := self._reads(group, to_epoch, now)) is not None}
+        return {group: replace(reads, topics=reads.topics & (topics or reads.topics)) for group, reads in known.items()}
 
     def _reads(self, group: str, to_epoch: float, now: int) -> Reads | None:
         state, status = self._groups.get(group), self._directory.statuses.get(group)

@@ -26,6 +26,12 @@ from tests.support.kafka.remembering import (
 from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, ORDERS_2
 
 
+def remembered_reads(shelf: Shelf) -> set[str]:
+    found, _ = loads(shelf.text, samples.EPOCH)
+    reads = found["main", "audit"].reads
+    return set(reads.topics) if reads else set()
+
+
 def reloaded(former: Adapter) -> Adapter:
     """The collector of changed settings, which is handed what the former one knows."""
     made = Adapter(former.kafka, former.settings)
@@ -123,6 +129,21 @@ def test_a_passed_transaction_marker_stays_passed_when_the_commit_expires() -> N
     adapter.run(CYCLES_UNTIL_GONE)
 
     assert adapter.lag() == 0
+
+
+def test_topics_that_do_not_exist_are_not_remembered_although_members_read_them() -> None:
+    """Whoever may join one group could fill the ConfigMap with them."""
+    shelf = Shelf()
+    cluster = kafka()
+    cluster.members["audit"] = {"trail", "absent", "__unwatched"}
+    before = Adapter(cluster, samples.settings(rules=[{"group": "audit"}]), shelf)
+    before.remember(8)
+    assert remembered_reads(shelf) == {"trail"}
+
+    cluster.moving = {"audit"}
+    after = restarted(before, shelf)
+    after.remember(3)
+    assert remembered_reads(shelf) == {"trail"}
 
 
 def test_a_stale_topic_stays_stale_while_its_group_rebalances(succeeded: Callable[[Adapter, Shelf], Adapter]) -> None:
