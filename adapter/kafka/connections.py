@@ -23,7 +23,8 @@ from adapter.protocol.offset_requests import RawRequest
 
 ASK_AGAIN_FOR_BROKERS_MS = 60_000
 """The library refreshes its list of brokers this often, and whenever the adapter sees that it is outdated."""
-LARGEST_FRAME_BYTES = 100_000_000
+LARGEST_FRAME_BYTES = 32 * 1024 * 1024
+"""Of a response, which anyone in a broker's place may send. Metadata of 100,000 topics with the longest names fits."""
 SHOWING_TOKENS = ("OAUTHBEARER", "AWS_MSK_IAM")
 RECEIVED_AT_ONCE = 64 * 1024  # bytes; the library reads as long as a broker sends
 

@@ -12,6 +12,8 @@ from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
 from adapter.protocol.offset_responses import SEVERAL_BYTES, THROTTLE_BYTES, after_tags, length_at
 from adapter.protocol.reader import Reader, malformed_as_ours
 
+MOST_BROKERS = 1000
+"""Each takes a connection."""
 _BROKER_BYTES, _TOPIC_BYTES = 11, 26
 """The minimum size of each, with empty texts and lists and without tagged fields."""
 _ROW, _LISTS_PER_ROW = Struct(">2x3i"), 3
@@ -60,7 +62,10 @@ def topology_in(body: bytes) -> Topology:
 def _brokers(reader: Reader) -> dict[int, str]:
     """Returns node -> `host:port`; the reader stops at the controller."""
     brokers = {}
-    for _ in range(reader.count(_BROKER_BYTES)):
+    count = reader.count(_BROKER_BYTES)
+    if count > MOST_BROKERS:
+        raise MalformedResponse(f"{count:,} brokers")
+    for _ in range(count):
         node, host, port = reader.int32(), reader.text("strict"), reader.int32()
         brokers[node] = f"{host}:{port}"
         reader.skip_text()  # rack

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from adapter.cluster.topics import Topic, Topology
+from adapter.kafka.connections import LARGEST_FRAME_BYTES
 from adapter.protocol import offset_requests
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
 from adapter.protocol.metadata_response import LatestTopology, topology_in
@@ -198,3 +199,20 @@ def test_other_bytes_are_read_and_share_what_has_not_changed() -> None:
     assert moved.topics["orders"].leaders.tolist() == [2]
     assert moved.topics["refunds"] is first.topics["refunds"]
     assert first.topics["orders"].leaders.tolist() == [1]
+
+
+def test_a_cluster_of_more_than_1_000_brokers_is_malformed() -> None:
+    """Each would take a connection, of which the process has few."""
+    hosts = {node: f"kafka-{node}" for node in range(1000)}
+
+    assert len(topology_in(body([], hosts)).brokers) == 1000
+    with pytest.raises(MalformedResponse, match="1,001 brokers"):
+        topology_in(body([], {**hosts, 1000: "kafka-1000"}))
+
+
+def test_the_largest_frame_has_room_for_100_000_topics_with_the_longest_names() -> None:
+    topics = [
+        topic(f"{number:0249}", [partition(0, 1, (1, 2, 3), (1, 2, 3))], topic_id=uuid.uuid4()) for number in range(100)
+    ]
+
+    assert 0.9 * LARGEST_FRAME_BYTES < 1000 * len(body(topics)) < LARGEST_FRAME_BYTES
