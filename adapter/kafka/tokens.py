@@ -100,6 +100,7 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
     fields = {"grant_type": "client_credentials", **({"scope": request.scope} if request.scope else {})}
     client, secret = quote_plus(login.username), quote_plus(login.password)
     authorization = urllib3.make_headers(basic_auth=f"{client}:{secret}")
+    begun = clock.monotonic()
     try:
         with urllib3.PoolManager(ssl_context=request.tls) as pool:
             reply = pool.request(
@@ -113,7 +114,7 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
                 redirect=False,
                 preload_content=False,
             )
-            content = _object_in(reply.read(MOST_BYTES, decode_content=False))
+            content = _object_in(_body_of(reply, begun + FETCH_SECONDS))
             reply.close()
     except urllib3.exceptions.HTTPError as error:
         fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {_reason(error)}"
@@ -126,6 +127,16 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
     if not isinstance(token, str) or not token or not token.isprintable():
         raise TokenUnavailable(f"{where} answers without access_token")
     return token, _lifetime(content)
+
+
+def _body_of(reply: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
+    """The timeout of a request is that of each read, so one byte every few seconds would hold the thread."""
+    body = b""
+    while len(body) < MOST_BYTES and (part := reply.read1(MOST_BYTES - len(body), decode_content=False)):
+        body += part
+        if clock.monotonic() > deadline:
+            raise urllib3.exceptions.HTTPError(f"no whole reply within {FETCH_SECONDS:.0f} s")
+    return body
 
 
 def _reason(error: urllib3.exceptions.HTTPError) -> str:

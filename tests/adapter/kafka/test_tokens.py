@@ -4,6 +4,7 @@ import asyncio
 import base64
 import itertools
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from threading import Thread
@@ -69,6 +70,13 @@ def test_of_an_unusual_reply_nothing_is_used(reply: bytes) -> None:
     assert _refused(reply, 200).endswith("answers without access_token")
 
 
+def test_an_endpoint_that_sends_little_by_little_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = itertools.count(step=4)
+    monkeypatch.setattr(tokens.clock, "monotonic", lambda: float(next(seconds)))
+
+    assert "cannot be asked: no whole reply within 10 s" in _refused(iter([b" "] * 1000), 200)
+
+
 @pytest.mark.parametrize("before", ["", "u", "lag"])
 def test_a_broker_that_repeats_the_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
     sent = f"{before}\0{before}\0pass+word/1"
@@ -104,7 +112,9 @@ def _refusal(monkeypatch: pytest.MonkeyPatch, mechanism: str, words: str) -> str
 
 def _refused(reply: object, status: int = 401) -> str:
     """Returns what is said about a token endpoint that replies this."""
-    body = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+    parts = (
+        reply if isinstance(reply, Iterator) else [reply if isinstance(reply, bytes) else json.dumps(reply).encode()]
+    )
 
     class Endpoint(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -112,7 +122,8 @@ def _refused(reply: object, status: int = 401) -> str:
             self.send_response(status)
             self.end_headers()
             with suppress(OSError):  # the client need not read all
-                self.wfile.write(body)
+                for part in parts:
+                    self.wfile.write(part)
 
         def log_message(self, *_: object) -> None:
             pass
