@@ -12,6 +12,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
+LONGEST_SHOWN = 80
 LONGEST_WORDS = 4096
 """Characters of another server's words; 8 million of them would hold everything else up for 1.5 s."""
 
@@ -49,6 +50,14 @@ def _in_base64(secret: str) -> Iterator[str]:
     for before in range(3):
         encoded = b64encode(bytes(before) + content).decode()
         yield encoded[(4 * before + 2) // 3 : 4 * (before + len(content)) // 3]
+
+
+def shown(value: object) -> str:
+    """Returns a refused value as an error message shows it: an address without its credentials."""
+    text = repr(value)
+    login, _, rest = text.rpartition("@")
+    text = f"…@{rest}" if ":" in login else text
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 class AdapterError(Exception):

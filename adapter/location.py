@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from adapter.errors import shown
+
 SCHEMES = {"s3": "s3", "s3a": "s3", "gs": "gs", "abfss": "abfss"}
 """As written -> as opened; s3a:// is Hadoop's name for s3://."""
 FORMS = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX or abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/PREFIX"
@@ -45,14 +47,14 @@ def bucket_at(text: str) -> Bucket | None:
     if not separator:
         return None
     if written not in SCHEMES:
-        raise ValueError(f"{text!r} is neither a path nor {FORMS}")
+        raise ValueError(f"{shown(text)} is neither a path nor {FORMS}")
     scheme = SCHEMES[written]
     bucket, slash, prefix = rest.rstrip("/").partition("/")
     bucket, at, host = bucket.partition("@")
     if not BUCKET.fullmatch(bucket):
-        raise ValueError(f"{text!r} is not a valid bucket")
+        raise ValueError(f"{shown(text)} is not a valid bucket")
     if (scheme == "abfss") != bool(at) or (at and not AZURE_HOST.fullmatch(host)):
-        raise ValueError(f"{text!r} is not of the form {FORMS}")
+        raise ValueError(f"{shown(text)} is not of the form {FORMS}")
     if prefix and not all(OBJECT_NAME.fullmatch(part) for part in prefix.split("/")):
-        raise ValueError(f"{text!r}: the prefix must be parts of letters, digits, '-', '_', '.' and '='")
+        raise ValueError(f"{shown(text)}: the prefix must be parts of letters, digits, '-', '_', '.' and '='")
     return Bucket(scheme, f"{bucket}{slash}{prefix}", host)

@@ -9,9 +9,9 @@ import yaml
 from pydantic import ValidationError
 from yaml.reader import ReaderError
 
-from adapter.errors import SettingsInvalid, did_you_mean, some_of
+from adapter.errors import SettingsInvalid, did_you_mean, shown, some_of
 from adapter.settings.models import Settings
-from adapter.settings.types import SettingsPart, shown
+from adapter.settings.types import SettingsPart
 
 BuiltIn = Mapping[str, str]
 """The name of each built-in metric -> the `value` of a named metric that has the same values."""

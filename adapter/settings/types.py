@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from adapter.errors import shown
 from adapter.location import FORMS, bucket_at
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-LONGEST_SHOWN = 80
 DURATION = re.compile(r"(?:[0-9]{1,9}(?:ms|s|m|h|d))+")
 HOST_PORT = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:/@]+):(?P<port>\d{1,5})")
 METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
@@ -28,14 +28,6 @@ class SettingsPart(BaseModel):
     model_config = ConfigDict(
         frozen=True, extra="forbid", alias_generator=to_camel, validate_by_name=False, validate_by_alias=True
     )
-
-
-def shown(value: object) -> str:
-    """Returns a refused value as an error message shows it: an address without its credentials."""
-    text = repr(value)
-    login, _, rest = text.rpartition("@")
-    text = f"…@{rest}" if ":" in login else text
-    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def seconds_of(value: object) -> float:

@@ -171,6 +171,8 @@ def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: s
         ({"upstream": {"service": "a", "namespace": "b"}}, "upstream.caFile: is missing"),
         ({"history": {"location": "/"}}, "history.location: '/' must be a folder of its own, without '..'"),
         ({"history": {"location": "s3://B"}}, "history.location: 's3://B' is not a valid bucket"),
+        ({"history": {"location": "s3://KEY:SE/CRET@b/h"}}, "history.location: …@b/h' is not a valid bucket"),
+        ({"history": {"location": "gs://K:SECRET@b/h"}}, "history.location: …@b/h' is not a valid bucket"),
         (
             {"history": {"location": "s3://bucket/a//b"}},
             "history.location: 's3://bucket/a//b': the prefix must be parts of letters, digits, '-', '_', '.' and '='",
