@@ -9,8 +9,8 @@ from spark.report.fields import FIELDS, fields_of
 from spark.report.json_export import known
 from spark.report.templating import filled
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "'")
-"""What a text in a spreadsheet must not begin with."""
+_FORMULA = re.compile(r"(^|;)(?=[=+\-@\t\r\n'])")
+"""Where a spreadsheet would begin a cell with a formula; in many languages, semicolons separate its cells."""
 
 
 def csv_of(report: Report) -> str:
@@ -25,9 +25,9 @@ def csv_of(report: Report) -> str:
 
 
 def _cell(value: object) -> object:
-    """A text that a spreadsheet would take for a formula gets an apostrophe, and so does one that begins with one."""
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
+    """What a spreadsheet would take for a formula gets an apostrophe, and so does what begins with one."""
+    if isinstance(value, str):
+        return _FORMULA.sub(r"\1'", value)
     return "" if value is None else value
 
 

@@ -134,6 +134,12 @@ def test_no_name_begins_a_formula_in_a_spreadsheet(name: str) -> None:
     assert (row["group"], row["topic"], row["cluster"]) == (f"'{name}", "'-x", "main")
 
 
+def test_no_name_begins_a_formula_where_semicolons_separate_cells() -> None:
+    row = next(csv.DictReader(io.StringIO(csv_of(report(group("a;=1;b;'=1"))), newline="")))
+
+    assert row["group"] == "a;'=1;b;''=1"
+
+
 @pytest.mark.parametrize("name", ["a|b", "a\nb", "<script>", "`*_[x](y)", "# a"])
 def test_a_name_stays_in_its_cell_of_the_markdown(name: str) -> None:
     line = next(line for line in markdown_of(report(group(name))).splitlines() if "| orders |" in line)
