@@ -116,7 +116,15 @@ def _seen_of(view: ClusterView, groups: Sequence[str]) -> _Seen:
     codes, totals, names = {group: view.layout.codes[group] for group in groups}, view.totals, view.layout.topics
     entries = (entry for code in codes.values() for entry in totals.spans.get(code, ()))
     topics = {totals.topic[entry] for entry in entries if not totals.is_asked[entry]}
-    return _Seen(codes, frozenset(names[code] for code in topics))
+
+    def is_seen(group: str) -> bool:
+        """Otherwise an HPA would reveal that a topic exists: by its group, which is known only because of it."""
+        entries = totals.spans.get(codes[group], ())
+        return not view.is_only_asked(group) or any(
+            totals.was_committed[e] or totals.topic[e] in topics for e in entries
+        )
+
+    return _Seen({group: codes[group] for group in groups if is_seen(group)}, frozenset(names[code] for code in topics))
 
 
 def _for_metric(view: ClusterView, metric: NamedMetric) -> ClusterView:

@@ -13,7 +13,7 @@ import pytest
 from kafka.errors import SaslAuthenticationFailedError
 from kafka.net.connection import KafkaConnection
 
-from adapter import repeating
+from adapter import clock, repeating
 from adapter.kafka import connections, tokens
 from adapter.kafka.tokens import Tokens
 from adapter.settings.client_certificate import trusting
@@ -72,7 +72,7 @@ def test_of_an_unusual_reply_nothing_is_used(reply: bytes) -> None:
 
 def test_an_endpoint_that_sends_little_by_little_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = itertools.count(step=4)
-    monkeypatch.setattr(tokens.clock, "monotonic", lambda: float(next(seconds)))
+    monkeypatch.setattr(clock, "monotonic", lambda: float(next(seconds)))
 
     assert "cannot be asked: no whole reply within 10 s" in _refused(iter([b" "] * 1000), 200)
 

@@ -277,6 +277,19 @@ def test_the_history_does_not_count_it() -> None:
     assert {State(state).name for state in sample.state[rows].tolist()} == {"STALE"}
 
 
+@pytest.mark.parametrize("labels", [{"group": "billing"}, {}])
+def test_an_hpa_reveals_not_even_by_an_error_whether_a_hidden_topic_exists(labels: dict[str, str]) -> None:
+    rules = [{"group": "audit", "namespaces": ["security"]}, {"group": "billing", "namespaces": ["shop"]}]
+    adapter = gone(samples.settings(rules=rules, tenancy="closed"))
+    errors = []
+    for topic in ("trail", "absent"):
+        adapter.ask(hpa("billing", topic))
+        adapter.run()
+        errors.append(str(adapter.error(namespace="shop", **labels)))
+
+    assert errors[0] == errors[1]
+
+
 def test_a_topic_that_the_members_of_the_group_do_not_read_is_left_out() -> None:
     adapter = Adapter(kafka(), None, None, AUDIT)
     adapter.kafka.members["audit"] = {"trail"}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from adapter.errors import shown
 from adapter.location import FORMS
 from adapter.metrics.definitions import SERVED
-from adapter.settings import types
 from adapter.settings.file import parse
 from adapter.settings.security import Protocol
 from tests.support import samples
@@ -91,7 +91,7 @@ def test_patterns_keep_their_flags_and_numbers_to_themselves() -> None:
 def test_a_pattern_beyond_what_can_be_compiled_is_refused(pattern: str, words: str) -> None:
     (problem,) = settings_problems(collection={"groups": {"include": [pattern]}})
 
-    assert problem.startswith(f"collection.groups.include[0]: {types.shown(pattern)} is not a regular expression: ")
+    assert problem.startswith(f"collection.groups.include[0]: {shown(pattern)} is not a regular expression: ")
     assert words in problem
 
 
