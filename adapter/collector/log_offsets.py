@@ -60,6 +60,8 @@ class Ends:
         self._plans = Plans()
         self._starts: tuple[Layout, Offsets] = (NO_LAYOUT, np.empty(0, dtype=np.int64))
         self._starts_read = NEVER
+        self._is_start_left = np.empty(0, dtype=bool)
+        """The partitions whose start could not be read when it was last requested."""
         self._rounds: list[dict[Isolation, _Sent]] = []
         self.have_moved = False
         """Whether the last responses show that Metadata has changed."""
@@ -157,17 +159,17 @@ class Ends:
             _fill_failed(table, places[failed], error[failed], block, topics, causes)
 
     def starts(self, layout: Layout, topology: Topology) -> Offsets:
-        """Returns the latest known starts; unknown ones are read at once, others when they are due."""
+        """Returns the latest known starts; those unknown or left are read at once, others when they are due."""
         starts, now = self._starts_in(layout), self._monotonic()
         reads_all = is_due(self._starts_read, START_SECONDS, now, self._interval)
-        wanted = np.full(len(starts), fill_value=True) if reads_all else starts == NOT_KNOWN
+        wanted = np.full(len(starts), fill_value=True) if reads_all else self._is_start_left | (starts == NOT_KNOWN)
         if wanted.any():
             self._starts_read = now if reads_all else self._starts_read
             # Those that are unknown are different partitions each time, and the plan of all of them is kept.
             purpose = (EARLIEST, Isolation.READ_UNCOMMITTED, int(not reads_all))
             table = self._read(self._sent(self._plans.plan(purpose, layout, topology, wanted)), Causes())
             is_good = wanted & (table.cause == 0)
-            starts[is_good] = table.offset[is_good]
+            starts[is_good], self._is_start_left = table.offset[is_good], wanted & ~is_good
         return starts
 
     def _starts_in(self, layout: Layout) -> Offsets:
@@ -177,7 +179,7 @@ class Ends:
             starts = np.full(layout.table_size, NOT_KNOWN)
             here, there = same_places(layout, former)
             starts[here] = former_starts[there]
-            self._starts = (layout, starts)
+            self._starts, self._is_start_left = (layout, starts), starts == NOT_KNOWN
         return self._starts[1]
 
 

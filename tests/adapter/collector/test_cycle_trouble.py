@@ -135,6 +135,24 @@ def test_a_truncated_partition_counts_from_its_log_start() -> None:
     assert rig.lag() == 2 + 5, "a start that cannot be read stays as it was"
 
 
+def test_a_log_start_that_could_not_be_read_when_it_was_due_is_read_in_the_next_cycle() -> None:
+    rig = running()
+    rig.kafka.starts, rig.kafka.start_errors = {ORDERS_0: 2}, {ORDERS_0: 6}
+    rig.run()
+    while not rig.counted()["ListOffsets earliest"]:
+        rig.run()
+    assert lead_of_orders_0(rig) == 7
+    rig.kafka.start_errors = {}
+    rig.run()
+
+    assert lead_of_orders_0(rig) == 5
+    assert rig.asked("ListOffsets earliest") == [{1: {"orders": (0,)}}]
+
+
+def lead_of_orders_0(rig: Rig) -> int:
+    return rig.read("lead_min", samples.wants(group="billing", partition="0")).values[0].milli // 1000
+
+
 def test_a_group_that_may_not_be_described_is_an_error_of_its_own() -> None:
     rig = running()
     rig.kafka.commits["audit"] = {ORDERS_0: 1}
