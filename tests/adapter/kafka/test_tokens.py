@@ -71,7 +71,7 @@ def test_of_an_unusual_reply_nothing_is_used(reply: bytes) -> None:
 
 
 def test_an_endpoint_that_sends_little_by_little_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = itertools.count(step=4)
+    seconds = itertools.count(step=11)
     monkeypatch.setattr(clock, "monotonic", lambda: float(next(seconds)))
 
     assert "cannot be asked: no whole reply within 10 s" in _refused(iter([b" "] * 1000), 200)
