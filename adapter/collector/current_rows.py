@@ -17,7 +17,7 @@ from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, move
 from adapter.lag.states import settled, with_movement, without_commit_unknown
 from adapter.lag.transaction_markers import with_markers
 from adapter.memory.rows import recalled, remembered
-from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, merged, until, without_deleted
+from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, Reads, merged, until, without_deleted
 from adapter.settings.models import Isolation
 
 Wanted = Mapping[str, frozenset[str]]
@@ -135,6 +135,15 @@ class CurrentRows:
         groups = {group for group in {*self.memory, *self._commits.directory.groups, *topics} if is_wanted(group)}
         own = {group: GroupMemory(topics.get(group, {})) for group in groups}
         return merged({group: memory for group, memory in self.memory.items() if group in groups}, own)
+
+    def with_moved(self, group: str, reads: Reads) -> Reads:
+        """Adds the topics whose commits have moved since the description, which proves that they are read."""
+        latest = self.latest
+        rows = latest.layout.spans.get(group, slice(0))
+        seen_at = (latest.moved_at[rows] + self.to_epoch).clip(0).astype(np.int64)
+        moved = latest.layout.topic[rows][seen_at > reads.seen_at]
+        topics = reads.topics.union(latest.layout.topics[topic] for topic in np.unique(moved).tolist())
+        return reads if topics == reads.topics else replace(reads, topics=topics, seen_at=int(seen_at.max()))
 
     # -- decide ----------------------------------------------------------------------------------
 

@@ -138,7 +138,7 @@ class Cycle:
         rows, is_wanted = self._rows, (lambda _: True) if everything else self._watching.remembers
         groups = rows.remembered(is_wanted)
         reads = self._members.reads(groups.keys(), self._inventory.watched_topics, rows.to_epoch)
-        return merged(groups, {group: GroupMemory(reads=topics) for group, topics in reads.items()})
+        return merged(groups, {group: GroupMemory(reads=rows.with_moved(group, one)) for group, one in reads.items()})
 
     def run_once(self) -> Outcome:
         """Runs one cycle. Broker failures are part of the outcome and never raised."""

@@ -61,7 +61,7 @@ class TopicMemory:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """Which topics the members of a group read when it was last described as Stable; none if it is Empty."""
+    """Which topics the members of a group read when it was last described as Stable, or since; none if it is Empty."""
 
     topics: frozenset[str]
     seen_at: int

@@ -164,6 +164,22 @@ def test_a_stale_topic_stays_stale_while_its_group_rebalances(succeeded: Callabl
             adapter.lag("audit")
 
 
+def test_a_topic_that_a_rebalancing_group_began_to_read_counts_on(
+    succeeded: Callable[[Adapter, Shelf], Adapter],
+) -> None:
+    shelf = Shelf()
+    cluster = kafka()
+    cluster.commits["audit"]["other", 0] = 1
+    cluster.members["audit"] = {"trail"}
+    before = Adapter(cluster, samples.settings(rules=[{"group": "audit"}]), shelf)
+    before.remember(8)
+    assert before.lag("audit") == 3
+    cluster.moving, cluster.commits["audit"]["other", 0] = {"audit"}, 2
+    before.remember(2)
+
+    assert before.lag("audit") == succeeded(before, shelf).lag("audit") == 3 + 6
+
+
 def test_a_description_of_a_group_that_is_empty_now_is_forgotten() -> None:
     shelf = Shelf()
     cluster = kafka()
