@@ -89,9 +89,10 @@ class Watching:
         return is_change
 
     def _is_left_to_selectors(self, group: str) -> bool:
-        """A rule that lists topics decides alone which of them count for the group."""
+        """A rule that names the group and its topics needs no selector; other topics are outside of a rule's."""
         rule = self._settings.rule_for(group)
-        return self._settings.collection.groups.watches(group) and (rule is None or rule.topics is None)
+        is_left = rule is None or rule.topics is None or rule.group is None
+        return is_left and self._settings.collection.groups.watches(group)
 
     def remembers(self, group: str) -> bool:
         """Whether the settings or an HPA name the group, so that it is remembered when Kafka forgets it."""

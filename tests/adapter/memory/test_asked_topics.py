@@ -40,6 +40,15 @@ def test_a_gone_group_counts_from_its_last_commit_for_a_selector_that_names_grou
     assert adapter.value(**EXACT) == 17
 
 
+@pytest.mark.parametrize("topics", [None, ["orders", "other"]])
+def test_a_rule_with_a_regular_expression_hides_no_gone_group_that_an_hpa_names(topics: list[str] | None) -> None:
+    shelf = Shelf()
+    rules = [{"groups": "bill.*"} if topics is None else {"groups": "bill.*", "topics": topics}]
+    adapter = gone(samples.settings(rules=rules), shelf)
+
+    assert adapter.value(**EXACT) == restarted(adapter, shelf).value(**EXACT) == 13
+
+
 def test_the_first_cycle_reads_what_was_never_committed() -> None:
     adapter = Adapter(kafka(), None, None, AUDIT)
     adapter.run()
@@ -99,8 +108,9 @@ def test_what_was_never_committed_counts_whole_unless_the_rule_says_latest(rule:
     assert adapter.value(group="audit", topic="other") == lag
 
 
-def test_a_rule_that_lists_topics_decides_alone() -> None:
-    adapter = Adapter(kafka(), samples.settings(rules=[{"group": "audit", "topics": ["trail"]}]), None, AUDIT)
+@pytest.mark.parametrize("name", [{"group": "audit"}, {"groups": "aud.*"}])
+def test_a_rule_that_lists_topics_decides_alone(name: dict[str, str]) -> None:
+    adapter = Adapter(kafka(), samples.settings(rules=[{**name, "topics": ["trail"]}]), None, AUDIT)
     adapter.run()
 
     assert isinstance(adapter.error(group="audit", topic="other"), NoMatch)
@@ -225,7 +235,7 @@ def test_a_partition_that_was_never_committed_counts_the_same_after_the_commits_
 def test_a_partition_whose_log_lost_its_last_commit_counts_from_its_start() -> None:
     adapter = gone()
     adapter.kafka.ends[ORDERS_1] = 8
-    adapter.run()
+    adapter.run(2)
 
     assert adapter.value(**EXACT) == 3 + 8
 

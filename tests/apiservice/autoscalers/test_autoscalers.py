@@ -25,6 +25,8 @@ from tests.support.kubernetes.hpas import LAG, expression, external, hpa
 CPU: dict[str, Any] = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
 ORDERS = external(group="billing", topic="orders")
 ASKED = AskedTopics("shop", None, "billing", frozenset({"orders"}))
+BILLING, MAIL = (AskedTopics("shop", None, group, frozenset()) for group in ("billing", "mail"))
+"""No topics: remembered, and nothing more."""
 
 
 def asked_by(metric: dict[str, Any]) -> frozenset[AskedTopics]:
@@ -85,17 +87,19 @@ def test_an_hpa_without_a_metric_of_ours_is_not_kept(metrics: list[dict[str, Any
             external(LAG, expression("topic", "In", "returns", "orders"), group="billing", cluster="main"),
             [AskedTopics("shop", "main", "billing", frozenset({"orders", "returns"}))],
         ),
-        (external(group="billing"), [AskedTopics("shop", None, "billing", frozenset())]),
+        (external(group="billing"), [BILLING]),
         (external(topic="orders"), []),
-        (external(LAG, expression("group", "In", "billing", "mail"), topic="orders"), []),
-        (external(LAG, expression("topic", "Exists"), group="billing", topic="orders"), []),
-        (external(LAG, expression("topic", "NotIn", "orders"), group="billing"), []),
-        (external(LAG, expression("topic", "In", "returns"), group="billing", topic="orders"), []),
-        (external(group="billing", topic="orders", team="shop"), []),
+        (external(LAG, expression("group", "In", "billing", "mail"), topic="orders"), [BILLING, MAIL]),
+        (external(LAG, expression("topic", "Exists"), group="billing", topic="orders"), [BILLING]),
+        (external(LAG, expression("topic", "NotIn", "orders"), group="billing"), [BILLING]),
+        (external(LAG, expression("topic", "In", "returns"), group="billing", topic="orders"), [BILLING]),
+        (external(group="billing", topic="orders", team="shop"), [BILLING]),
         (external(LAG, expression("topic", "Near", "orders"), group="billing", topic="orders"), []),
     ],
 )
-def test_a_selector_asks_for_the_topics_of_one_group(metric: dict[str, Any], asked: list[AskedTopics]) -> None:
+def test_a_selector_asks_for_the_groups_that_it_names_and_for_the_topics_of_one_group(
+    metric: dict[str, Any], asked: list[AskedTopics]
+) -> None:
     assert asked_by(metric) == set(asked)
 
 

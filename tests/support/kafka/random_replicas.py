@@ -144,6 +144,11 @@ class Replicas:
     def served(self) -> list[dict[tuple[str, str], int | str]]:
         return [{pair: _answer(adapter, *pair) for pair in self._pairs} for adapter in self.adapters]
 
+    def numbers(self) -> list[tuple[tuple[str, str], int]]:
+        """Without what is refused."""
+        answers = [answer for served in self.served() for answer in served.items()]
+        return [(pair, answer) for pair, answer in answers if isinstance(answer, int)]
+
     def right(self) -> dict[tuple[str, str], int]:
         return {
             pair: sum(self._lag(*pair, partition) for partition in self._partitions(pair[1])) for pair in self._pairs
