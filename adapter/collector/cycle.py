@@ -33,6 +33,7 @@ from adapter.lag.states import (
     without_lost_commits,
     without_steps_backward,
 )
+from adapter.lag.totals import totals_of
 from adapter.lag.values import Treatment, states_of, values_of
 from adapter.latest import Latest
 from adapter.memory.keeper import MemoryKeeper
@@ -268,15 +269,17 @@ class Cycle:
         treatment = self._treatment_of(layout, self._watching, topics_read, self._rows.only_asked)
         treatment = updated_treatment(treatment, snapshot, self._members.described_at, in_doubt)
         unanswered_since = self._since_when_unanswered(layout, gathered.problems, now)
+        values = values_of(snapshot, treatment)
         view = ClusterView(
             cluster=self._watching.cluster,
             snapshot=snapshot,
             treatment=treatment,
-            values=values_of(snapshot, treatment),
+            values=values,
             possible_groups=gathered.possible_groups,
             problems=self._problems(gathered.problems, unanswered_since, in_doubt, now),
             assumed=self._watching.named_groups - self._commits.directory.groups,
             topics=self._inventory.watched_topics,
+            totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
         )
         behind = {layout.groups[code] for code in np.unique(layout.group[is_behind]).tolist()}
         return Decided(view, self._sample(observed, snapshot, treatment), behind, unanswered_since)

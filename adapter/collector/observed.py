@@ -85,14 +85,16 @@ def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, caus
 
 def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> None:
     mapping, columns = part.mapping.row_mapping(part.columns.shape, layout), part.columns
+    source, target = mapping.source, mapping.target
     if not part.is_accepted.all():
         accepted_rows = np.repeat(part.is_accepted[columns.shape.group], columns.shape.sizes)
-        mapping = mapping.only(accepted_rows[mapping.source])
-    offset = columns.offset[mapping.source]
-    observed.committed[mapping.target] = offset
-    is_bad = (columns.error[mapping.source] != NO_ERROR) | ~(is_offset(offset) | (offset == NO_COMMIT))
+        is_accepted = accepted_rows[source]
+        source, target = source[is_accepted], target[is_accepted]
+    offset = columns.offset[source]
+    observed.committed[target] = offset
+    is_bad = (columns.error[source] != NO_ERROR) | ~(is_offset(offset) | (offset == NO_COMMIT))
     if is_bad.any():
-        observed.commit_cause[mapping.target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
+        observed.commit_cause[target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
 
 
 def _batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:

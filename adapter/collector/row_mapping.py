@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.columns import Flags, Indexes
+from adapter.columns import Indexes
 from adapter.lag.layout import Layout
 from adapter.protocol.offset_responses import Shape
 
@@ -18,9 +18,6 @@ class RowMapping:
 
     source: Indexes
     target: Indexes
-
-    def only(self, is_kept: Flags) -> "RowMapping":
-        return RowMapping(self.source[is_kept], self.target[is_kept])
 
 
 def mapped_commits(shape: Shape, layout: Layout) -> RowMapping:

@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -126,34 +127,32 @@ class BucketFolder:
 
     def __init__(self, bucket: Bucket) -> None:
         self._bucket = bucket
-        self._made: fs.FileSystem | None = None
 
     def write(self, path: str, content: pa.Buffer) -> None:
-        with translated(self._bucket), self._files().open_output_stream(self._at(path)) as stream:
+        with translated(self._bucket), self._files.open_output_stream(self._at(path)) as stream:
             stream.write(content)
 
     def read(self, path: str) -> bytes | None:
         with translated(self._bucket):
             try:
-                with self._files().open_input_stream(self._at(path)) as stream:
+                with self._files.open_input_stream(self._at(path)) as stream:
                     return bytes(stream.read())
             except FileNotFoundError:
                 return None
 
     def days(self, table: str) -> list[str]:
         with translated(self._bucket):
-            infos = self._files().get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
+            infos = self._files.get_file_info(fs.FileSelector(self._at(table), allow_not_found=True))
             return _days_among([info.base_name for info in infos if info.type is fs.FileType.Directory])
 
     def delete_day(self, table: str, day: str) -> None:
         with translated(self._bucket), contextlib.suppress(FileNotFoundError):
-            self._files().delete_dir(self._at(f"{table}/date={day}"))
+            self._files.delete_dir(self._at(f"{table}/date={day}"))
 
+    @cached_property
     def _files(self) -> fs.FileSystem:
         """Opened at the first use, because that may need the network to find credentials."""
-        if self._made is None:
-            self._made = opened(self._bucket)
-        return self._made
+        return opened(self._bucket)
 
     def _at(self, path: str) -> str:
         return f"{self._bucket.root}/{path}"

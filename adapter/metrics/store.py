@@ -4,12 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 
-import numpy as np
-
 from adapter.cluster.possible_groups import NO_POSSIBLE_GROUPS, PossibleGroups, any_group_possible
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot, empty_snapshot
-from adapter.lag.totals import NO_TOTALS, Totals, totals_of
+from adapter.lag.totals import NO_TOTALS, Totals
 from adapter.lag.values import Treatment, Values, values_of
 from adapter.metrics.problems import Problem, Reason
 
@@ -34,12 +32,7 @@ class ClusterView:
     visible: Mapping[str, int] | None = None
     """Group -> its code in the layout, of the groups that the reader may see; None: all."""
     totals: Totals = NO_TOTALS
-
-    def __post_init__(self) -> None:
-        if self.totals is not NO_TOTALS:
-            return
-        every_row = np.arange(len(self.layout))
-        object.__setattr__(self, "totals", totals_of(self.snapshot, self.treatment, self.values, every_row))
+    """Over all rows."""
 
     @property
     def groups(self) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ Every replica does the same; the API server lets one write succeed, and the othe
 
 import logging
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -41,7 +40,6 @@ class Registration(Repeating):
         telemetry: Telemetry,
         *,
         may_register: bool,
-        groups: Sequence[ApiGroup] = API_GROUPS,
     ) -> None:
         super().__init__("registration")
         self._objects = objects
@@ -49,7 +47,6 @@ class Registration(Repeating):
         self._tls = tls
         self._may_register = may_register
         self._telemetry = telemetry
-        self._groups = groups
         self._conditions = telemetry.conditions
         self._has_certificate = tls is None
         self._spread: x509.Certificate | None = None
@@ -58,7 +55,7 @@ class Registration(Repeating):
     def look(self) -> None:
         """One round: the Secret, then the APIService of each group. Raises AdapterError."""
         managed = None if self._tls is None else self._certificates(self._tls)
-        api_services = [self._look_at(group, managed) for group in self._groups]
+        api_services = [self._look_at(group, managed) for group in API_GROUPS]
         objects = [each for each, _ in api_services]
         if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in objects):
             self._spread = managed.authorities[0]

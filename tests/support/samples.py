@@ -16,6 +16,7 @@ from adapter.errors import SettingsInvalid
 from adapter.lag.layout import Layout, layout_of
 from adapter.lag.rules import Watching, treatment_of
 from adapter.lag.snapshot import NO_CAUSE, Cause, Causes, Observed, Snapshot, State, empty_snapshot, nothing_observed
+from adapter.lag.totals import totals_of
 from adapter.lag.values import Treatment, values_of
 from adapter.metrics.definitions import DEFINITIONS, SERVED
 from adapter.metrics.problems import Problem, Reason, Refused
@@ -163,16 +164,17 @@ def view(
         by_group.setdefault(problem.group, []).append(problem)
     made = snapshot(rows, by_group)
     treatment = treatment_of(made.layout, watching(settings, cluster), members_read or {})
-    topics = frozenset(made.layout.topics)
+    topics, values = frozenset(made.layout.topics), values_of(made, treatment)
     return ClusterView(
         cluster,
         made,
         treatment,
-        values_of(made, treatment),
+        values,
         NO_POSSIBLE_GROUPS if silence is None else any_group_possible(silence),
         by_group,
         assumed=assumed,
         topics=topics,
+        totals=totals_of(made, treatment, values, np.arange(len(made.layout))),
     )
 
 
