@@ -39,10 +39,10 @@ REFUSED = -2
 class _Doubt:
     """Of a group's new coordinator."""
 
-    since: float
     first_report: tuple[bytes, int] | None = None
     """If it reports less than was known: the offsets that it reported first, and the log end of its partition then."""
-    has_changed: bool = False
+    changed_at: float = np.inf
+    """When it was first seen to report something else, or the log end to have moved."""
 
 
 class Takeovers:
@@ -75,12 +75,8 @@ class Takeovers:
         cannot go backward."""
         is_new = self.node[codes] != node
         self.node[codes] = node
-        doubts = self._doubts | {self._groups[code]: _Doubt(received) for code in codes[is_new].tolist()}
-        self._doubts = {
-            group: one
-            for group, one in doubts.items()
-            if not one.has_changed or received - one.since < TAKEOVER_SECONDS
-        }
+        doubts = self._doubts | {self._groups[code]: _Doubt() for code in codes[is_new].tolist()}
+        self._doubts = {group: one for group, one in doubts.items() if received - one.changed_at < TAKEOVER_SECONDS}
         is_doubted: Flags = np.isin(codes, [self._codes[group] for group in self._doubts])
         return is_doubted
 
@@ -95,8 +91,8 @@ class Takeovers:
         if doubt is not None:
             first_offsets, first_end = doubt.first_report = doubt.first_report or (offsets, log_end)
             has_moved = log_end != first_end and min(log_end, first_end) >= 0
-            doubt.has_changed = offsets != first_offsets or has_moved
-            doubt.since = doubt.since if doubt.has_changed else received
+            has_changed = offsets != first_offsets or has_moved
+            doubt.changed_at = min(doubt.changed_at, received) if has_changed else np.inf
 
     def note_lost(self, groups: Iterable[str]) -> None:
         """Their coordinator refused them or stopped: the next answer counts as a new one's, even from the same node."""
