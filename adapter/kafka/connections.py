@@ -11,8 +11,6 @@ from kafka.net.inet import create_connection
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.net.transport import KafkaSSLTransport, KafkaTCPTransport
-from kafka.protocol import parser
-from kafka.protocol.frame import KafkaBytes
 from kafka.protocol.sasl import SaslHandshakeRequest
 
 from adapter import clock
@@ -26,21 +24,6 @@ ASK_AGAIN_FOR_BROKERS_MS = 60_000
 LARGEST_FRAME_BYTES = 32 * 1024 * 1024
 """Of a response, which anyone in a broker's place may send. Metadata of 100,000 topics with the longest names fits."""
 SHOWING_TOKENS = ("OAUTHBEARER", "AWS_MSK_IAM")
-RECEIVED_AT_ONCE = 64 * 1024  # bytes; the library reads as long as a broker sends
-
-
-class _Arrived(KafkaBytes):  # type: ignore[misc]  # the library has no types
-    """A frame that takes memory as it arrives; the library's own takes at once what a broker announces."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__(0)
-        self._size = size
-
-    def __len__(self) -> int:
-        return self._size
-
-
-parser.KafkaBytes = _Arrived
 
 
 def started(access: BrokerAccess, server: str, call_seconds: float) -> KafkaNetClient:
@@ -106,23 +89,18 @@ def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
     return not lowest <= request.API_VERSION <= highest
 
 
-class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # as above
+class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
     """Closes on any decoder error: the library would stop reading, and the broker would seem to be silent.
 
     A broker that refuses a client says why and closes at once: the library would report the closed connection alone."""
 
     def _sock_recv(self) -> tuple[bytes, Exception | None]:
-        try:
-            received = self._sock.recv(RECEIVED_AT_ONCE)
-        except (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            return b"", None
-        except OSError as error:
-            return b"", kafka_errors.KafkaConnectionError(error)
-        return received, None if received else kafka_errors.KafkaConnectionError("socket disconnected")
+        received, error = super()._sock_recv()
+        return received, None if received else error
 
     def _sock_send(self) -> tuple[int, Exception | None]:
         sent, error = super()._sock_send()
-        return sent, (self._sock_recv()[1] or error) if error and self._sock is not None else error
+        return sent, (super()._sock_recv()[1] or error) if error and self._sock is not None else error
 
     async def _read_from_sock(self) -> None:
         try:
@@ -131,7 +109,7 @@ class PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # as above
             self.abort(kafka_errors.KafkaProtocolError(f"Unable to decode response: {error!r}"))
 
 
-class _Transport(PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # as above
+class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # as above
     """Limits the time of the TLS handshake: the library waits without limit for a peer that sends nothing."""
 
     async def handshake_until(self, timeout_at: float | None) -> None:
@@ -196,7 +174,7 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
             self._net, node.host, node.port, self.config["socket_options"], timeout_at=timeout_at
         )
         if not self.ssl_enabled:
-            return PlainTransport(self._net, sock, host=node.host)
+            return _PlainTransport(self._net, sock, host=node.host)
         options = {key: value for key, value in self.config.items() if key.startswith("ssl_")}
         transport = _Transport(self._net, sock, host=node.host, **options)
         try:

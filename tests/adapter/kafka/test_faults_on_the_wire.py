@@ -1,16 +1,13 @@
 """Whatever a broker sends, what was asked of it has an error, everything else its number. The brokers are a fake."""
 
-import contextlib
 import io
-import socket
 import struct
-import tracemalloc
 
 import pytest
 
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
-from adapter.kafka.connections import LARGEST_FRAME_BYTES, RECEIVED_AT_ONCE, PlainTransport
+from adapter.kafka.connections import LARGEST_FRAME_BYTES
 from adapter.protocol.offset_requests import RawResponse
 from tests.support import samples
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
@@ -78,36 +75,6 @@ def test_a_spoilt_answer_takes_down_only_what_was_asked_of_its_broker(fake: Wire
         running.wait_for(lambda: not running.causes("billing"))
     watcher.check()
     assert watcher.refusals == {"billing": [], "mail": []}
-
-
-def test_a_frame_takes_memory_as_it_arrives_whatever_size_it_announces(fake: WireFake) -> None:
-    announced = struct.pack(">i", LARGEST_FRAME_BYTES)
-    with reading(fake) as running:
-        fake.faults[2, LIST_OFFSETS] = lambda frame: Spoilt(announced + frame[4:])
-        tracemalloc.start()
-        try:
-            running.wait_for(lambda: SILENT in " ".join(running.causes("billing")))
-            peak = tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-        fake.faults.clear()
-        running.wait_for(lambda: not running.causes("billing"))
-
-    assert peak < LARGEST_FRAME_BYTES / 4
-
-
-def test_a_broker_that_sends_faster_than_it_is_read_fills_no_memory() -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        ours.setblocking(False)
-        theirs.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            while True:
-                theirs.send(bytes(4096))
-
-        received, error = PlainTransport(None, ours)._sock_recv()
-
-    assert (len(received), error) == (RECEIVED_AT_ONCE, None)
 
 
 def is_alone(causes: set[str], words: str) -> bool:
