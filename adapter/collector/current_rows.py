@@ -11,7 +11,7 @@ from adapter.cluster.topics import Topology
 from adapter.collector.commits import Commits
 from adapter.collector.share_groups import Shares
 from adapter.columns import Flags, Offsets
-from adapter.lag.layout import NO_LAYOUT, Layout, layout_of
+from adapter.lag.layout import Layout, layout_of
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, moved_to
 from adapter.lag.states import settled, with_movement, without_commit_unknown
@@ -46,7 +46,7 @@ class CurrentRows:
         """Groups and topics with rows only because the selectors of HPAs name them."""
         self.left_out: Set[str] = frozenset()
         """Groups for which HPAs ask for more rows than there is room for."""
-        self.is_committed_only = self._isolation_column(NO_LAYOUT)
+        self.is_committed_only: Flags = np.zeros(0, dtype=bool)
         """Whether the log end of a row is that of read_committed."""
 
     @property
@@ -91,26 +91,18 @@ class CurrentRows:
             layout = layout_of(wanted, topology)
             moved = moved_to(self.latest, layout, self._groups_read_before)
             self.latest = recalled(moved, self.memory, self.to_epoch)
-            self.is_committed_only = self._isolation_column(layout)
-
-    def _isolation_column(self, layout: Layout) -> Flags:
-        return _column(layout, lambda group, _: self._watching.isolation_of(group) is Isolation.READ_COMMITTED)
+            isolation_of = self._watching.isolation_of
+            self.is_committed_only = _column(layout, lambda group, _: isolation_of(group) is Isolation.READ_COMMITTED)
 
     def needed(self, groups: Iterable[str] | None = None) -> dict[Isolation, Flags]:
         """Returns the partitions that rows of these groups (None: all) need, per isolation level."""
         is_needed = np.full(len(self.layout), groups is None)
         for group in groups or ():
             is_needed[self.layout.spans[group]] = True
-        rows = {
-            Isolation.READ_UNCOMMITTED: is_needed & ~self.is_committed_only,
-            Isolation.READ_COMMITTED: is_needed & self.is_committed_only,
-        }
-        needed = {}
-        for level, wanted in rows.items():
-            if wanted.any():
-                needed[level] = np.zeros(self.layout.table_size, dtype=bool)
-                needed[level][self.layout.place[wanted]] = True
-        return needed
+        needed = np.zeros((2, self.layout.table_size), dtype=bool)
+        needed[self.is_committed_only[is_needed].astype(int), self.layout.place[is_needed]] = True
+        levels = zip((Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED), needed, strict=True)
+        return {level: places for level, places in levels if places.any()}
 
     # -- memory ----------------------------------------------------------------------------------
 

@@ -68,11 +68,11 @@ def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layo
         (group, topic): slice(int(end - size), int(end))
         for (_, group, topic), size, end in zip(chosen, sizes, ends, strict=True)
     }
-    total = int(ends[-1]) if chosen else 0
-    group_column = np.repeat(np.array([code for code, _, _ in chosen], dtype=np.int32), sizes)
+    pair = np.repeat(np.arange(len(chosen)), sizes)
+    group_column = np.array([code for code, _, _ in chosen], dtype=np.int32)[pair]
     bounds = np.searchsorted(group_column, np.arange(len(groups) + 1))
-    topic_column = np.repeat(np.array([topic_codes[topic] for _, _, topic in chosen], dtype=np.int32), sizes)
-    partition_column = (np.arange(total) - np.repeat(ends - sizes, sizes)).astype(np.int32)
+    topic_column = np.array([topic_codes[topic] for _, _, topic in chosen], dtype=np.int32)[pair]
+    partition_column = (np.arange(len(pair)) - (ends - sizes)[pair]).astype(np.int32)
     stops = np.cumsum([len(topology.topics[topic].leaders) for topic in topics], dtype=np.intp).astype(np.intp)
     begins = np.concatenate([np.zeros(1, dtype=np.intp), stops])
     return Layout(
@@ -82,7 +82,7 @@ def layout_of(wanted: Mapping[str, Collection[str]], topology: Topology) -> Layo
         group=group_column,
         topic=topic_column,
         partition=partition_column,
-        pair=np.repeat(np.arange(len(chosen)), sizes),
+        pair=pair,
         pairs=pairs,
         spans={group: slice(int(bounds[code]), int(bounds[code + 1])) for code, group in enumerate(groups)},
         bases={topic: slice(int(begins[code]), int(begins[code + 1])) for code, topic in enumerate(topics)},

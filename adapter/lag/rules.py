@@ -56,13 +56,12 @@ class Watching:
         self._given: dict[str, _Given] = {}
         self._is_only_cluster = len(settings.clusters) == 1
         only = settings.clusters[0].name if self._is_only_cluster else None
-        own = [metric for metric in settings.metrics if (metric.cluster or only) == cluster]
-        topics_of: dict[str, set[str]] = {}
-        for metric in own:
-            topics_of.setdefault(metric.group, set()).update(metric.topics or ())
-        self.by_metrics = {group: frozenset(topics) for group, topics in topics_of.items()}
-        rules = [rule for rule in settings.rules if rule.group is not None and rule.topics is not None]
-        self._listed_groups = frozenset(self.by_metrics) | {rule.group for rule in rules if rule.group is not None}
+        self.by_metrics: dict[str, frozenset[str]] = {}
+        for metric in settings.metrics:
+            if (metric.cluster or only) == cluster:
+                self.by_metrics[metric.group] = self.by_metrics.get(metric.group, NO_TOPICS).union(metric.topics or ())
+        listed = (rule.group for rule in settings.rules if rule.group is not None and rule.topics is not None)
+        self._listed_groups = frozenset(self.by_metrics).union(listed)
         self.named_groups = self._listed_groups
         """Groups that are read whether Kafka lists them or not."""
         self._asked: Mapping[str, frozenset[str]] = {}
@@ -82,11 +81,10 @@ class Watching:
             for group, names in self._wanted.items()
             if is_known(group) and (existing := frozenset(name for name in names if name in topics))
         }
-        is_change = readable != self.asked
-        if is_change:
-            self.asked = readable
-            self.named_groups = self._listed_groups | readable.keys()
-        return is_change
+        if readable == self.asked:
+            return False
+        self.asked, self.named_groups = readable, self._listed_groups | readable.keys()
+        return True
 
     def _is_left_to_selectors(self, group: str) -> bool:
         """A rule that names the group and its topics needs no selector; other topics are outside of a rule's."""
@@ -185,11 +183,9 @@ def treatment_of(
         treatment.counts_from_start[rows] = watching.counts_from_start(group, is_named=False)
         treatment.counts_before_first[rows] = is_asked and watching.counts_from_start(group, is_named=True)
         treatment.is_asked[rows] = is_asked
-        if rule is not None:
-            treatment.is_outside[rows] = rule.topics is not None and topic not in rule.topic_names
-        read = members_read.get(group)
-        if read is not None and topic not in read and topic not in watching.topics_given_by_name(group):
-            treatment.is_abandoned[rows] = True
+        treatment.is_outside[rows] = rule is not None and rule.topics is not None and topic not in rule.topic_names
+        is_read = topic in members_read.get(group, (topic,)) or topic in watching.topics_given_by_name(group)
+        treatment.is_abandoned[rows] = not is_read
     return treatment
 
 
