@@ -4,6 +4,9 @@ from collections.abc import Callable, Collection
 from threading import Condition
 from typing import Generic, TypeVar
 
+from kafka.errors import KafkaTimeoutError
+
+from adapter import clock
 from adapter.kafka.answers import Answer, Failure
 
 Answered = TypeVar("Answered")
@@ -17,19 +20,16 @@ class Calls(Generic[Answered]):
         keys: Collection[int],
         changed: Condition,
         seconds: float,
-        monotonic: Callable[[], float],
         read: Callable[[int, object, float], Answer[Answered] | Failure],
-        no_outcome: object,
     ) -> None:
-        """`read` decodes an outcome received at that time; `no_outcome` is used if none arrived within `seconds`."""
-        self.expires = monotonic() + seconds
+        """`read` decodes an outcome received at that time; KafkaTimeoutError if none arrived within `seconds`."""
+        self.expires = clock.monotonic() + seconds
         self.sent: dict[int, float] = {}
         """When each request was passed to its connection, which may delay it because of a quota."""
         self.keys = keys
         self._changed = changed
-        self._monotonic = monotonic
         self._read = read
-        self._no_outcome = no_outcome
+        self._no_outcome = KafkaTimeoutError()
         self._settled: dict[int, tuple[object, float]] = {}
         self._taken: set[int] = set()
 
@@ -57,7 +57,7 @@ class Calls(Generic[Answered]):
 
     def take(self) -> dict[int, Answer[Answered] | Failure]:
         """Returns the outcomes since the last call by number; after `expires`, also the missing ones."""
-        now = self._monotonic()
+        now = clock.monotonic()
         with self._changed:
             if now >= self.expires:
                 for number in self.keys:

@@ -4,7 +4,7 @@ kafka-python's public offset calls ask brokers one after another, fail completel
 group's coordinator without limit. So requests are built here and sent through the library's connection manager. Only
 this package uses its private names, and the dependency is pinned to the versions that have them."""
 
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -116,7 +116,7 @@ class Brokers:
                 return _explained(outcome, who, access)
             return Answer(None, received)
 
-        calls = self._calls((0,), 2 * self._call_seconds, read)
+        calls = Calls((0,), self._changed, 2 * self._call_seconds + GRACE_SECONDS, read)
         _settle(calls, 0, manager.call_soon(let_in))
         return _Attempt(access, client, calls)
 
@@ -287,17 +287,11 @@ class Brokers:
             node, _, decode = asked[number]
             return self._answer(node, outcome, received, decode)
 
-        calls = self._calls(asked.keys(), self._call_seconds, read)
+        calls = Calls(asked.keys(), self._changed, self._call_seconds + GRACE_SECONDS, read)
         for number, (node, request, _) in asked.items():
             self._count_request(kind)
             _settle(calls, number, self._send(node, request, partial(_note_sent, calls, number)))
         return calls
-
-    def _calls(
-        self, keys: Collection[int], seconds: float, read: Callable[[int, object, float], Answer[Answered] | Failure]
-    ) -> Calls[Answered]:
-        no_outcome = kafka_errors.KafkaTimeoutError()
-        return Calls(keys, self._changed, seconds + GRACE_SECONDS, clock.monotonic, read, no_outcome)
 
     def _send(self, node: int, request: object, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
         manager, milliseconds = self._manager, self._call_seconds * 1000

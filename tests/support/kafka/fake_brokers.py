@@ -227,7 +227,7 @@ class FakeBrokers(Brokers):
 
     def _in_flight(self, asked: Mapping[int, tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
         """Send (kind, node, what it answers) all at once; the answers arrive while somebody waits."""
-        calls = Calls[T](asked.keys(), Condition(), float("inf"), self._clock.monotonic, _as_it_is, None)
+        calls = Calls[T](asked.keys(), Condition(), float("inf"), _as_it_is)
         for number, (kind, node, answer) in asked.items():
             calls.sent[number] = self._clock.seconds
             received, outcome = self._exchanged(kind, node, answer)
