@@ -148,11 +148,11 @@ def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Co
     return replace(known, coordinators={**kept, **answered})
 
 
-def asked_at(directory: Directory, groups: Iterable[str], brokers: Collection[int]) -> dict[int, list[str]]:
+def asked_at(coordinators: Mapping[str, int], groups: Iterable[str], brokers: Collection[int]) -> dict[int, list[str]]:
     """Returns node -> groups to request: from the coordinator, or from all brokers if it is unknown or gone."""
     plan: dict[int, list[str]] = {node: [] for node in brokers}
     for group in groups:
-        coordinator = directory.coordinators.get(group)
+        coordinator = coordinators.get(group)
         for node in (coordinator,) if coordinator in plan else tuple(plan):
             plan[node].append(group)
     return {node: names for node, names in plan.items() if names}

@@ -1,11 +1,12 @@
 """Decides which broker is asked for which commits, and caches what the shape of a response implies."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 
-from adapter.cluster.groups import NOBODY, Directory, asked_at
+from adapter.cluster.groups import NOBODY, asked_at
 from adapter.collector.row_mapping import RowMapping, mapped_commits
 from adapter.columns import Codes
 from adapter.lag.rules import Watching
@@ -38,8 +39,6 @@ class CommitPlan:
     """Which broker is asked for which groups; kept until groups, coordinators or brokers change."""
 
     groups: tuple[str, ...]
-    basis: tuple[object, ...]
-    """What it was made for."""
     questions: Mapping[int, CommitQuestion]
     """By node, like `asked` and `mappings`."""
     asked: Mapping[int, Codes]
@@ -50,22 +49,16 @@ class CommitPlan:
     mappings: dict[int, ResponseMapping] = field(default_factory=dict)
 
 
-def planned(
-    former: CommitPlan | None, groups: tuple[str, ...], directory: Directory, brokers: frozenset[int]
-) -> CommitPlan:
-    """Returns the former plan if it still holds; `groups` has all watched groups."""
-    basis = (groups, directory.coordinators, brokers)
-    if former is not None and former.basis == basis:
-        return former
+def planned(groups: tuple[str, ...], coordinators: Mapping[str, int], brokers: Collection[int]) -> CommitPlan:
+    """`groups` has all watched groups."""
     codes = {group: code for code, group in enumerate(groups)}
-    asked = asked_at(directory, groups, sorted(brokers))
+    asked = asked_at(coordinators, groups, sorted(brokers))
     return CommitPlan(
         groups,
-        basis,
         questions={node: CommitQuestion(node, own) for node, own in asked.items()},
         asked={node: np.array([codes[group] for group in own], dtype=np.int32) for node, own in asked.items()},
         codes=codes,
-        coordinator=np.array([directory.coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
+        coordinator=np.array([coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
     )
 
 
@@ -75,13 +68,11 @@ def response_mapping(shape: Shape, plan: CommitPlan, node: int, watching: Watchi
     topics: list[list[str]] = [[] for _ in shape.groups]
     largest: dict[str, int] = {}
     begins = np.cumsum(shape.sizes) - shape.sizes
-    is_watched: dict[str, bool] = {}
+    is_watched = cache(watching.watches_topic)
     for block, (group, topic) in enumerate(zip(shape.group.tolist(), shape.topics, strict=True)):
-        if topic not in is_watched:
-            is_watched[topic] = watching.watches_topic(topic)
-        if is_watched[topic] or topic in watching.given_topics(shape.groups[group]):
+        if is_watched(topic) or topic in watching.given_topics(shape.groups[group]):
             topics[group].append(topic)
-        if is_watched[topic] and shape.sizes[block]:
+        if is_watched(topic) and shape.sizes[block]:
             rows = shape.partition[begins[block] : begins[block] + shape.sizes[block]]
             largest[topic] = max(largest.get(topic, 0), int(rows.max()))
     return ResponseMapping(shape, code, topics, largest)

@@ -15,6 +15,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.rules import Absences, Watching, still_committed
 from adapter.lag.snapshot import Cause, State
+from adapter.latest import Latest
 from adapter.protocol import codes
 from adapter.protocol.offset_responses import Columns
 
@@ -91,7 +92,7 @@ class Commits:
         self._liveness = liveness
         self._watching = watching
         self._unknown_cycles: dict[str, int] = {}
-        self._plan: CommitPlan | None = None
+        self._plan_for = Latest(planned)
         self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
         self.directory = Directory()
@@ -143,7 +144,8 @@ class Commits:
             self._watching.forget_others(groups)
 
     def ask(self, brokers: Collection[int]) -> CommitRound:
-        plan = self._plan = planned(self._plan, self.groups, self.directory, frozenset(brokers))
+        """`brokers` is the same object while nothing changes."""
+        plan = self._plan_for(self.groups, self.directory.coordinators, brokers)
         asked, problems = {}, dict[str, Cause]()
         for node, question in plan.questions.items():
             failure = self._liveness.failure(node)
