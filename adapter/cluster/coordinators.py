@@ -20,7 +20,6 @@ OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_STATE_TOPIC = "__share_group_state"
 CHECKED_GROUPS = 100
 """This many groups of each listing are checked for whether the cluster places groups as expected."""
-_NO_PARTITIONS: Seconds = np.empty(0, dtype=np.float64)
 
 
 def partition_of(key: str, partitions: int) -> int:
@@ -59,7 +58,7 @@ class ListingTimes:
     """Node -> time; without brokers that never listed all their groups."""
     generation: str | None = None
     """Of the offsets topic."""
-    partitions: Seconds = field(default_factory=lambda: _NO_PARTITIONS)
+    partitions: Seconds = field(default_factory=lambda: np.empty(0))
     """By partition, if its leader did not change around the listing; NEVER otherwise."""
     disagreeing: frozenset[int] = frozenset()
     """Brokers whose latest listing has groups that, by their names, belong to other brokers."""

@@ -225,10 +225,9 @@ class Commits:
         is_doubtful = np.full(len(is_accepted), was_silent)
         is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, node, answer.received)
         _note_errors(round_, columns, is_known, node, answer.received)
-        if np.count_nonzero(is_known) != len(plan.asked[node]):
-            for code in np.setdiff1d(plan.asked[node], mapping.code[is_known]).tolist():
-                text = f"broker {node} omitted group {plan.groups[code]} from its response"
-                round_.problems[plan.groups[code]] = Cause(State.ERROR, text)
+        for code in np.setdiff1d(plan.asked[node], mapping.code[is_known]).tolist():
+            text = f"broker {node} omitted group {plan.groups[code]} from its response"
+            round_.problems[plan.groups[code]] = Cause(State.ERROR, text)
         return Part(columns, mapping, is_accepted, answer.received, is_doubtful, batch)
 
     def _refuse_handovers(self, round_: CommitRound, mapping: ResponseMapping, is_accepted: Flags, node: int) -> None:

@@ -211,7 +211,7 @@ class Cycle:
             batch = self._ends.rounds
             groups = [*self._commits.take(commits, batch), *self._shares.take(share_calls, batch)]
             if groups:
-                layout = self._lay_out()
+                layout = self._rows.lay_out(topology, self._clock.monotonic())
                 # The first round requests all ends: it is the same in every cycle, and the history also learns what is
                 # produced for groups whose commits cannot be read.
                 self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
@@ -219,12 +219,10 @@ class Cycle:
         commits.problems = self._inventory.possible_share_groups() | commits.problems
         return commits, self._shares.newest
 
-    def _lay_out(self) -> Layout:
-        return self._rows.lay_out(self._inventory.topology, self._clock.monotonic())
-
     def _read_ends(self, commits: CommitRound, shares: ShareRound) -> Observation:
         """Reads the ends that are left, and then the starts: again where an end shows that the log may be another."""
-        layout, topology, causes = self._lay_out(), self._inventory.topology, Causes()
+        topology, causes = self._inventory.topology, Causes()
+        layout = self._rows.lay_out(topology, self._clock.monotonic())
         self._ends.ask(layout, topology, self._ends.not_asked(layout, self._rows.needed()))
         ends = self._ends.collect(layout, causes)
         observation = observation_of(

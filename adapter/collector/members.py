@@ -145,7 +145,10 @@ class Members:
             return
         is_another = status.phase is not Phase.STABLE or (before is not None and before.kind is not status.kind)
         state = state.outdated(now) if is_another else state
-        self._groups[group] = _listed(state, status, now) if is_listed else state
+        if is_listed:
+            empty_since = min(state.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
+            state = replace(state, gone_as=None, empty_since=empty_since)
+        self._groups[group] = state
 
     def _plans(self, directory: Directory, due: Collection[int]) -> dict[Kind, dict[int, list[str]]]:
         """Returns kind -> brokers to ask -> groups. Each broker occurs once, with the kind that waits longest."""
@@ -194,11 +197,6 @@ class Members:
         owned = {group: state.owned for group, state in described.items() if state.outdated_since == STILL_HOLDS}
         if owned != self.owned:
             self.owned = owned
-
-
-def _listed(state: _Group, status: GroupStatus, now: float) -> _Group:
-    empty_since = min(state.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
-    return replace(state, gone_as=None, empty_since=empty_since)
 
 
 def _learnt(state: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:

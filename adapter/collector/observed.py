@@ -7,6 +7,7 @@ import numpy as np
 
 from adapter.collector.commits import CommitRound, Part
 from adapter.collector.log_offsets import OffsetTable
+from adapter.collector.row_mapping import NO_ROWS
 from adapter.collector.share_groups import ShareRound, with_shares
 from adapter.columns import NEVER, NO_COMMIT, Codes, Flags, Offsets, Seconds, is_offset
 from adapter.lag.layout import Layout
@@ -66,9 +67,7 @@ def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, caus
         is_doubtful[part.codes] = part.is_doubtful[part.is_accepted]
     for group, at in commits.without_coordinator.items():
         received[layout.codes[group]] = at
-    is_unanswered = np.isneginf(received)
-    if is_unanswered.any():
-        cause[is_unanswered] = causes.code(NOT_REPORTED)
+    cause[np.isneginf(received)] = causes.code(NOT_REPORTED)
     for group, why in commits.problems.items():
         cause[layout.codes[group]] = causes.code(why)
     observed.commit_received[:] = received[layout.group]
@@ -77,9 +76,7 @@ def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, caus
         _fill(observed, layout, part, causes)
     for group, topics in commits.unreported.items():
         for topic in topics:
-            rows = layout.pairs.get((group, topic))
-            if rows is not None:
-                observed.commit_cause[rows] = causes.code(NOT_REPORTED)
+            observed.commit_cause[layout.pairs.get((group, topic), NO_ROWS)] = causes.code(NOT_REPORTED)
     return is_doubtful[layout.group]
 
 
@@ -93,8 +90,7 @@ def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> Non
     offset = columns.offset[source]
     observed.committed[target] = offset
     is_bad = (columns.error[source] != NO_ERROR) | ~(is_offset(offset) | (offset == NO_COMMIT))
-    if is_bad.any():
-        observed.commit_cause[target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
+    observed.commit_cause[target[is_bad]] = causes.code(Cause(State.ERROR, "its commit cannot be read"))
 
 
 def _batches_of(layout: Layout, commits: CommitRound, shares: ShareRound) -> Codes:
@@ -123,13 +119,11 @@ def _with_ends(
         for level, table in tables.items():
             is_level = is_committed_only if level is Isolation.READ_COMMITTED else ~is_committed_only
             wanted = is_left & is_level & (batch <= number) & table.is_asked[layout.place]
-            chosen: Flags | slice = slice(None) if wanted.all() else wanted
-            places = layout.place[chosen]
-            observed.log_end[chosen] = table.offset[places]
-            observed.end_received[chosen] = table.received[places]
-            observed.end_cause[chosen] = table.cause[places]
-            is_doubtful[chosen], sent[chosen] = table.is_doubtful[places], table.sent[places]
+            places = layout.place[wanted]
+            observed.log_end[wanted] = table.offset[places]
+            observed.end_received[wanted] = table.received[places]
+            observed.end_cause[wanted] = table.cause[places]
+            is_doubtful[wanted], sent[wanted] = table.is_doubtful[places], table.sent[places]
             is_left &= ~wanted
-    if is_left.any():
-        observed.end_cause[is_left] = causes.code(END_NOT_ASKED)
+    observed.end_cause[is_left] = causes.code(END_NOT_ASKED)
     return is_doubtful, sent

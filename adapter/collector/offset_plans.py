@@ -33,11 +33,11 @@ class OffsetPlan:
 
 class Plans:
     def __init__(self) -> None:
-        self._leaders = Latest(_leaders_of)
         self._plans: dict[Purpose, OffsetPlan] = {}
 
     def plan(self, purpose: Purpose, layout: Layout, topology: Topology, wanted: Flags) -> OffsetPlan:
-        leaders, former = self._leaders(layout, topology), self._plans.get(purpose)
+        leaders = np.concatenate([np.empty(0, dtype=np.int32), *(topology.topics[t].leaders for t in layout.bases)])
+        former = self._plans.get(purpose)
         if (
             former is not None
             and former.layout is layout
@@ -49,11 +49,6 @@ class Plans:
         self._plans = {key: plan for key, plan in self._plans.items() if plan.layout is layout}
         self._plans[purpose] = _planned(purpose, layout, leaders, wanted)
         return self._plans[purpose]
-
-
-def _leaders_of(layout: Layout, topology: Topology) -> Codes:
-    """Returns the leader of every partition of the layout's table."""
-    return np.concatenate([np.empty(0, dtype=np.int32), *(topology.topics[t].leaders for t in layout.bases)])
 
 
 def _planned(purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) -> OffsetPlan:

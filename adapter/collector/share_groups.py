@@ -13,6 +13,7 @@ from adapter.cluster.coordinators import share_state_keepers
 from adapter.cluster.groups import Directory, Kind
 from adapter.cluster.topics import Topology
 from adapter.collector.commits import group_error
+from adapter.collector.row_mapping import NO_ROWS
 from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, is_offset
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
@@ -29,7 +30,6 @@ END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "the share group's progress cannot be read")
 CYCLES_BEFORE_RETRY = 3
 """It may have been unavailable for another reason, and may reach the silent broker although we do not."""
-NOWHERE = slice(0)
 Progress = dict[str, GroupShares]
 
 
@@ -60,7 +60,6 @@ class Shares:
         self._liveness = liveness
         self._watching = watching
         self._groups: frozenset[str] = frozenset()
-        self._directory = Directory()
         self._patience: dict[str, int] = {}
         """Share group -> the number of cycles in which it is skipped while a broker that stores its state is silent."""
         self.topics: dict[str, Absences] = {}
@@ -72,9 +71,7 @@ class Shares:
 
     def ask(self, directory: Directory, topology: Topology) -> Calls[Progress]:
         """Sends one request to each available broker that coordinates share groups."""
-        if directory.statuses is not self._directory.statuses or directory.groups is not self._directory.groups:
-            self._find(directory)
-        self._directory = directory
+        self._find(directory)
         plan: dict[int, list[str]] = {}
         problems: dict[str, Cause] = {}
         for group in sorted(self._groups):
@@ -172,16 +169,15 @@ def with_shares(
     without a reader."""
     progress = observed.committed.copy()
     for group, cause in outcome.problems.items():
-        observed.commit_cause[layout.spans.get(group, NOWHERE)] = causes.code(cause)
+        observed.commit_cause[layout.spans.get(group, NO_ROWS)] = causes.code(cause)
     for group, answer in outcome.answers.items():
-        span = layout.spans.get(group, NOWHERE)
+        span = layout.spans.get(group, NO_ROWS)
         observed.committed[span] = progress[span] = NO_COMMIT
         observed.commit_received[span], observed.commit_cause[span] = answer.received, 0
         is_doubtful[span] = answer.is_doubtful
         for topic in {*answer.topics, *begun.get(group, ())}:
-            rows = layout.pairs.get((group, topic))
-            if rows is not None:
-                _fill(observed, progress, rows, answer.topics.get(topic), causes)
+            rows = layout.pairs.get((group, topic), NO_ROWS)
+            _fill(observed, progress, rows, answer.topics.get(topic), causes)
     return progress
 
 

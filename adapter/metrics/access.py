@@ -30,8 +30,7 @@ class Access:
         """Returns the audience that a namespace belongs to; None if everybody may read everything."""
         # Cached, because the settings may have thousands of rules.
         self._of_group: Callable[[str], Patterns] = lru_cache(_MOST_GROUPS)(self._patterns_of)
-        # Weak, so that what was made for a view or a layout goes with it.
-        self._views: WeakKeyDictionary[ClusterView, dict[Audience, ClusterView]] = WeakKeyDictionary()
+        # Weak, so that what was made for a layout goes with it.
         self._seen: WeakKeyDictionary[Layout, dict[Audience, _Seen]] = WeakKeyDictionary()
 
     def _audience_of(self, namespace: str | None) -> Audience | None:
@@ -51,17 +50,15 @@ class Access:
             return views
         if metric is not None:
             return [_for_metric(view, metric) for view in views]
-        return [self._view_for(view, audience) for view in views]
+        return [self._restricted(view, audience) for view in views]
 
     def effort(self, views: Sequence[ClusterView], audience: Audience | None, metric: NamedMetric | None) -> int:
-        """Returns the steps that `views_for` takes: 0 for views of the same cycle, and few for the same layout."""
+        """Returns the steps that `views_for` takes; few for the same layout."""
         if audience is None or metric is not None:
             return 0
         return sum(self._effort_for(view, audience) for view in views)
 
     def _effort_for(self, view: ClusterView, audience: Audience) -> int:
-        if audience in self._views.get(view, ()):
-            return 0
         is_laid_out = audience in self._seen.get(view.layout, ())
         # Each group is matched with the rules that have a pattern, until one fits.
         rules = 1 + len(self._settings.rules) // 100
@@ -70,13 +67,6 @@ class Access:
 
     def may_name(self, group: str, audience: Audience | None) -> bool:
         return audience is None or self._admits(self._of_group(group), audience)
-
-    def _view_for(self, view: ClusterView, audience: Audience) -> ClusterView:
-        """Cached as long as the view is in use."""
-        by_audience = self._views.setdefault(view, {})
-        if audience not in by_audience:
-            by_audience[audience] = self._restricted(view, audience)
-        return by_audience[audience]
 
     def _restricted(self, view: ClusterView, audience: Audience) -> ClusterView:
         seen = self._seen_by(view, audience)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from adapter.metrics.aggregation import MAXIMUM, MINIMUM, SUM_BY_GROUP, SUM_BY_TOPIC, Age, Column, Fold
 
-_PREFIX = "kafka_consumergroup_"
 OF_VALUES = Age(lambda totals: totals.oldest, lambda values: values.is_known)
 OF_COMMITS = Age(lambda totals: totals.oldest_commit, lambda values: values.is_commit_known)
 
@@ -26,7 +25,7 @@ class MetricDefinition:
 
     @property
     def served_name(self) -> str:
-        return _PREFIX + self.name
+        return f"kafka_consumergroup_{self.name}"
 
 
 DEFINITIONS = (

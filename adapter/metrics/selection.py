@@ -43,18 +43,16 @@ def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: 
     if any(requirement.key == "partition" for requirement in asked):
         totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
     entries = list(chain.from_iterable(totals.spans.get(view.layout.codes[group], ()) for group in groups))
-    if not stale_too:
-        entries = [entry for entry in entries if not totals.is_stale[entry]]
+    entries = [entry for entry in entries if stale_too or not totals.is_stale[entry]]
     topics, of_entry = view.layout.topics, totals.topic
     is_asked, was_committed = totals.is_asked, totals.was_committed
     # A topic that the reader may not see is not shown by its size either.
     entries = [
         e for e in entries if not is_asked[e] or (is_exact and (was_committed[e] or topics[of_entry[e]] in view.topics))
     ]
-    if any(requirement.key == "topic" for requirement in asked):
-        # Many groups may read the same topics, so each name is matched once.
-        topic_fits = cache(lambda code: fits("topic", topics[code], asked))
-        entries = [entry for entry in entries if topic_fits(of_entry[entry])]
+    # Many groups may read the same topics, so each name is matched once.
+    topic_fits = cache(lambda code: fits("topic", topics[code], asked))
+    entries = [entry for entry in entries if topic_fits(of_entry[entry])]
     return Selection(view, totals, entries, groups)
 
 
@@ -75,9 +73,7 @@ def _entries_to_read(view: ClusterView, asked: Sequence[Requirement]) -> int:
         return everything + (len(layout) // 10 if "partition" in keys else 0)
     if not groups or ("topic" in keys and _names_no_topic(view, asked)):
         return everything
-    effort = len(groups)
-    for group in groups:
-        effort += len(totals.spans.get(layout.codes[group], ()))
+    effort = len(groups) + sum(len(totals.spans.get(layout.codes[group], ())) for group in groups)
     spans = [layout.spans[group] for group in groups] if "partition" in keys else []
     return effort + int(sum(span.stop - span.start for span in spans)) // 10
 
@@ -113,8 +109,6 @@ def _claim(chosen: Selection, entry: int) -> tuple[str, tuple[bool, bool]]:
 
 
 def without_groups(chosen: Selection, groups: Set[str]) -> Selection:
-    if not groups:
-        return chosen
     names, of_entry = chosen.view.layout.groups, chosen.totals.group
     kept = [entry for entry in chosen.entries if names[of_entry[entry]] not in groups]
     return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
