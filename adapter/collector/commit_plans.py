@@ -70,7 +70,7 @@ def response_mapping(shape: Shape, plan: CommitPlan, node: int, watching: Watchi
     begins = np.cumsum(shape.sizes) - shape.sizes
     is_watched = cache(watching.watches_topic)
     for block, (group, topic) in enumerate(zip(shape.group.tolist(), shape.topics, strict=True)):
-        if is_watched(topic) or topic in watching.given_topics(shape.groups[group]):
+        if is_watched(topic) or topic in watching.given(shape.groups[group]).topics:
             topics[group].append(topic)
         if is_watched(topic) and shape.sizes[block]:
             rows = shape.partition[begins[block] : begins[block] + shape.sizes[block]]

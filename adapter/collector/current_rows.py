@@ -71,7 +71,7 @@ class CurrentRows:
         commits, shares = self._commits, self._shares
         wanted = {
             group: frozenset(commits.topics.get(group, ())).union(
-                shares.topics.get(group, ()), self._watching.given_topics(group)
+                shares.topics.get(group, ()), self._watching.given(group).topics
             )
             for group in commits.groups
         }

@@ -194,7 +194,7 @@ class Inventory:
         brokers = self._in_turn(self.topology.brokers)
         # If all known brokers may have been replaced, any connected broker comes first.
         nodes = [None, *brokers] if self._is_new_client or not brokers else brokers
-        named = (self._watching.topics_given_by_name(group) for group in self._watching.named_groups)
+        named = (self._watching.given(group).topics_by_name for group in self._watching.named_groups)
         # Whether a remembered topic is deleted or hidden from us is said only where it is named.
         expected = self._rows.remembered_topics.union(*named)
         # With named groups it matters whether the offsets topic is missing or hidden from us.
@@ -231,7 +231,8 @@ class Inventory:
         """Yields a problem for each topic listed for a group that is hidden, missing or not yet seen."""
         cluster = self._watching.cluster
         for group in self._watching.named_groups:
-            for topic in sorted(self._required_topics(group)):
+            is_known = group in self._commits.directory.groups
+            for topic in sorted(self._watching.required_topics(group, is_known=is_known)):
                 if topic in self.topology.hidden:
                     yield Problem(Reason.TOPIC_HIDDEN, may_not_describe_topic(topic), cluster, group, topic)
                 elif self.topology.is_deleted(topic):
@@ -239,9 +240,6 @@ class Inventory:
                     yield Problem(Reason.TOPIC_MISSING, text, cluster, group, topic)
                 elif topic not in self.topology.topics:
                     yield Problem(Reason.NOT_READ_YET, f"topic {topic} has not been seen yet", cluster, group, topic)
-
-    def _required_topics(self, group: str) -> frozenset[str]:
-        return self._watching.required_topics(group, is_known=group in self._commits.directory.groups)
 
     def possible_share_groups(self) -> dict[str, Cause]:
         """Returns named groups that may be share groups, which have no commits: their coordinators never listed all

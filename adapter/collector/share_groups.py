@@ -129,7 +129,7 @@ class Shares:
     def _remember(self, fresh: Mapping[str, ShareAnswer]) -> None:
         topics = {}
         for group, answer in fresh.items():
-            given, before = self._watching.given_topics(group), self.topics.get(group, {})
+            given, before = self._watching.given(group).topics, self.topics.get(group, {})
             seen = [topic for topic in answer.topics if self._watching.watches_topic(topic) or topic in given]
             topics[group] = still_committed(before, seen, before if answer.is_doubtful else (), can_vanish=True)
         self._know(self.topics | topics)

@@ -18,6 +18,8 @@ CYCLES_BEFORE_DROPPED = 3
 """Consecutive responses that must lack a topic before its commits count as gone; one proves nothing."""
 
 NO_TOPICS: frozenset[str] = frozenset()
+NO_RULE = Rule(groups=".*")
+"""For a group without one."""
 
 Absences = Mapping[str, int]
 """Topic -> the number of consecutive responses without the group's commits for it."""
@@ -53,7 +55,7 @@ class Watching:
         self.interval = settings.collection.interval
         self.max_age = settings.collection.max_age
         self.watches_topic = settings.collection.topics.watches
-        self._given: dict[str, _Given] = {}
+        self._given: dict[str, Given] = {}
         self._is_only_cluster = len(settings.clusters) == 1
         only = settings.clusters[0].name if self._is_only_cluster else None
         self.by_metrics: dict[str, frozenset[str]] = {}
@@ -88,66 +90,54 @@ class Watching:
 
     def _is_left_to_selectors(self, group: str) -> bool:
         """A rule that names the group and its topics needs no selector; other topics are outside of a rule's."""
-        rule = self._settings.rule_for(group)
-        is_left = rule is None or rule.topics is None or rule.group is None
-        return is_left and self._settings.collection.groups.watches(group)
+        rule = self._settings.rule_for(group) or NO_RULE
+        return self._settings.collection.groups.watches(group) and (rule.topics is None or rule.group is None)
 
     def remembers(self, group: str) -> bool:
         """Whether the settings or an HPA name the group, so that it is remembered when Kafka forgets it."""
-        rule = self.rule_for(group)
-        return group in self._asked or group in self.by_metrics or (rule is not None and rule.group is not None)
+        return group in self._asked or group in self.by_metrics or self.given(group).rule.group is not None
 
     def watches_group(self, group: str) -> bool:
         return group in self.named_groups or self._settings.collection.groups.watches(group)
 
-    def rule_for(self, group: str) -> Rule | None:
-        return self._given_for(group).rule
-
     def counts_from_start(self, group: str, *, is_named: bool) -> bool:
         """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""
-        rule = self.rule_for(group)
-        return is_named if rule is None else rule.counts_from_start(is_named=is_named)
+        return self.given(group).rule.counts_from_start(is_named=is_named)
 
     def isolation_of(self, group: str) -> Isolation:
-        rule = self.rule_for(group)
-        return Isolation.READ_UNCOMMITTED if rule is None else rule.isolation
+        return self.given(group).rule.isolation
 
     def forget_others(self, groups: Collection[str]) -> None:
         """Drop what is cached for deleted groups; otherwise the cache grows without bound."""
         self._given = {group: self._given[group] for group in groups if group in self._given}
 
-    def topics_given_by_name(self, group: str) -> frozenset[str]:
-        """Topics that count even if Kafka does not know the group, and that are never stale."""
-        return self._given_for(group).topics_by_name
-
     def required_topics(self, group: str, *, is_known: bool) -> frozenset[str]:
         """Topics without which the group has no value. A rule names no cluster: it applies wherever the group is."""
         if self._is_only_cluster or is_known:
-            return self.topics_given_by_name(group)
+            return self.given(group).topics_by_name
         return self.by_metrics.get(group, NO_TOPICS)
 
-    def given_topics(self, group: str) -> frozenset[str]:
-        """The topics listed by group name, and those of a matching rule with a regular expression."""
-        return self._given_for(group).topics
-
-    def _given_for(self, group: str) -> "_Given":
+    def given(self, group: str) -> "Given":
         """Cached: a cycle needs it for every group, and the settings may have thousands of rules."""
         given = self._given.get(group)
         if given is None:
-            rule = self._settings.rule_for(group)
-            of_rule = NO_TOPICS if rule is None else rule.topic_names
-            is_named = rule is not None and rule.group is not None
-            by_name = self.by_metrics.get(group, NO_TOPICS) | (of_rule if is_named else NO_TOPICS)
+            rule = self._settings.rule_for(group) or NO_RULE
+            of_rule = rule.topic_names
+            by_name = self.by_metrics.get(group, NO_TOPICS) | (NO_TOPICS if rule.group is None else of_rule)
             # The groups of a rule share its topics.
-            given = self._given[group] = _Given(rule, by_name, by_name | of_rule if by_name else of_rule)
+            given = self._given[group] = Given(rule, by_name, by_name | of_rule if by_name else of_rule)
         return given
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    rule: Rule | None
+class Given:
+    """What the settings say of a group."""
+
+    rule: Rule
     topics_by_name: frozenset[str]
+    """Topics that count even if Kafka does not know the group, and that are never stale."""
     topics: frozenset[str]
+    """These, and those of a matching rule with a regular expression."""
 
 
 def still_committed(
@@ -178,13 +168,13 @@ def treatment_of(
     `only_asked` has groups and topics with rows only because the selectors of HPAs name them."""
     treatment = Treatment(*(np.zeros(len(layout), dtype=bool) for _ in fields(Treatment)))
     for (group, topic), rows in layout.pairs.items():
-        rule = watching.rule_for(group)
+        given = watching.given(group)
         is_asked = (group, topic) in only_asked
         treatment.counts_from_start[rows] = watching.counts_from_start(group, is_named=False)
         treatment.counts_before_first[rows] = is_asked and watching.counts_from_start(group, is_named=True)
         treatment.is_asked[rows] = is_asked
-        treatment.is_outside[rows] = rule is not None and rule.topics is not None and topic not in rule.topic_names
-        is_read = topic in members_read.get(group, (topic,)) or topic in watching.topics_given_by_name(group)
+        treatment.is_outside[rows] = given.rule.topics is not None and topic not in given.rule.topic_names
+        is_read = topic in members_read.get(group, (topic,)) or topic in given.topics_by_name
         treatment.is_abandoned[rows] = not is_read
     return treatment
 

@@ -87,10 +87,10 @@ def where_known(chosen: Sequence[Selection]) -> list[Selection]:
 
     Nor does the selector of an HPA: a topic counts where the group has commits for it, otherwise where it once had."""
     known = {group for one in chosen for group in one.groups if group not in one.view.assumed}
-    assumed = [
-        frozenset(group for group in one.view.assumed & known if not one.view.is_only_asked(group)) for one in chosen
+    chosen = [
+        without_groups(one, {group for group in one.view.assumed & known if not one.view.is_only_asked(group)})
+        for one in chosen
     ]
-    chosen = [without_groups(one, groups) for one, groups in zip(chosen, assumed, strict=True)]
     if len(chosen) < 2 or not any(one.totals.is_asked[entry] for one in chosen for entry in one.entries):
         return chosen
     best: dict[str, tuple[bool, bool]] = {}

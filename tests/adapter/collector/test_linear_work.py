@@ -148,7 +148,7 @@ def test_the_partitions_of_a_topic_that_fail_alike_cost_no_more_than_one() -> No
 def test_finding_the_rule_of_each_group_is_linear() -> None:
     def prepared(count: int) -> Work:
         rules = watching(a_rule_for_each(count))
-        return lambda: [rules.rule_for(group) for group in names(count, "group")]
+        return lambda: [rules.given(group).rule for group in names(count, "group")]
 
     assert is_linear(prepared)
 
@@ -165,16 +165,16 @@ def test_the_treatment_of_a_group_with_many_topics_in_its_rule_is_linear() -> No
 def test_the_topics_of_a_rule_are_the_same_object_for_all_its_groups() -> None:
     rules = watching(samples.settings(rules=[{"groups": ".*", "topics": names(3)}, {"group": "b", "topics": ["x"]}]))
 
-    assert rules.given_topics("a") == {"topic-0", "topic-1", "topic-2"}
-    assert rules.given_topics("a") is rules.given_topics("b")
+    assert rules.given("a").topics == {"topic-0", "topic-1", "topic-2"}
+    assert rules.given("a").topics is rules.given("b").topics
 
 
 def test_the_topics_of_many_metrics_of_one_group_are_collected_once() -> None:
     metrics = [{"name": f"metric-{topic}", "value": "lag", "group": "billing", "topics": [topic]} for topic in names(3)]
     rules = watching(samples.settings(metrics=metrics, rules=[{"group": "billing", "topics": ["x"]}]))
 
-    assert rules.topics_given_by_name("billing") == {"x", "topic-0", "topic-1", "topic-2"}
-    assert rules.topics_given_by_name("billing") is rules.topics_given_by_name("billing")
+    assert rules.given("billing").topics_by_name == {"x", "topic-0", "topic-1", "topic-2"}
+    assert rules.given("billing").topics_by_name is rules.given("billing").topics_by_name
 
 
 # -- tables ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import pytest
 
-from adapter.lag.rules import Absences, Watching, still_committed
+from adapter.lag.rules import NO_RULE, Absences, Watching, still_committed
 from adapter.settings.models import Isolation
 from tests.support import samples
 
@@ -26,13 +26,13 @@ def test_the_first_rule_that_fits_counts() -> None:
 
     assert rules.isolation_of("billing") is Isolation.READ_UNCOMMITTED
     assert rules.isolation_of("bills") is Isolation.READ_COMMITTED
-    assert rules.given_topics("billing") == {"orders"}
-    assert rules.given_topics("bills") == {"refunds"}
-    assert rules.given_topics("other") == frozenset()
+    assert rules.given("billing").topics == {"orders"}
+    assert rules.given("bills").topics == {"refunds"}
+    assert rules.given("other").topics == frozenset()
 
 
 def test_a_pattern_matches_the_whole_name() -> None:
-    assert watching(rules=[{"groups": "bill"}]).rule_for("billing") is None
+    assert watching(rules=[{"groups": "bill"}]).given("billing").rule is NO_RULE
 
 
 def test_without_a_rule_groups_are_read_uncommitted() -> None:
@@ -49,7 +49,7 @@ def test_groups_of_named_metrics_are_known_without_kafka_and_their_topics_add_up
     metrics = [backlog(topics=["orders"]), {**backlog(topics=["refunds"]), "name": "more"}]
 
     assert watching(metrics=metrics).named_groups == {"billing"}
-    assert watching(metrics=metrics).topics_given_by_name("billing") == {"orders", "refunds"}
+    assert watching(metrics=metrics).given("billing").topics_by_name == {"orders", "refunds"}
 
 
 def test_a_named_metric_belongs_to_its_cluster_alone() -> None:
@@ -58,11 +58,11 @@ def test_a_named_metric_belongs_to_its_cluster_alone() -> None:
     )
 
     assert Watching(settings, "main").named_groups == frozenset()
-    assert Watching(settings, "eu").topics_given_by_name("billing") == {"orders"}
+    assert Watching(settings, "eu").given("billing").topics_by_name == {"orders"}
 
 
 def test_topics_of_a_rule_by_pattern_are_not_given_by_name() -> None:
-    assert watching(rules=RULES).topics_given_by_name("bills") == frozenset()
+    assert watching(rules=RULES).given("bills").topics_by_name == frozenset()
 
 
 # -- still committed -----------------------------------------------------------------------------------
