@@ -1,8 +1,7 @@
 """The rows that persist from cycle to cycle: their layout, and what earlier cycles found out about them."""
 
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from itertools import accumulate
 
 import numpy as np
 
@@ -20,11 +19,8 @@ from adapter.memory.rows import recalled, remembered
 from adapter.memory.value import DELETED, NOTHING, ClusterMemory, GroupMemory, Reads, merged, until, without_deleted
 from adapter.settings.models import Isolation
 
-Wanted = Mapping[str, frozenset[str]]
-"""Group -> topics."""
-MOST_ROWS_ASKED = 20_000
-"""A row takes about 500 bytes, and whoever may create HPAs decides how many are asked for."""
-TOO_MANY_ROWS = f"HPAs alone name more than {MOST_ROWS_ASKED:,} partitions; the groups with the fewest come first"
+Topics = Mapping[str, frozenset[str]]
+"""By group."""
 
 
 class CurrentRows:
@@ -44,8 +40,6 @@ class CurrentRows:
         """How far the epoch's seconds are ahead of the monotonic clock's."""
         self.only_asked: frozenset[tuple[str, str]] = frozenset()
         """Groups and topics with rows only because the selectors of HPAs name them."""
-        self.left_out: Set[str] = frozenset()
-        """Groups for which HPAs ask for more rows than there is room for."""
         self.is_committed_only: Flags = np.zeros(0, dtype=bool)
         """Whether the log end of a row is that of read_committed."""
 
@@ -75,8 +69,7 @@ class CurrentRows:
             )
             for group in commits.groups
         }
-        asked = _with_room(self._watching.asked, wanted, topology)
-        self.left_out = self._watching.asked.keys() - asked.keys()
+        asked = self._watching.asked
         only_asked = frozenset((group, topic) for group, topics in asked.items() for topic in topics - wanted[group])
         wanted |= {group: wanted[group] | topics for group, topics in asked.items()}
         names = frozenset().union(*wanted.values()) & topology.topics.keys()
@@ -139,7 +132,7 @@ class CurrentRows:
 
     # -- decide ----------------------------------------------------------------------------------
 
-    def after(self, observed: Observed, progress: Offsets, reads: Wanted, now: float, *, is_recalled: bool) -> Snapshot:
+    def after(self, observed: Observed, progress: Offsets, reads: Topics, now: float, *, is_recalled: bool) -> Snapshot:
         """Returns the rows after a cycle. Until the memory `is_recalled`, a missing commit is unknown."""
         layout, before, seen = self.layout, self.latest, observed
         if not is_recalled:
@@ -181,17 +174,6 @@ class CurrentRows:
         self.latest = latest
         self._groups_read_before = self._groups_read
         self._has_settled = True
-
-
-def _with_room(asked: Wanted, wanted: Wanted, topology: Topology) -> Wanted:
-    """Returns what HPAs ask for without the groups that there is no room for: those with the most further rows."""
-    rows = {
-        group: sum(len(topology.topics[name].leaders) for name in (topics - wanted[group]) & topology.topics.keys())
-        for group, topics in asked.items()
-    }
-    order = sorted(rows, key=lambda group: (rows[group], group))
-    total = accumulate(rows[group] for group in order)
-    return {group: asked[group] for group, rows in zip(order, total, strict=True) if rows <= MOST_ROWS_ASKED}
 
 
 def _column(layout: Layout, claim: Callable[[str, str], bool]) -> Flags:

@@ -12,7 +12,7 @@ import numpy as np
 from adapter.clock import Clock, utc_text
 from adapter.cluster.possible_groups import PossibleGroups
 from adapter.collector.commits import CommitRound, Commits
-from adapter.collector.current_rows import TOO_MANY_ROWS, CurrentRows
+from adapter.collector.current_rows import CurrentRows
 from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members, owners_of
@@ -292,9 +292,7 @@ class Cycle:
     ) -> dict[str, list[Problem]]:
         by_group: dict[str, list[Problem]] = {}
         topics = self._inventory.topic_problems()
-        cluster = self._watching.cluster
-        left_out = (Problem(Reason.NO_ROOM, TOO_MANY_ROWS, cluster, group) for group in self._rows.left_out)
-        for problem in (*topics, *left_out, *self._unread(unanswered, since, now), *self._doubts(in_doubt)):
+        for problem in (*topics, *self._unread(unanswered, since, now), *self._doubts(in_doubt)):
             by_group.setdefault(problem.group, []).append(problem)
         return by_group
 

@@ -23,8 +23,6 @@ class Reason(StrEnum):
     """The adapter may not describe the topic."""
     GROUP_MAY_EXIST = "GroupMayExist"
     """Only a broker that does not answer can know the group."""
-    NO_ROOM = "NoRoom"
-    """HPAs ask for more rows than are read, and for so many of the group that others' come first."""
     NOT_READ_YET = "NotReadYet"
     NOT_READ_SINCE = "NotReadSince"
     """The last good value, of `Problem.since`, is too old."""

@@ -10,7 +10,7 @@ from adapter.lag.snapshot import State
 from adapter.metrics.definitions import MetricDefinition
 from adapter.metrics.problems import Problem, Reason
 from adapter.metrics.requirement import Requirement
-from adapter.metrics.selection import Selection, fits, named, names_topics, of_partitions
+from adapter.metrics.selection import Selection, fits, named, of_partitions
 
 
 class Query(NamedTuple):
@@ -48,11 +48,6 @@ def _of_groups(chosen: Selection, asked: Sequence[Requirement]) -> Iterator[Prob
     for group in chosen.groups:
         for problem in chosen.view.problems.get(group, ()):
             is_covered = not problem.topic or fits("topic", problem.topic, asked)
-            if problem.reason is Reason.NO_ROOM:
-                is_covered = names_topics(asked) and any(
-                    topic in chosen.view.topics and (group, topic) not in chosen.view.layout.pairs
-                    for topic in named(asked, "topic") or ()
-                )
             if is_covered and problem.reason is not Reason.IN_DOUBT:
                 yield problem
 

@@ -37,7 +37,7 @@ def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: 
     labels = {"cluster", "group", "topic", "partition"}
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
         return Selection(view, view.totals, (), ())
-    is_exact = names_topics(asked)
+    is_exact = len(named(asked, "group") or ()) == 1 and named(asked, "topic") is not None
     groups = [group for group in _groups(view, asked) if is_exact or not view.is_only_asked(group)]
     totals = view.totals
     if any(requirement.key == "partition" for requirement in asked):
@@ -125,11 +125,6 @@ def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str
     if groups is None:
         return view.groups
     return sorted(group for group in groups if group in view.codes)
-
-
-def names_topics(asked: Sequence[Requirement]) -> bool:
-    """Whether a query covers what is read only because an HPA names it: it names a group, alone, and topics."""
-    return len(named(asked, "group") or ()) == 1 and named(asked, "topic") is not None
 
 
 def named(asked: Sequence[Requirement], key: str) -> frozenset[str] | None:

@@ -24,7 +24,7 @@ class ClusterView:
     """Which unknown groups may exist."""
     problems: Mapping[str, Sequence[Problem]] = field(default_factory=dict)
     """Group -> its problems. One that names a topic affects only reads that include the topic; IN_DOUBT affects only
-    reads of entries in doubt; NO_ROOM only those of topics without rows; any other affects every read of the group."""
+    reads of entries in doubt; any other affects every read of the group."""
     assumed: frozenset[str] = frozenset()
     """Groups that the settings or HPAs name and that Kafka does not know."""
     topics: Set[str] = frozenset()

@@ -16,7 +16,7 @@ ANNOTATIONS = "kafka-lag-adapter/"
 """The prefix of those that are ours; others may be large."""
 LONGEST = 16 * 1024
 """Characters of what is kept of an HPA, as JSON. Most have about 2,000."""
-MOST_NAMES = 100
+MOST_NAMES = 20
 """Groups, topics and others that an HPA may name: 5,000 HPAs that name more would take all memory."""
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {

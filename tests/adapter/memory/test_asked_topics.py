@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from adapter.collector import current_rows
 from adapter.errors import AdapterError, StateNotPersistable
 from adapter.lag.snapshot import State
-from adapter.metrics.problems import NoMatch, Reason, ValueUnavailable
+from adapter.metrics.problems import NoMatch, ValueUnavailable
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
 from tests.support import samples
@@ -65,28 +64,6 @@ def test_no_other_query_sees_it() -> None:
     assert adapter.value(group=["billing", "audit"], topic=["orders", "trail", "other"]) == 3
     assert [item.labels["group"] for item in adapter.read("lag").values] == ["audit"]
     assert adapter.value("records_lag_max") == 3
-
-
-def test_an_hpa_that_asks_for_too_many_rows_leaves_the_others_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else one tenant could take all memory."""
-    monkeypatch.setattr(current_rows, "MOST_ROWS_ASKED", 5)
-    adapter = gone(None, None, BILLING_ORDERS)
-    adapter.kafka.topics["long"] = [1] * 6
-    adapter.kafka.generations["long"] = "id-4"
-    adapter.ask(BILLING_ORDERS, hpa("audit", "trail", "other", "long"))
-    adapter.run(7)
-
-    assert adapter.value(**EXACT) == 13
-    assert adapter.value(group="audit") == 3
-    assert adapter.value(group="audit", topic="trail") == 3
-    error = adapter.error(group="audit", topic=["trail", "long"])
-    assert isinstance(error, ValueUnavailable)
-    assert [problem.reason for problem in error.problems] == [Reason.NO_ROOM]
-    assert "HPAs alone name more than 20,000 partitions" in str(error)
-
-    adapter.ask(BILLING_ORDERS, AUDIT)
-    adapter.run()
-    assert adapter.value(group="audit", topic=["trail", "other"]) == 3 + 8
 
 
 def test_trouble_with_it_matters_to_no_other_query() -> None:
