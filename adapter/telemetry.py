@@ -7,9 +7,6 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from adapter.conditions import Conditions
 
-CYCLE_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
-GAP_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
-
 
 class Telemetry:
     """One registry per object, so that tests and several servers do not collide."""
@@ -30,13 +27,13 @@ class Telemetry:
             "kafka_lag_adapter_cycle_duration_seconds",
             "How long a collection cycle took, waiting for brokers included.",
             ["cluster"],
-            buckets=CYCLE_SECONDS,
+            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
         )
         self.gap = histogram(
             "kafka_lag_adapter_commit_to_end_seconds",
             "From receiving the commits of some groups to requesting their log ends; pairs beyond 0.5 s are not used.",
             ["cluster"],
-            buckets=GAP_SECONDS,
+            buckets=(0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5),
         )
         self.age = gauge(
             "kafka_lag_adapter_age_seconds",
@@ -84,8 +81,7 @@ class Telemetry:
 
     def forget(self, cluster: str) -> None:
         """Removes the series of a cluster that is no longer read."""
-        of_cluster = (self._cycles, self._duration, self.gap, self.age, self.rows, self.errors, self._requests)
-        for metric in of_cluster:
+        for metric in (self._cycles, self._duration, self.gap, self.age, self.rows, self.errors, self._requests):
             metric.remove_by_labels({"cluster": cluster})
         self.conditions.forget(cluster=cluster)
 

@@ -75,9 +75,6 @@ class CommitRound:
         self.unreported: dict[str, set[str]] = {}
         """Group -> topics with earlier commits that the latest responses lack."""
 
-    def answered(self) -> set[str]:
-        return {self.plan.groups[code] for code in np.flatnonzero(self.node != NOBODY).tolist()}
-
     def withdraw(self, withdrawn: Codes) -> None:
         """Withdraws these groups, because a better source has reported them."""
         for part in self.parts:
@@ -114,17 +111,15 @@ class Commits:
         everything = {node: answer.content for node, answer in answers.items() if isinstance(answer, Answer)}
         listings = {node: listing.only(self._watching.watches_group) for node, listing in everything.items()}
         without_offsets = {group for group, topics in self.topics.items() if all(topics.values())}
-        self._follow(with_listings(self.directory, listings, brokers, without_offsets, leader_of))
-        return everything
-
-    def _follow(self, directory: Directory) -> None:
-        before, self.directory = self.directory, directory
-        if directory.coordinators == before.coordinators:
-            self.directory = replace(directory, coordinators=before.coordinators)
-        for group in before.groups - directory.groups:
+        before = self.directory
+        self.directory = with_listings(before, listings, brokers, without_offsets, leader_of)
+        if self.directory.coordinators == before.coordinators:
+            self.directory = replace(self.directory, coordinators=before.coordinators)
+        for group in before.groups - self.directory.groups:
             self.topics.pop(group, None)
             self.version += 1
         self._update_groups()
+        return everything
 
     def follow_asked(
         self, asked: Mapping[str, frozenset[str]], is_remembered: Callable[[str], bool], topics: Collection[str]
@@ -180,7 +175,7 @@ class Commits:
         if not (round_.problems or round_.refused):
             self._unknown_cycles = {}
             return
-        answered = round_.answered()
+        answered = {round_.plan.groups[code] for code in np.flatnonzero(round_.node != NOBODY).tolist()}
         self.takeovers.note_lost((round_.ended | round_.refused.keys() | round_.refusing.keys()) - answered)
         if not (has_offsets_topic or self.directory.coordinators):
             explained = round_.problems.keys() | answered

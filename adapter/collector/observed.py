@@ -47,7 +47,7 @@ def observation_of(
     is_doubtful = _with_commits(observed, layout, commits, causes)
     is_end_doubtful, end_sent = _with_ends(observed, layout, ends, batches, is_committed_only, causes)
     progress = with_shares(observed, is_doubtful, layout, share_topics, shares, causes)
-    observed = without_drift(replace(observed, causes=causes.table()), end_sent)
+    observed = without_drift(replace(observed, causes=tuple(causes.known)), end_sent)
     return Observation(observed, progress, is_doubtful | is_end_doubtful)
 
 

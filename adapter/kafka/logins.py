@@ -15,7 +15,6 @@ from kafka.net.sasl import register_sasl_mechanism
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 from kafka.net.sasl.msk import AwsMskIamClient, SaslMechanismAwsMskIam
 
-THREAD = "kafka-login"
 PREPARE_SECONDS = 2.0
 """Less than a call may take, so that the error names who did not answer."""
 
@@ -95,7 +94,7 @@ class Logins:
                 await self._manager.wait_for(earlier, PREPARE_SECONDS * 1000)
             own = self._pending[host] = Future()
             Thread(
-                target=self._run, args=(partial(make, host=host, **config), own, host), name=THREAD, daemon=True
+                target=self._run, args=(partial(make, host=host, **config), own, host), name="kafka-login", daemon=True
             ).start()
             return await self._manager.wait_for(own, PREPARE_SECONDS * 1000)
         except KafkaTimeoutError as error:

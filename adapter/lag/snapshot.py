@@ -123,9 +123,6 @@ class Causes:
     def code(self, cause: Cause | None) -> int:
         return self.known.setdefault(cause or NO_CAUSE, len(self.known))
 
-    def table(self) -> tuple[Cause, ...]:
-        return tuple(self.known)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:

@@ -38,9 +38,11 @@ class Access:
             return None
         return frozenset(text for text, pattern in self._patterns.items() if pattern.fullmatch(namespace))
 
-    def may_read(self, metric: NamedMetric, audience: Audience | None) -> bool:
+    def may_read(self, metric: NamedMetric | None, audience: Audience | None) -> bool:
+        if metric is None or audience is None:
+            return True
         own = metric.namespaces
-        return audience is None or self._admits(self._of_group(metric.group) if own is None else own, audience)
+        return self._admits(self._of_group(metric.group) if own is None else own, audience)
 
     def views_for(
         self, views: Sequence[ClusterView], audience: Audience | None, metric: NamedMetric | None
@@ -82,7 +84,7 @@ class Access:
         """Cached while the layout is the same, because there may be many groups."""
         by_audience = self._seen.setdefault(view.layout, {})
         if audience not in by_audience:
-            by_audience[audience] = _seen_of(view, [group for group in view.groups if self.may_name(group, audience)])
+            by_audience[audience] = _seen_of(view, [group for group in view.codes if self.may_name(group, audience)])
         return by_audience[audience]
 
     def _patterns_of(self, group: str) -> Patterns:

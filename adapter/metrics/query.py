@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from adapter.clock import Clock
 from adapter.errors import MetricUnknown, some_of
-from adapter.metrics.access import Access, Audience
+from adapter.metrics.access import Access
 from adapter.metrics.aggregation import MetricValue, oldest_of
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
 from adapter.metrics.problems import Problem, Reason, refused
@@ -42,12 +42,9 @@ class Served:
     def requirements(self) -> tuple[Requirement, ...]:
         if self.own is None:
             return ()
-        named = {"cluster": (self.own.cluster,), "group": (self.own.group,), "topic": self.own.topics or (None,)}
-        return tuple(
-            Requirement(key, Operator.IN, frozenset(value for value in values if value is not None))
-            for key, values in named.items()
-            if None not in values
-        )
+        cluster = () if self.own.cluster is None else (self.own.cluster,)
+        named = {"cluster": cluster, "group": (self.own.group,), "topic": self.own.topics or ()}
+        return tuple(Requirement(key, Operator.IN, frozenset(values)) for key, values in named.items() if values)
 
 
 class Metrics:
@@ -81,8 +78,8 @@ class Metrics:
         A listing leaves out the groups without a value and names them in a warning. `namespace` is the reader's; None
         reads everything."""
         served, audience = self._by_name.get(metric.lower()), self.audience_of(namespace)
-        if served is None or not self._may_read(served, audience):
-            readable = [each.name for each in self._served if self._may_read(each, audience)]
+        if served is None or not self._access.may_read(served.own, audience):
+            readable = [each.name for each in self._served if self._access.may_read(each.own, audience)]
             names = some_of(readable, most=10, separator=", ")
             raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
         lists_topics = served.own is not None and served.own.topics is not None
@@ -95,15 +92,13 @@ class Metrics:
         problems = problems_of(query, chosen)
         if problems and (asked or not served.definition.is_listed):
             raise refused(self._worded(served, problems[0], views), problems)
-        warnings: tuple[str, ...] = ()
-        if problems:
-            left_out: dict[tuple[str, str], Problem] = {}
-            for problem in problems:
-                left_out.setdefault((problem.cluster, problem.group), problem)
-            chosen = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in chosen]
-            warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
-            if not any(one.entries for one in chosen):
-                raise refused(some_of(warnings), problems)
+        left_out: dict[tuple[str, str], Problem] = {}
+        for problem in problems:
+            left_out.setdefault((problem.cluster, problem.group), problem)
+        chosen = [without_groups(one, {g for c, g in left_out if c == one.view.cluster}) for one in chosen]
+        warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
+        if problems and not any(one.entries for one in chosen):
+            raise refused(some_of(warnings), problems)
         return self._answer(query, served, [one for one in chosen if one.entries], views, version, warnings)
 
     def may_name(self, group: str, namespace: str) -> bool:
@@ -122,9 +117,6 @@ class Metrics:
         asked = (*served.requirements(), *requirements)
         views = tuple(self._access.views_for(views, audience, served.own))
         return making + sum(effort_of(view, asked) for view in views if fits("cluster", view.cluster, asked))
-
-    def _may_read(self, served: Served, audience: Audience | None) -> bool:
-        return served.own is None or self._access.may_read(served.own, audience)
 
     def _answer(
         self,
@@ -160,7 +152,7 @@ class Metrics:
 def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> Problem:
     """Returns why nothing is selected, by the first name that is not known."""
     values = {"cluster": [view.cluster for view in views]}
-    values["group"] = [group for view in views for group in view.groups]
+    values["group"] = [group for view in views for group in view.codes]
     values["topic"] = sorted({topic for view in views for topic in view.topics})
     for requirement in asked:
         names = values.get(requirement.key)

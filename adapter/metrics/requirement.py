@@ -44,15 +44,12 @@ class Requirement:
             case Operator.ABSENT:
                 return value is None
             case Operator.GREATER | Operator.LESS:
-                return self._compares(value)
-
-    def _compares(self, value: str | None) -> bool:
-        number = None if value is None else int64(value)
-        (text,) = self.values
-        limit = int64(text)
-        if number is None or limit is None:
-            return False
-        return number > limit if self.operator is Operator.GREATER else number < limit
+                number = None if value is None else int64(value)
+                (text,) = self.values
+                limit = int64(text)
+                if number is None or limit is None:
+                    return False
+                return number > limit if self.operator is Operator.GREATER else number < limit
 
 
 _LISTS_VALUES = frozenset({Operator.EQUALS, Operator.DOUBLE_EQUALS, Operator.IN})

@@ -38,7 +38,8 @@ def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: 
     if not all(requirement.matches(None) for requirement in asked if requirement.key not in labels):
         return Selection(view, view.totals, (), ())
     is_exact = len(named(asked, "group") or ()) == 1 and named(asked, "topic") is not None
-    groups = [group for group in _groups(view, asked) if is_exact or not view.is_only_asked(group)]
+    fitting = [group for group in _candidates(view, asked) if fits("group", group, asked)]
+    groups = [group for group in fitting if is_exact or not view.is_only_asked(group)]
     totals = view.totals
     if any(requirement.key == "partition" for requirement in asked):
         totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
@@ -68,18 +69,15 @@ def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
 def _entries_to_read(view: ClusterView, asked: Sequence[Requirement]) -> int:
     layout, totals, keys = view.layout, view.totals, {requirement.key for requirement in asked}
     everything = len(layout.groups) + len(totals)
-    groups = _candidates(view, asked) if "group" in keys else None
-    if groups is None or named(asked, "group") is None:
+    if named(asked, "group") is None:
         return everything + (len(layout) // 10 if "partition" in keys else 0)
-    if not groups or ("topic" in keys and _names_no_topic(view, asked)):
+    groups = _candidates(view, asked)
+    names_no_topic = any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
+    if not groups or names_no_topic:
         return everything
     effort = len(groups) + sum(len(totals.spans.get(layout.codes[group], ())) for group in groups)
     spans = [layout.spans[group] for group in groups] if "partition" in keys else []
     return effort + int(sum(span.stop - span.start for span in spans)) // 10
-
-
-def _names_no_topic(view: ClusterView, asked: Sequence[Requirement]) -> bool:
-    return any(one.key == "topic" and one.only and not one.only & view.topics for one in asked)
 
 
 def where_known(chosen: Sequence[Selection]) -> list[Selection]:
@@ -114,16 +112,10 @@ def without_groups(chosen: Selection, groups: Set[str]) -> Selection:
     return replace(chosen, entries=kept, groups=[group for group in chosen.groups if group not in groups])
 
 
-def _groups(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
-    about = [requirement for requirement in asked if requirement.key == "group"]
-    candidates = _candidates(view, asked)
-    return [group for group in candidates if fits("group", group, about)] if about else candidates
-
-
 def _candidates(view: ClusterView, asked: Sequence[Requirement]) -> Sequence[str]:
     groups = named(asked, "group")
     if groups is None:
-        return view.groups
+        return list(view.codes)
     return sorted(group for group in groups if group in view.codes)
 
 

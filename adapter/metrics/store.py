@@ -35,10 +35,6 @@ class ClusterView:
     """Over all rows."""
 
     @property
-    def groups(self) -> tuple[str, ...]:
-        return self.layout.groups if self.visible is None else tuple(self.visible)
-
-    @property
     def codes(self) -> Mapping[str, int]:
         return self.layout.codes if self.visible is None else self.visible
 

@@ -131,7 +131,7 @@ def snapshot(rows: Mapping[Key, Row], groups: Iterable[str] = ()) -> Snapshot:
         made.received[at], made.state[at] = one.received, one.state
         made.cause[at] = causes.code(Cause(one.state, one.why) if one.why else NO_CAUSE)
         made.beyond[at] = 2 if one.state is State.AHEAD else 0
-    return replace(made, causes=causes.table())
+    return replace(made, causes=tuple(causes.known))
 
 
 def observed(rows: Mapping[Key, Row], layout: Layout) -> Observed:
@@ -146,7 +146,7 @@ def observed(rows: Mapping[Key, Row], layout: Layout) -> Observed:
             continue
         made.committed[at], made.log_end[at] = one.committed, one.log_end
         made.commit_received[at] = made.end_received[at] = one.received
-    return replace(made, causes=causes.table())
+    return replace(made, causes=tuple(causes.known))
 
 
 def view(

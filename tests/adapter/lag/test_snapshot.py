@@ -59,7 +59,7 @@ def test_each_cause_occurs_once_and_number_0_means_none() -> None:
     silence = Cause(State.UNKNOWN, "broker 2 does not answer")
 
     assert [causes.code(one) for one in (silence, None, silence, Cause(State.ERROR, "x"))] == [1, 0, 1, 2]
-    assert causes.table() == (NO_CAUSE, silence, Cause(State.ERROR, "x"))
+    assert tuple(causes.known) == (NO_CAUSE, silence, Cause(State.ERROR, "x"))
 
 
 @given(
