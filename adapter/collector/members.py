@@ -159,15 +159,12 @@ class Members:
                 waiting.setdefault(node, {}).setdefault(status.kind, []).append(group)
         plans: dict[Kind, dict[int, list[str]]] = {}
         for node, by_kind in waiting.items():
-            kind = min(by_kind, key=lambda kind: self._last_turn(node, kind, by_kind[kind]))
+            kind = min(by_kind, key=lambda kind: self._turns.get((node, kind), NEVER) - self._head_start(by_kind[kind]))
             plans.setdefault(kind, {})[node] = sorted(by_kind[kind], key=self._last_asked)[:GROUPS_PER_REQUEST]
         return plans
 
     def _last_asked(self, group: str) -> float:
         return self._groups.get(group, _Group()).asked_at - self._head_start((group,))
-
-    def _last_turn(self, node: int, kind: Kind, groups: Collection[str]) -> float:
-        return self._turns.get((node, kind), NEVER) - self._head_start(groups)
 
     def _head_start(self, groups: Collection[str]) -> float:
         held = self._groups
