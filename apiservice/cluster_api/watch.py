@@ -19,10 +19,9 @@ from apiservice.cluster_api.connection import CALL_SECONDS, Client, Json, callin
 WATCH_SECONDS = 240  # then the API server ends the watch, and the next one continues it
 PAGE = 50
 """Objects. Parsing a page keeps the interpreter from every other thread, which 500 HPAs do for 20 ms."""
-PAGE_BYTES = 2 * 1024 * 1024
-"""Longer pages are asked for again with fewer objects: any tenant may create some of 1.5 MB."""
 LONGEST = 2 * 1024 * 1024
-"""Bytes of one object, which takes ten times the memory when it is parsed. As JSON, 1.5 MB of etcd are up to 9 MB."""
+"""Bytes of a page, which is asked for again with fewer objects, and of one object. Parsing takes ten times the memory,
+and 1.5 MB of etcd, which any tenant may create, are up to 9 MB as JSON."""
 READ_BYTES = 64 * 1024
 _GONE, _FORBIDDEN = 410, 403
 
@@ -120,13 +119,12 @@ class Watch(Repeating):
 
     def _page(self) -> list[Json]:
         query = [("limit", str(self._page_size)), *([("continue", self._rest)] if self._rest else [])]
-        most = PAGE_BYTES if self._page_size > 1 else LONGEST
         with contextlib.closing(self._get(query, CALL_SECONDS)) as response:
-            text = content(response, most)
-        if len(text) == most and self._page_size > 1:
-            self._page_size //= 2
-            return self._page()
-        if len(text) == most:
+            text = content(response, LONGEST)
+        if len(text) == LONGEST:
+            if self._page_size > 1:
+                self._page_size //= 2
+                return self._page()
             before, _, item = text.partition(b'"items"')
             self._too_long, text = item[:200], before.rstrip(b", ") + b"}"
         reply = json_object(text)

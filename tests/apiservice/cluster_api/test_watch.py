@@ -93,20 +93,18 @@ def test_a_long_list_is_read_in_pages(
 def test_objects_that_are_long_together_are_read_one_by_one(
     watch: Watch, fake: FakeCluster, names: Names, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "PAGE_BYTES", 1024)
     fake.hpas.put(hpa("x" * 2048))
-    fake.hpas.put(hpa("last"))
-
+    fake.hpas.put(hpa("y" * 2048))
+    monkeypatch.setattr(watch_module, "LONGEST", 3000)
     watch.start()
 
-    assert names.next() == f"first {'x' * 2048} last"
+    assert names.next() == f"first {'x' * 2048} {'y' * 2048}"
     assert sum(bool(re.search(r"limit=1\b", path)) for path in fake.paths) == 3, "pages of one"
 
 
 def test_an_object_that_is_too_long_is_ignored_alone_and_reported(
     watch: Watch, fake: FakeCluster, names: Names, conditions: Conditions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch_module, "PAGE_BYTES", 1024)
     monkeypatch.setattr(watch_module, "LONGEST", 1024)
     parsed: list[int] = []
 
