@@ -23,7 +23,6 @@ from adapter.history.sample import NOT_ASKED, Sample
 from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.layout import Layout
 from adapter.lag.rules import Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
 from adapter.lag.states import (
@@ -266,7 +265,9 @@ class Cycle:
         snapshot = self._rows.after(observed, seen.progress, topics_read, now, is_recalled=self._is_recalled)
         treatment = self._treatment_of(layout, self._watching, topics_read, self._rows.only_asked)
         treatment = updated_treatment(treatment, snapshot, self._members.described_at, in_doubt)
-        unanswered_since = self._since_when_unanswered(layout, gathered.problems, now)
+        # Of groups without rows, because no row shows their age.
+        rowless = (group for group in gathered.problems if layout.spans[group].start == layout.spans[group].stop)
+        unanswered_since = {group: self._unanswered_since.get(group, now) for group in rowless}
         values = values_of(snapshot, treatment)
         view = ClusterView(
             cluster=self._watching.cluster,
@@ -281,11 +282,6 @@ class Cycle:
         )
         behind = {layout.groups[code] for code in np.unique(layout.group[is_behind]).tolist()}
         return Decided(view, self._sample(observed, snapshot, treatment), behind, unanswered_since)
-
-    def _since_when_unanswered(self, layout: Layout, problems: Mapping[str, Cause], now: float) -> dict[str, float]:
-        """Of groups without rows, because no row shows their age."""
-        rowless = (group for group in problems if layout.spans[group].start == layout.spans[group].stop)
-        return {group: self._unanswered_since.get(group, now) for group in rowless}
 
     def _problems(
         self, unanswered: Mapping[str, Cause], since: Mapping[str, float], in_doubt: Mapping[str, float], now: float

@@ -30,7 +30,6 @@ END_NOT_KNOWN = Cause(State.UNKNOWN, "its log end is not known")
 UNREADABLE = Cause(State.ERROR, "the share group's progress cannot be read")
 CYCLES_BEFORE_RETRY = 3
 """It may have been unavailable for another reason, and may reach the silent broker although we do not."""
-Progress = dict[str, GroupShares]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Shares:
         self.newest = ShareRound()
         """The latest round, which may be under way."""
 
-    def ask(self, directory: Directory, topology: Topology) -> Calls[Progress]:
+    def ask(self, directory: Directory, topology: Topology) -> Calls[dict[str, GroupShares]]:
         """Sends one request to each available broker that coordinates share groups."""
         self._find(directory)
         plan: dict[int, list[str]] = {}
@@ -98,7 +97,7 @@ class Shares:
         self._patience[group] -= 1
         return f"{failure.text}, and it stores the state of share group {group}"
 
-    def take(self, calls: Calls[Progress], batch: int) -> list[str]:
+    def take(self, calls: Calls[dict[str, GroupShares]], batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
         answers = calls.take()
         self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})

@@ -2,14 +2,12 @@
 
 from collections.abc import Callable, Collection
 from threading import Condition
-from typing import Generic, TypeVar
+from typing import Generic
 
 from kafka.errors import KafkaTimeoutError
 
 from adapter import clock
-from adapter.kafka.answers import Answer, Failure
-
-Answered = TypeVar("Answered")
+from adapter.kafka.answers import Answer, Answered, Failure
 
 
 class Calls(Generic[Answered]):

@@ -19,7 +19,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
-from adapter.kafka.answers import Answer, BrokersUnreachable, Failure
+from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
@@ -34,7 +34,6 @@ from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
 from adapter.settings.models import Cluster
 
-Answered = TypeVar("Answered")
 Name = TypeVar("Name", bound=int | None)
 
 CALL_SECONDS = 3.0

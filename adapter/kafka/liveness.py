@@ -4,10 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from kafka.future import Future
 
+from adapter.columns import NEVER
 from adapter.kafka.answers import Failure
 
 DISTRUST_SECONDS = 5.0
 """For this long, a broker that was silent may report old offsets (0.25 s was observed)."""
+NOT_YET = float("inf")
 
 
 class Liveness:
@@ -17,8 +19,8 @@ class Liveness:
         self._probe = probe
         self._monotonic = monotonic
         self._absences: dict[int, tuple[Failure, Future]] = {}
-        self._returning: set[int] = set()
         self._back_since: dict[int, float] = {}
+        """Node that was silent -> when it answered again, or NOT_YET."""
         self.failures: list[Failure] = []
         self.failed: dict[int, Failure] = {}
         """Node -> its first failure in this cycle."""
@@ -44,8 +46,7 @@ class Liveness:
                     self._absences[node] = (answer, self._probe(node))
             else:
                 self.answers += 1
-                if node in self._returning:
-                    self._returning.remove(node)
+                if self._back_since.get(node) == NOT_YET:
                     self._back_since[node] = self._monotonic()
 
     def present(self, nodes: Iterable[int]) -> tuple[int, ...]:
@@ -61,18 +62,15 @@ class Liveness:
 
     def is_doubtful(self, node: int) -> bool:
         """Whether offsets from this broker that go backward are ignored."""
-        if node in self._returning:
-            return True
-        return self._monotonic() - self._back_since.get(node, float("-inf")) < DISTRUST_SECONDS
+        return self._monotonic() - self._back_since.get(node, NEVER) < DISTRUST_SECONDS
 
     def forget_others(self, brokers: Collection[int]) -> None:
         """Brokers that left the cluster need no probe; one that returns is distrusted at first."""
-        gone = self._absences.keys() - set(brokers)
-        self._returning |= gone
-        for node in gone:
+        for node in self._absences.keys() - set(brokers):
             del self._absences[node]
+            self._back_since[node] = NOT_YET
 
     def forget_probes(self) -> None:
         """Drops all probes with the closed client; brokers that were silent are distrusted after their next answer."""
-        self._returning |= self._absences.keys()
+        self._back_since |= dict.fromkeys(self._absences, NOT_YET)
         self._absences.clear()

@@ -37,7 +37,6 @@ class Layout:
     """Topic -> its slice of the table of partitions, which has each partition once, however many groups read it."""
     place: Indexes
     """Row -> its partition's index in that table."""
-
     codes: Mapping[str, int]
 
     def __len__(self) -> int:
