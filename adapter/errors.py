@@ -56,7 +56,7 @@ def shown(value: object) -> str:
     """Returns a refused value as an error message shows it: an address without its credentials."""
     text = repr(value)
     login, _, rest = text.rpartition("@")
-    text = f"…@{rest}" if ":" in login else text
+    text = f"…@{rest}" if ":" in login.rpartition("//")[2] else text
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
