@@ -63,4 +63,4 @@ def by_served_name(definitions: Iterable[MetricDefinition] = DEFINITIONS) -> dic
 
 
 SERVED = {name: each.name for name, each in by_served_name().items()}
-"""Name in discovery -> the `value` that gives a named metric the same numbers."""
+"""Name in discovery -> the `value` with which a named metric serves the same."""

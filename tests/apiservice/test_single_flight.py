@@ -85,7 +85,7 @@ def test_work_for_which_nobody_waits_any_more_is_cancelled_and_begun_again_for_o
 
 
 class NoNumber(Exception):
-    """An error of which a test sees whether it is still in memory."""
+    """An error that can be weakly referenced, so that a test sees when it is freed."""
 
 
 def test_an_error_leaves_memory_at_once() -> None:

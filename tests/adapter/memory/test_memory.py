@@ -132,7 +132,7 @@ def test_a_passed_transaction_marker_stays_passed_when_the_commit_expires() -> N
 
 
 def test_topics_that_do_not_exist_are_not_remembered_although_members_read_them() -> None:
-    """Whoever may join one group could fill the ConfigMap with them."""
+    """Otherwise any member of a group could fill the ConfigMap."""
     shelf = Shelf()
     cluster = kafka()
     cluster.members["audit"] = {"trail", "absent", "__unwatched"}
@@ -146,12 +146,18 @@ def test_topics_that_do_not_exist_are_not_remembered_although_members_read_them(
     assert remembered_reads(shelf) == {"trail"}
 
 
-def test_a_stale_topic_stays_stale_while_its_group_rebalances(succeeded: Callable[[Adapter, Shelf], Adapter]) -> None:
-    shelf = Shelf()
+def audit_that_reads_trail(shelf: Shelf) -> Adapter:
+    """Returns an adapter that is about to read the group, which also has a commit for the topic other."""
     cluster = kafka()
     cluster.commits["audit"]["other", 0] = 1
     cluster.members["audit"] = {"trail"}
-    before = Adapter(cluster, samples.settings(rules=[{"group": "audit"}]), shelf)
+    return Adapter(cluster, samples.settings(rules=[{"group": "audit"}]), shelf)
+
+
+def test_a_stale_topic_stays_stale_while_its_group_rebalances(succeeded: Callable[[Adapter, Shelf], Adapter]) -> None:
+    shelf = Shelf()
+    before = audit_that_reads_trail(shelf)
+    cluster = before.kafka
     before.run(8)
     cluster.moving = {"audit"}
     before.remember(3)
@@ -168,10 +174,8 @@ def test_a_topic_that_a_rebalancing_group_began_to_read_counts_on(
     succeeded: Callable[[Adapter, Shelf], Adapter],
 ) -> None:
     shelf = Shelf()
-    cluster = kafka()
-    cluster.commits["audit"]["other", 0] = 1
-    cluster.members["audit"] = {"trail"}
-    before = Adapter(cluster, samples.settings(rules=[{"group": "audit"}]), shelf)
+    before = audit_that_reads_trail(shelf)
+    cluster = before.kafka
     before.remember(8)
     assert before.lag("audit") == 3
     cluster.moving, cluster.commits["audit"]["other", 0] = {"audit"}, 2
@@ -182,10 +186,8 @@ def test_a_topic_that_a_rebalancing_group_began_to_read_counts_on(
 
 def test_a_description_of_a_group_that_is_empty_now_is_forgotten() -> None:
     shelf = Shelf()
-    cluster = kafka()
-    cluster.commits["audit"]["other", 0] = 1
-    cluster.members["audit"] = {"trail"}
-    before = Adapter(cluster, samples.settings(rules=[{"group": "audit"}]), shelf)
+    before = audit_that_reads_trail(shelf)
+    cluster = before.kafka
     before.remember(8)
     cluster.members.clear()
     before.remember(8)

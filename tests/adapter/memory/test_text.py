@@ -205,7 +205,7 @@ def test_names_of_control_characters_cost_no_other_group_its_memory(caplog: pyte
 
 
 def test_a_group_without_room_is_written_once_kafka_no_longer_reports_it_and_until_then_nothing_is() -> None:
-    """Nine groups of which eight fit; which ones were seen last differs from minute to minute."""
+    """There is room for eight of nine groups, and a different one is the latest in each minute."""
     shelf, clock, names = Shelf(), samples.SteppedClock(), [f"{n}{chr(1) * 16_000}" for n in range(9)]
     expired_at: dict[str, float] = {}
 

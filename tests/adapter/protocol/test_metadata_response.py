@@ -202,7 +202,7 @@ def test_other_bytes_are_read_and_share_what_has_not_changed() -> None:
 
 
 def test_a_cluster_of_more_than_1_000_brokers_is_malformed() -> None:
-    """Each would take a connection, of which the process has few."""
+    """Each broker takes a connection, and a process can open only a limited number."""
     hosts = {node: f"kafka-{node}" for node in range(1000)}
 
     assert len(topology_in(body([], hosts)).brokers) == 1000

@@ -129,7 +129,7 @@ def test_an_api_server_whose_tls_handshake_fails_cannot_be_reached(fake: FakeClu
 
 
 class Token(str):
-    """A text of which a test sees whether it is still in memory."""
+    """A string that can be weakly referenced, so that a test sees when it is freed."""
 
 
 def test_reviews_for_which_nobody_waits_any_more_leave_memory(
