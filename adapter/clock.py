@@ -2,6 +2,7 @@
 
 import time as _time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 _SINCE_BOOT = getattr(_time, "CLOCK_BOOTTIME", _time.CLOCK_MONOTONIC)
@@ -14,6 +15,7 @@ def monotonic() -> float:
     return _time.clock_gettime(_SINCE_BOOT)
 
 
+@lru_cache(1000)
 def utc_text(epoch_seconds: float) -> str:
     """Returns RFC 3339 with whole seconds: `2026-11-21T11:48:29Z`."""
     return f"{datetime.fromtimestamp(epoch_seconds // 1, UTC):%Y-%m-%dT%H:%M:%SZ}"

@@ -19,10 +19,10 @@ from adapter.errors import AdapterError
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.caller import UNAUTHENTICATED, Unauthorized
 from apiservice.auth.callers import Callers
-from apiservice.auth.request_attributes import attributes_of
 from apiservice.http import health
-from apiservice.http.query_parameters import check_bounds, is_watch
+from apiservice.http.query_parameters import check_bounds
 from apiservice.http.replies import json_reply
+from apiservice.http.request_attributes import attributes_of
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, status_of
 from apiservice.metrics_api import discovery, openapi
 from apiservice.metrics_api.reads import MetricReads
@@ -116,7 +116,7 @@ class ApiServer:
             check_bounds(scope)
         else:
             scope["state"]["connection"].recognise()
-        attributes = attributes_of(scope["method"], scope["path"], is_watch(scope["query_string"]))
+        attributes = attributes_of(scope["method"], scope["path"], scope["query_string"])
         await self._callers.authorize(caller, attributes)
 
 
@@ -138,8 +138,7 @@ def create_metrics_app(of_both_ports: APIRouter) -> ASGIApp:
 def query_of_read(scope: Scope) -> bytes:
     if scope["method"] != "GET":
         raise MethodNotAllowed
-    query: bytes = scope["query_string"]
-    return query
+    return bytes(scope["query_string"])
 
 
 def refusal(error: Exception) -> Response:
