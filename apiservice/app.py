@@ -71,7 +71,10 @@ class ApiServer:
         try:
             await self._admit(scope)
             if api is not None and read is not None:
-                response = await (upstream or api).answer(*read, query_of_read(scope))
+                if scope["method"] == "GET":
+                    response = await (upstream or api).answer(*read, scope["query_string"])
+                else:
+                    response = refusal(MethodNotAllowed())
         except AdapterError as error:
             if isinstance(error, Unauthorized):
                 # The reply omits the reason. Logged at DEBUG, so that clients without credentials cannot fill the log.
@@ -128,17 +131,10 @@ def create_metrics_app(of_both_ports: APIRouter) -> ASGIApp:
         try:
             check_bounds(scope)
         except BadRequest as error:
-            await refusal(error)(scope, receive, send)
-        else:
-            await app(scope, receive, send)
+            return await refusal(error)(scope, receive, send)
+        return await app(scope, receive, send)
 
     return bounded
-
-
-def query_of_read(scope: Scope) -> bytes:
-    if scope["method"] != "GET":
-        raise MethodNotAllowed
-    return bytes(scope["query_string"])
 
 
 def refusal(error: Exception) -> Response:

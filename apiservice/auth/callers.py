@@ -119,8 +119,7 @@ _Access = tuple[bool, str]
 
 
 def _accesses(clock: Callable[[], float], first_lane: Lane) -> ReviewCache[_Wish, _Access]:
-    seconds = (ALLOWED_KEPT_SECONDS, DENIED_KEPT_SECONDS)
-    return ReviewCache(lambda access: access[0], seconds, clock, first_lane)
+    return ReviewCache(lambda access: access[0], (ALLOWED_KEPT_SECONDS, DENIED_KEPT_SECONDS), clock, first_lane)
 
 
 def _bearer_token(scope: Scope) -> str | None:

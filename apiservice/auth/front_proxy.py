@@ -1,6 +1,7 @@
 """Identifies users from the headers of the front proxy."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from urllib.parse import unquote
 
 from apiservice.auth.caller import Caller, Unauthorized, authenticated
@@ -11,16 +12,21 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 def remote_user(settings: Authentication, headers: Headers) -> Caller | None:
     """Returns the user named in the proxy's headers. One connection carries requests of many users."""
+    identity = settings.username_headers + settings.group_headers + settings.uid_headers + settings.extra_prefixes
+    return _user_of(settings, tuple(header for header in headers if header[0].startswith(identity)))
+
+
+@lru_cache(256)
+def _user_of(settings: Authentication, headers: Headers) -> Caller | None:
     try:
         users = _values(headers, settings.username_headers)
         if not users:
             return None
         groups = _values(headers, settings.group_headers)
         uid = next(iter(_values(headers, settings.uid_headers)), "")
-        extra = _extra(headers, settings.extra_prefixes)
+        return authenticated(Caller(users[0], uid, groups, _extra(headers, settings.extra_prefixes)))
     except UnicodeDecodeError as error:
         raise Unauthorized("the proxy's identity headers are not UTF-8") from error
-    return authenticated(Caller(name=users[0], uid=uid, groups=groups, extra=extra))
 
 
 def _extra(headers: Headers, prefixes: tuple[bytes, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:

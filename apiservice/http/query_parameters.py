@@ -42,11 +42,9 @@ def is_watch(query: bytes) -> bool:
 def check_bounds(scope: Scope) -> None:
     """Limits the query and `Accept` of unauthenticated callers, because parsing them takes time."""
     if len(scope["query_string"]) > LONGEST_QUERY:
-        raise BadRequest(
-            f"the query is longer than the {LONGEST_QUERY} bytes that a caller without credentials may send"
-        )
+        raise BadRequest(f"without credentials, a query may have at most {LONGEST_QUERY} bytes")
     if sum(len(value) for name, value in scope["headers"] if name == b"accept") > LONGEST_ACCEPT:
-        raise BadRequest(f"Accept is longer than the {LONGEST_ACCEPT} bytes that a caller without credentials may send")
+        raise BadRequest(f"without credentials, Accept may have at most {LONGEST_ACCEPT} bytes")
     parameters_of(scope["query_string"])
 
 
