@@ -47,9 +47,9 @@ def _rows(home: Path, effort: Effort, partitions: int, nodes: int) -> tuple[list
     """Returns the rows, and the median CPU time in seconds."""
     who = f"{partitions:,} partitions, {nodes} brokers"
     most = MOST_MILLISECONDS[nodes] if partitions == LARGEST else None
-    with stored_brokers(home / "brokers", groups_of(partitions), nodes) as brokers:
+    with stored_brokers(home / "brokers", groups_of(partitions), nodes) as cluster:
         plan = CyclePlan(
-            brokers.cluster.bootstrap_servers, WARM_UP, effort.timed_cycles, partitions,
+            cluster.bootstrap_servers, WARM_UP, effort.timed_cycles, partitions,
             admin_rounds=effort.admin_rounds,
         )  # fmt: skip
         costs = run(plan, home / "cycles")

@@ -41,8 +41,8 @@ def measure(home: Path, effort: Effort) -> Table:
 
 def _cycles(home: Path, effort: Effort, refusal: Refusal | None) -> list[Cost]:
     groups = tuple(StoredGroup(f"group-{number:05}", 1, PARTITIONS) for number in range(effort.failing_groups))
-    with stored_brokers(home / "brokers", groups, NODES, refusal) as brokers:
-        servers, rows = brokers.cluster.bootstrap_servers, len(groups) * PARTITIONS
+    with stored_brokers(home / "brokers", groups, NODES, refusal) as cluster:
+        servers, rows = cluster.bootstrap_servers, len(groups) * PARTITIONS
         costs = run(CyclePlan(servers, WARM_UP, effort.timed_cycles, rows), home / "cycles")
     expected = "complete" if refusal is None else "failed"
     if set(costs.outcomes) != {expected}:

@@ -59,8 +59,8 @@ def _flushes(location: Path, partitions: int, count: int) -> list[Row]:
 
 def _cycles(home: Path, effort: Effort) -> list[Row]:
     partitions = max(effort.history_partitions)
-    with stored_brokers(home / "brokers", groups_of(partitions), 3) as brokers:
-        servers = brokers.cluster.bootstrap_servers
+    with stored_brokers(home / "brokers", groups_of(partitions), 3) as cluster:
+        servers = cluster.bootstrap_servers
         means = [
             1000
             * statistics.mean(

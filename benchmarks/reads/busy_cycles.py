@@ -36,10 +36,8 @@ def measure(rig: Rig, effort: Effort) -> Table:
     for partitions in effort.busy_partitions:
         home = rig.home / f"busy-cycles-{partitions}"
         groups = groups_of(partitions)
-        with stored_brokers(home / "brokers", groups, NODES) as brokers:
-            settings = {
-                "clusters": [{"name": "main", "bootstrapServers": brokers.cluster.bootstrap_servers.split(",")}]
-            }
+        with stored_brokers(home / "brokers", groups, NODES) as cluster:
+            settings = {"clusters": [{"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}]}
             with watched(rig, home / "adapter", settings, without_pause=True) as server:
                 wait_until_all_is_read(server, partitions)
                 paths = [group_path(group.name) for group in groups]

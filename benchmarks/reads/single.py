@@ -46,12 +46,12 @@ class _Span:
 def measure(rig: Rig, effort: Effort) -> Table:
     home = rig.home / "single-reads"
     groups = (*OWN, *groups_of((GROUPS - len(OWN)) * 100))
-    with stored_brokers(home / "brokers", groups, NODES) as brokers:
-        servers = brokers.cluster.bootstrap_servers.split(",")
+    with stored_brokers(home / "brokers", groups, NODES) as cluster:
+        servers = cluster.bootstrap_servers.split(",")
         collection = {"interval": "20s"}
         settings = {"clusters": [{"name": "main", "bootstrapServers": servers}], "collection": collection}
         with watched(rig, home / "adapter", settings) as server:
-            wait_until_all_is_read(server, brokers.cluster.partitions)
+            wait_until_all_is_read(server, cluster.partitions)
             rows = _rows(rig, effort, server)
     return Table("One read, by size", HOW, rows)
 

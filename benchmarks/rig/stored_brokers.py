@@ -1,67 +1,79 @@
-"""Fake brokers on loopback, one process per node, that send stored responses.
+"""Fake brokers on loopback, in a separate process, that store the frames they have sent.
 
-`python -m benchmarks.rig.stored_brokers --cluster FILE --node N --all-topics FILE`. They use little CPU, so that a
-client of 100,000 partitions can be measured on the same machine."""
+`python -m benchmarks.rig.stored_brokers --cluster FILE`. The first answer to a request is made by the tests' fake
+brokers. After that, the same bytes get the stored frame with the new correlation id and offsets. This takes little CPU,
+so that a client of 100,000 partitions can be measured on the same machine."""
 
 import argparse
 import asyncio
 import contextlib
-import signal
+import logging
 import socket
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
-from typing import cast
 
-import uvloop
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
 
-from benchmarks.rig.stored_answers import StoredAnswers, metadata_frame
-from benchmarks.rig.stored_cluster import Refusal, StoredCluster, StoredGroup, cluster_in
-from local.processes import Process, free_port, start, wait_until
+from benchmarks.rig.stored_cluster import (
+    FIRST_OFFSET,
+    MARKED,
+    MARKED_PREFIX,
+    REFUSED_AFTER,
+    Refusal,
+    StoredCluster,
+    StoredGroup,
+    cluster_in,
+)
+from local.processes import free_port, start, wait_until
+from tests.support.kafka.wire_fake import (
+    API_VERSIONS,
+    DESCRIBE_GROUPS,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_FETCH,
+    Asked,
+    WireFake,
+)
+
+logger = logging.getLogger(__name__)
 
 START_TIMEOUT_SECONDS = 120.0
+MOST_KEPT = 200
+VERSIONS = {
+    API_VERSIONS: (0, 4),
+    METADATA: (10, 11),
+    LIST_GROUPS: (3, 5),
+    DESCRIBE_GROUPS: (5, 5),
+    OFFSET_FETCH: (8, 8),
+    LIST_OFFSETS: (7, 7),
+}
+TOPIC_NOT_AUTHORIZED, GROUP_NOT_AUTHORIZED = 29, 30
 _INT32 = Struct(">i")
-
-
-@dataclass(frozen=True, slots=True)
-class StoredBrokers:
-    """The running nodes, with node ids from 1."""
-
-    cluster: StoredCluster
-    processes: tuple[Process, ...]
-
-    def freeze(self, node: int) -> None:
-        """Connections stay open and new ones are accepted, but nothing is answered."""
-        self.processes[node - 1].send(signal.SIGSTOP)
-
-    def thaw(self, node: int) -> None:
-        self.processes[node - 1].send(signal.SIGCONT)
 
 
 @contextlib.contextmanager
 def stored_brokers(
     home: Path, groups: tuple[StoredGroup, ...], nodes: int, refusal: Refusal | None = None
-) -> Iterator[StoredBrokers]:
+) -> Iterator[StoredCluster]:
     """Runs this number of nodes, which share these groups and topics; ends them with the block."""
     home.mkdir(parents=True, exist_ok=True)
     cluster = StoredCluster(groups, tuple(free_port() for _ in range(nodes)), time.monotonic(), refusal)
-    cluster_file, all_topics = home / "cluster.json", home / "all-topics"
-    cluster_file.write_text(cluster.to_json())
-    all_topics.write_bytes(metadata_frame(cluster))
-    with contextlib.ExitStack() as stack:
-        processes = []
-        for node in range(1, nodes + 1):
-            flags = {"cluster": cluster_file, "all-topics": all_topics, "node": node}
-            command = [sys.executable, "-m", "benchmarks.rig.stored_brokers", *(f"--{k}={v}" for k, v in flags.items())]
-            node_started = start(f"stored broker {node}", command, log=home / f"broker-{node}.log")
-            processes.append(stack.enter_context(node_started))
+    file = home / "cluster.json"
+    file.write_text(cluster.to_json())
+    command = [sys.executable, "-m", "benchmarks.rig.stored_brokers", f"--cluster={file}"]
+    with start("stored brokers", command, log=home / "brokers.log") as process:
         wait_until(
-            lambda: all(map(_is_listening, cluster.ports)), "stored brokers", START_TIMEOUT_SECONDS, alive=processes
+            lambda: all(map(_is_listening, cluster.ports)), "stored brokers", START_TIMEOUT_SECONDS, alive=[process]
         )
-        yield StoredBrokers(cluster, tuple(processes))
+        yield cluster
 
 
 def _is_listening(port: int) -> bool:
@@ -69,43 +81,76 @@ def _is_listening(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-class _Connection(asyncio.Protocol):
-    """Receives frames and sends frames, in order."""
+@dataclass(slots=True)
+class _Stored:
+    """A response as a whole frame, and the positions of its offsets."""
 
-    def __init__(self, answers: StoredAnswers) -> None:
-        self._answers = answers
-        self._received = bytearray()
-        self._transport: asyncio.Transport | None = None
+    frame: bytearray
+    places: NDArray[np.intp]
+    """Eight bytes for each offset: shape (offsets, 8)."""
+    offsets: NDArray[np.int64]
+    """The offsets when all logs began."""
+    answers: int
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transport is none by inheritance.
-        self._transport = cast(asyncio.Transport, transport)
-
-    def data_received(self, data: bytes) -> None:
-        received = self._received
-        received += data
-        while len(received) >= 4 and len(received) >= (end := 4 + _INT32.unpack_from(received)[0]):
-            request = bytes(received[:end])
-            del received[:end]
-            assert self._transport is not None
-            self._transport.write(self._answers.answer(request))
+    def at(self, correlation_id: int, milliseconds: int) -> bytes:
+        self.answers += 1
+        _INT32.pack_into(self.frame, 4, correlation_id)
+        if len(self.places):
+            now = (self.offsets + milliseconds).astype(">i8").view(np.uint8)
+            np.frombuffer(self.frame, dtype=np.uint8)[self.places] = now.reshape(-1, 8)
+        return bytes(self.frame)
 
 
-async def _serve(answers: StoredAnswers, port: int) -> None:
-    server = await asyncio.get_running_loop().create_server(lambda: _Connection(answers), "127.0.0.1", port)
-    await server.serve_forever()
+class _StoredFrames(WireFake):
+    def __init__(self, cluster: StoredCluster) -> None:
+        super().__init__(cluster.kafka(), versions=VERSIONS, ports=dict(enumerate(cluster.ports, start=1)))
+        self._cluster = cluster
+        self._kept: LRUCache[tuple[int, int, int, bytes], _Stored] = LRUCache(MOST_KEPT)
+
+    def frame(self, asked: Asked) -> bytes:
+        # Metadata is the same from all nodes, and slow to encode.
+        key = (0 if asked.key == METADATA else asked.node, asked.key, asked.version, asked.body)
+        stored = self._kept.get(key)
+        if stored is None or self._is_to_be_refused(asked.key, stored):
+            stored = self._kept[key] = _stored(self._made(asked), answers=0 if stored is None else REFUSED_AFTER + 1)
+        return stored.at(asked.correlation, int((time.monotonic() - self._cluster.began) * 1000))
+
+    def _made(self, asked: Asked) -> bytes:
+        try:
+            return super().frame(asked)
+        except Exception:
+            logger.exception("request %d of version %d", asked.key, asked.version)
+            raise
+
+    def _is_to_be_refused(self, key: int, stored: _Stored) -> bool:
+        """True once for each request: the frame made then refuses everything."""
+        if stored.answers != REFUSED_AFTER:
+            return False
+        if self._cluster.refusal is Refusal.GROUPS:
+            self.kafka.commit_errors = dict.fromkeys(self.kafka.commits, GROUP_NOT_AUTHORIZED)
+        if self._cluster.refusal is Refusal.TOPICS:
+            self.kafka.end_errors = dict.fromkeys(self.kafka.ends, TOPIC_NOT_AUTHORIZED)
+        return key == {Refusal.GROUPS: OFFSET_FETCH, Refusal.TOPICS: LIST_OFFSETS, None: None}[self._cluster.refusal]
+
+
+def _stored(frame: bytes, answers: int) -> _Stored:
+    places, begin = [], frame.find(MARKED_PREFIX)
+    while begin >= 0:
+        places.append(begin)
+        begin = frame.find(MARKED_PREFIX, begin + 8)
+    of_offsets = np.array(places, dtype=np.intp)[:, None] + np.arange(8)
+    marked = np.frombuffer(frame, dtype=np.uint8)[of_offsets].copy().view(">i8").ravel()
+    return _Stored(bytearray(frame), of_offsets, marked.astype(np.int64) - MARKED + FIRST_OFFSET, answers)
+
+
+async def _serve(cluster: StoredCluster) -> None:
+    await _StoredFrames(cluster).serve(threading.Event(), asyncio.Event())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cluster", type=Path, required=True)
-    parser.add_argument("--all-topics", type=Path, required=True)
-    parser.add_argument("--node", type=int, required=True)
-    flags = parser.parse_args(arguments)
-    cluster = cluster_in(flags.cluster)
-    answers = StoredAnswers(cluster, flags.node, flags.all_topics.read_bytes())
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_serve(answers, cluster.ports[flags.node - 1]))
+    asyncio.run(_serve(cluster_in(parser.parse_args(arguments).cluster)))
 
 
 if __name__ == "__main__":

@@ -4,15 +4,18 @@ Nodes are numbered from 1. Every partition's log grows by one message per millis
 
 import dataclasses
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from tests.support.kafka.fake_cluster import Kafka
+
 PARTITIONS_PER_TOPIC = 20
 FIRST_OFFSET = 1_000_000
+MARKED_PREFIX = b"\x5b\xa1\x9c\x3d\xe7\x42\xf0"
+MARKED = int.from_bytes(MARKED_PREFIX + b"\x80")
+"""Stands for FIRST_OFFSET in a frame, and those below it for commits; nothing else in a frame looks like them."""
 REFUSED_AFTER = 4
 
 
@@ -34,6 +37,11 @@ class StoredGroup:
     def topic_names(self) -> list[str]:
         return [f"{self.name}-topic-{number:03}" for number in range(self.topics)]
 
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """Topics and partitions."""
+        return [(topic, index) for topic in self.topic_names for index in range(self.partitions)]
+
 
 @dataclass(frozen=True)
 class StoredCluster:
@@ -54,25 +62,21 @@ class StoredCluster:
         """The number of partitions, of topics as of groups."""
         return sum(group.topics * group.partitions for group in self.groups)
 
-    @cached_property
-    def coordinators(self) -> dict[str, int]:
-        return {group.name: 1 + number % len(self.ports) for number, group in enumerate(self.groups)}
-
-    @cached_property
-    def by_name(self) -> dict[str, StoredGroup]:
-        return {group.name: group for group in self.groups}
-
-    @cached_property
-    def topics(self) -> dict[str, tuple[int, int]]:
-        """Topic -> its number, and the number of its partitions."""
-        sizes = ((topic, group.partitions) for group in self.groups for topic in group.topic_names)
-        return {topic: (number, size) for number, (topic, size) in enumerate(sizes)}
-
-    def leader(self, topic: str, partition: int) -> int:
-        return 1 + (self.topics[topic][0] + partition) % len(self.ports)
-
-    def topic_partitions(self) -> Iterator[tuple[str, int]]:
-        return ((topic, index) for topic, (_, size) in self.topics.items() for index in range(size))
+    def kafka(self) -> Kafka:
+        """Returns its truth with marked offsets."""
+        nodes = tuple(range(1, len(self.ports) + 1))
+        sizes = [(topic, group.partitions) for group in self.groups for topic in group.topic_names]
+        return Kafka(
+            nodes=nodes,
+            topics={
+                topic: [nodes[(number + index) % len(nodes)] for index in range(size)]
+                for number, (topic, size) in enumerate(sizes)
+            },
+            coordinators={group.name: nodes[number % len(nodes)] for number, group in enumerate(self.groups)},
+            members={group.name: set(group.topic_names) for group in self.groups},
+            commits={group.name: {place: MARKED - lag_of(place[1]) for place in group.places} for group in self.groups},
+            ends={place: MARKED for group in self.groups for place in group.places},
+        )
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -11,7 +11,7 @@ from adapter.protocol import offset_requests
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.offset_requests import RawRequest
 from adapter.protocol.offset_responses import commits_in, offsets_in
-from benchmarks.rig import responses
+from tests.support.kafka import responses
 from tests.support.kafka.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
 names = st.text(min_size=1, max_size=40)

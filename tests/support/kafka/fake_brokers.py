@@ -22,10 +22,10 @@ from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
-from benchmarks.rig import responses
-from benchmarks.rig.responses import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, by_topic
 from tests.support import samples
+from tests.support.kafka import responses
 from tests.support.kafka.fake_cluster import Kafka, Partition
+from tests.support.kafka.responses import NOT_LEADER, UNKNOWN_TOPIC_OR_PARTITION, by_topic
 from tests.support.samples import SteppedClock
 
 T = TypeVar("T")

@@ -14,13 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.prepared_requests import EARLIEST
-from benchmarks.rig import responses
-from benchmarks.rig.responses import (
+from tests.support.kafka import responses
+from tests.support.kafka.fake_cluster import Kafka
+from tests.support.kafka.responses import (
     NO_ERROR,
     NO_OFFSET,
     NOT_LEADER,
@@ -30,14 +32,14 @@ from benchmarks.rig.responses import (
     Row,
     by_topic,
 )
-from tests.support.kafka.fake_cluster import Kafka
 
-LIST_OFFSETS, METADATA, OFFSET_FETCH, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 16, 18
+LIST_OFFSETS, METADATA, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 15, 16, 18
 VERSIONS = {LIST_OFFSETS: (0, 7), METADATA: (0, 12), OFFSET_FETCH: (0, 8), LIST_GROUPS: (0, 5), API_VERSIONS: (0, 4)}
 _REQUESTS = {
     LIST_OFFSETS: ListOffsetsRequest,
     METADATA: MetadataRequest,
     OFFSET_FETCH: OffsetFetchRequest,
+    DESCRIBE_GROUPS: DescribeGroupsRequest,
     API_VERSIONS: ApiVersionsRequest,
 }
 
@@ -54,7 +56,7 @@ Fault = Callable[[bytes], Spoilt]
 
 
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     node: int
     key: int
     version: int
@@ -110,7 +112,7 @@ class WireFake:
     async def serve(self, started: threading.Event, stopping: asyncio.Event) -> None:
         servers = []
         for node in self.kafka.nodes:
-            server = await asyncio.start_server(self._handler(node), "127.0.0.1", 0)
+            server = await asyncio.start_server(self._handler(node), "127.0.0.1", self.ports.get(node, 0))
             servers.append(server)
             self.ports[node] = server.sockets[0].getsockname()[1]
         started.set()
@@ -150,7 +152,7 @@ class WireFake:
 
         return handle
 
-    def _answered(self, asked: _Asked) -> Spoilt:
+    def _answered(self, asked: Asked) -> Spoilt:
         self.asked[asked.node, asked.key] += 1
         if asked.node in self.kafka.silent:
             return Spoilt()
@@ -159,13 +161,16 @@ class WireFake:
         lowest, highest = self.versions.get(asked.key, (0, -1))
         if not lowest <= asked.version <= highest and asked.key != API_VERSIONS:
             return Spoilt(then_close=True)  # as a broker does that does not know the version
-        frame = responses.frame(self._response(asked), asked.version, asked.correlation)
+        frame = self.frame(asked)
         fault = self.faults.get((asked.node, asked.key))
         return Spoilt(frame) if fault is None else fault(frame)
 
     # -- what is true ----------------------------------------------------------------------------
 
-    def _response(self, asked: _Asked) -> Response:
+    def frame(self, asked: Asked) -> bytes:
+        return responses.frame(self._response(asked), asked.version, asked.correlation)
+
+    def _response(self, asked: Asked) -> Response:
         if asked.key == API_VERSIONS:
             return responses.api_versions(self.versions)
         if asked.key == LIST_GROUPS:
@@ -173,11 +178,14 @@ class WireFake:
         question = _REQUESTS[asked.key].decode(asked.body, version=asked.version)
         if asked.key == METADATA:
             return self._metadata(question)
+        if asked.key == DESCRIBE_GROUPS:
+            return responses.described_groups({group: self._assigned(group) for group in question.groups})
         return self._commits(asked.node, question) if asked.key == OFFSET_FETCH else self._ends(asked.node, question)
 
     def _metadata(self, question: MetadataRequest) -> Response:
         brokers = {node: (self.hosts.get(node, "127.0.0.1"), self.ports[node]) for node in self.kafka.nodes}
-        named = self.kafka.topics if question.topics is None else {}
+        names = list(self.kafka.topics) if question.topics is None else [topic.name for topic in question.topics]
+        named = {name: self.kafka.topics.get(name, []) for name in names}
         return responses.metadata(brokers, {name: (self._topic_id(name), leaders) for name, leaders in named.items()})
 
     def _topic_id(self, topic: str) -> uuid.UUID:
@@ -186,9 +194,13 @@ class WireFake:
 
     def _groups(self, node: int) -> Response:
         if node in self.kafka.loading:
-            return responses.listed_groups((), "Empty", COORDINATOR_LOADING)
-        own = (group for group in self.kafka.commits if self._coordinator(group) == node)
-        return responses.listed_groups([group for group in own if group not in self.kafka.unlisted], "Empty")
+            return responses.listed_groups({}, COORDINATOR_LOADING)
+        own = [group for group in self.kafka.commits if self._coordinator(group) == node]
+        listed = (group for group in own if group not in self.kafka.unlisted)
+        return responses.listed_groups({each: "Stable" if each in self.kafka.members else "Empty" for each in listed})
+
+    def _assigned(self, group: str) -> Mapping[str, Sequence[int]]:
+        return {topic: range(len(self.kafka.topics[topic])) for topic in self.kafka.members[group]}
 
     def _coordinator(self, group: str) -> int:
         return self.kafka.coordinators.get(group, self.kafka.nodes[0])
@@ -233,12 +245,12 @@ async def _some_rounds() -> None:
         await asyncio.sleep(0)
 
 
-def _asked(node: int, frame: bytes) -> _Asked:
+def _asked(node: int, frame: bytes) -> Asked:
     key, version, correlation, client = struct.unpack_from(">hhih", frame)
     begin = 10 + max(client, 0)
     request = _REQUESTS.get(key)
     is_flexible = version >= 3 if request is None else request.flexible_version_q(version)
-    return _Asked(node, key, version, correlation, frame[begin + is_flexible :])
+    return Asked(node, key, version, correlation, frame[begin + is_flexible :])
 
 
 @contextlib.contextmanager

@@ -1,11 +1,12 @@
-"""What brokers answer, encoded by kafka-python's own classes, for the fake brokers of the benchmarks and the tests."""
+"""What brokers answer, encoded by kafka-python's own classes, for the fake brokers."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from kafka.protocol.admin import ListGroupsResponse
+from kafka.protocol.admin import DescribeGroupsResponse, ListGroupsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER = 0, 3, 5, 6
@@ -70,12 +71,34 @@ def _topic(name: str, topic_id: UUID, leaders: Sequence[int]) -> object:
     return Topic(error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=partitions)
 
 
-def listed_groups(groups: Iterable[str], state: str, error: int = NO_ERROR) -> Response:
+def listed_groups(groups: Mapping[str, str], error: int = NO_ERROR) -> Response:
+    """Group -> its state."""
     listed = [
         ListGroupsResponse.ListedGroup(group_id=name, protocol_type="consumer", group_state=state, group_type="classic")
-        for name in groups
+        for name, state in groups.items()
     ]
     return ListGroupsResponse(throttle_time_ms=0, error_code=error, groups=listed)
+
+
+def described_groups(groups: Mapping[str, Mapping[str, Sequence[int]]]) -> Response:
+    """Group -> the partitions of its one member by topic."""
+    made = [
+        DescribeGroupsResponse.DescribedGroup(
+            error_code=NO_ERROR, group_id=name, group_state="Stable", protocol_type="consumer", protocol_data="range",
+            members=[_member(name, topics)],
+        )
+        for name, topics in groups.items()
+    ]  # fmt: skip
+    return DescribeGroupsResponse(throttle_time_ms=0, groups=made)
+
+
+def _member(group: str, topics: Mapping[str, Sequence[int]]) -> object:
+    assigned = [(topic, list(indexes)) for topic, indexes in topics.items()]
+    return DescribeGroupsResponse.DescribedGroup.DescribedGroupMember(
+        member_id=f"{group}-member", client_id=group, client_host="/127.0.0.1",
+        member_metadata=ConsumerProtocolSubscription(topics=list(topics), version=0).encode(),
+        member_assignment=ConsumerProtocolAssignment(assigned_partitions=assigned, version=0).encode(),
+    )  # fmt: skip
 
 
 def commits(groups: Mapping[str, tuple[int, Mapping[str, Sequence[Row]]]], throttle_ms: int = 0) -> Response:
