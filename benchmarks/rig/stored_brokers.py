@@ -35,6 +35,7 @@ from local.processes import free_port, start, wait_until
 from tests.support.kafka.wire_fake import (
     API_VERSIONS,
     DESCRIBE_GROUPS,
+    FIND_COORDINATOR,
     LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
@@ -51,6 +52,7 @@ VERSIONS = {
     API_VERSIONS: (0, 4),
     METADATA: (10, 11),
     LIST_GROUPS: (3, 5),
+    FIND_COORDINATOR: (4, 4),
     DESCRIBE_GROUPS: (5, 5),
     OFFSET_FETCH: (8, 8),
     LIST_OFFSETS: (7, 7),

@@ -17,8 +17,10 @@ def test_no_lag_is_below_the_stored_one_and_refusals_begin_after_the_warm_up(
     refusal: Refusal | None, tmp_path: Path
 ) -> None:
     with stored_brokers(tmp_path / "brokers", GROUPS, 2, refusal) as cluster:
-        costs = run(CyclePlan(cluster.bootstrap_servers, REFUSED_AFTER, 2, cluster.partitions), tmp_path / "cycles")
+        plan = CyclePlan(cluster.bootstrap_servers, REFUSED_AFTER, 2, cluster.partitions, admin_rounds=refusal is None)
+        costs = run(plan, tmp_path / "cycles")
 
     # Each log end is read after the commits, and meanwhile it moves.
     assert sum(lag_of(partition) for group in GROUPS for _, partition in group.places) <= costs.lag < FIRST_OFFSET
+    assert len(costs.admin) == plan.admin_rounds
     assert costs.outcomes == [OUTCOMES[refusal]] * 2

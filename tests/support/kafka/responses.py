@@ -7,7 +7,7 @@ from uuid import UUID
 from kafka.protocol.admin import DescribeGroupsResponse, ListGroupsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
-from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
+from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
 
 NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER = 0, 3, 5, 6
 NO_OFFSET = -1
@@ -69,6 +69,22 @@ def _topic(name: str, topic_id: UUID, leaders: Sequence[int]) -> object:
     ]  # fmt: skip
     error = NO_ERROR if leaders else UNKNOWN_TOPIC_OR_PARTITION
     return Topic(error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=partitions)
+
+
+def coordinators(brokers: Mapping[int, tuple[str, int]], nodes: Mapping[str, int]) -> Response:
+    """Node -> host and port; group -> node."""
+    made = [
+        FindCoordinatorResponse.Coordinator(
+            key=group,
+            node_id=node,
+            host=brokers[node][0],
+            port=brokers[node][1],
+            error_code=NO_ERROR,
+            error_message=None,
+        )
+        for group, node in nodes.items()
+    ]
+    return FindCoordinatorResponse(throttle_time_ms=0, coordinators=made)
 
 
 def listed_groups(groups: Mapping[str, str], error: int = NO_ERROR) -> Response:

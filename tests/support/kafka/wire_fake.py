@@ -16,7 +16,7 @@ from typing import Any
 
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
-from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
+from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.prepared_requests import EARLIEST
@@ -33,12 +33,14 @@ from tests.support.kafka.responses import (
     by_topic,
 )
 
-LIST_OFFSETS, METADATA, OFFSET_FETCH, DESCRIBE_GROUPS, LIST_GROUPS, API_VERSIONS = 2, 3, 9, 15, 16, 18
+LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS = 2, 3, 9, 10, 15
+LIST_GROUPS, API_VERSIONS = 16, 18
 VERSIONS = {LIST_OFFSETS: (0, 7), METADATA: (0, 12), OFFSET_FETCH: (0, 8), LIST_GROUPS: (0, 5), API_VERSIONS: (0, 4)}
 _REQUESTS = {
     LIST_OFFSETS: ListOffsetsRequest,
     METADATA: MetadataRequest,
     OFFSET_FETCH: OffsetFetchRequest,
+    FIND_COORDINATOR: FindCoordinatorRequest,
     DESCRIBE_GROUPS: DescribeGroupsRequest,
     API_VERSIONS: ApiVersionsRequest,
 }
@@ -178,15 +180,23 @@ class WireFake:
         question = _REQUESTS[asked.key].decode(asked.body, version=asked.version)
         if asked.key == METADATA:
             return self._metadata(question)
+        if asked.key == FIND_COORDINATOR:
+            nodes = {group: self._coordinator(group) for group in question.coordinator_keys}
+            return responses.coordinators(self._brokers, nodes)
         if asked.key == DESCRIBE_GROUPS:
             return responses.described_groups({group: self._assigned(group) for group in question.groups})
         return self._commits(asked.node, question) if asked.key == OFFSET_FETCH else self._ends(asked.node, question)
 
     def _metadata(self, question: MetadataRequest) -> Response:
-        brokers = {node: (self.hosts.get(node, "127.0.0.1"), self.ports[node]) for node in self.kafka.nodes}
         names = list(self.kafka.topics) if question.topics is None else [topic.name for topic in question.topics]
         named = {name: self.kafka.topics.get(name, []) for name in names}
-        return responses.metadata(brokers, {name: (self._topic_id(name), leaders) for name, leaders in named.items()})
+        return responses.metadata(
+            self._brokers, {name: (self._topic_id(name), leaders) for name, leaders in named.items()}
+        )
+
+    @property
+    def _brokers(self) -> dict[int, tuple[str, int]]:
+        return {node: (self.hosts.get(node, "127.0.0.1"), self.ports[node]) for node in self.kafka.nodes}
 
     def _topic_id(self, topic: str) -> uuid.UUID:
         generation = self.kafka.generations.get(topic)
