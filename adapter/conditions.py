@@ -41,7 +41,7 @@ API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads metr
 UPSTREAM = Definition("upstream", "Available", "the other server answers")
 
 
-class Status(StrEnum):
+class ConditionStatus(StrEnum):
     TRUE = "true"
     FALSE = "false"
     UNKNOWN = "unknown"
@@ -50,7 +50,7 @@ class Status(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Condition:
     name: str
-    status: Status
+    status: ConditionStatus
     reason: str
     """A word in CamelCase."""
     message: str
@@ -84,20 +84,20 @@ class Conditions:
     @property
     def checks(self) -> dict[str, bool]:
         """Returns what was expected, and whether it is known now."""
-        unknown = {each.name for each in self.current if each.status is Status.UNKNOWN}
+        unknown = {each.name for each in self.current if each.status is ConditionStatus.UNKNOWN}
         return {each.name: each.name not in unknown for each in self.current if each.name in self._required}
 
     def expect(self, *definitions: Definition, cluster: str = "") -> None:
         """Makes the process unready while one of these is unknown, which they are until they are set."""
         self._required |= {each.name for each in definitions}
         for name in (each.name for each in definitions):
-            unknown = Condition(name, Status.UNKNOWN, "NotKnownYet", "not known yet", self._time(), cluster)
+            unknown = Condition(name, ConditionStatus.UNKNOWN, "NotKnownYet", "not known yet", self._time(), cluster)
             with self._lock:
                 self._current[name, cluster] = unknown
 
     def holds(self, definition: Definition, message: str = "", *, details: str = "", cluster: str = "") -> None:
         name, reason, message = definition.name, definition.reason, message or definition.message
-        self._set(Condition(name, Status.TRUE, reason, message, self._time(), cluster, details))
+        self._set(Condition(name, ConditionStatus.TRUE, reason, message, self._time(), cluster, details))
 
     def fails(
         self,
@@ -107,7 +107,7 @@ class Conditions:
         *,
         details: str = "",
         cluster: str = "",
-        status: Status = Status.FALSE,
+        status: ConditionStatus = ConditionStatus.FALSE,
     ) -> bool:
         """Returns whether this is a change."""
         return self._set(Condition(definition.name, status, reason, message, self._time(), cluster, details))
@@ -122,7 +122,7 @@ class Conditions:
         name, labels = "kafka_lag_adapter_condition", ("condition", "cluster", "status")
         family = GaugeMetricFamily(name, "1 for the status that a condition has, 0 for the others.", labels=labels)
         for each in self.current:
-            for status in Status:
+            for status in ConditionStatus:
                 family.add_metric((each.name, each.cluster, status), float(each.status is status))
         yield family
 
@@ -137,7 +137,7 @@ class Conditions:
             self._current[key] = condition
         if condition == before:
             return False
-        level = logging.INFO if condition.status is Status.TRUE else logging.WARNING
+        level = logging.INFO if condition.status is ConditionStatus.TRUE else logging.WARNING
         details = f": {condition.details}" if condition.details else ""
         logger.log(level, "%s: %s: %s%s", condition.subject, condition.reason, condition.message, details)
         return True

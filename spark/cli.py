@@ -21,7 +21,7 @@ from adapter.command_line import new_command, run, whole_number
 from spark.engine.session import SparkSettings, is_submitted, started
 from spark.errors import Interrupted, Unavailable, Unusable, said_by
 from spark.figures import formatting
-from spark.pipeline.compact import Outcome, compact
+from spark.pipeline.compact import CompactionResult, compact
 from spark.report.build import report
 from spark.report.group_file import agreed
 from spark.report.request import parsed_time, requested, zone_of
@@ -59,8 +59,8 @@ def compact_command(
     now = datetime.now(UTC)
     with _running(SparkSettings(master, driver_memory)) as (session, say, ending, stop):
         end = parsed_time("--until", until, zone_of("UTC")) or now
-        outcome = compact(reached(history), session, end, now, say, ending.check, stop=stop)
-        _tell(outcome, say)
+        result = compact(reached(history), session, end, now, say, ending.check, stop=stop)
+        _tell(result, say)
 
 
 @app.command("report")
@@ -111,14 +111,14 @@ def report_command(  # noqa: PLR0913, PLR0917 - an argument is an option
         report(request, reached(history), session, say, ending.check)
 
 
-def _tell(outcome: Outcome, say: Callable[[str], None]) -> None:
-    for each in outcome.skipped:
+def _tell(result: CompactionResult, say: Callable[[str], None]) -> None:
+    for each in result.skipped:
         say(f"skipped {each.path}: {each.reason}")
-    if not outcome.hours and not outcome.days:
+    if not result.hours and not result.days:
         say("nothing to do")
         return
-    hours, days = formatting.plural(len(outcome.hours), "hour"), formatting.plural(len(outcome.days), "day")
-    say(f"compacted {hours}, summarised {days}, skipped {len(outcome.skipped)}")
+    hours, days = formatting.plural(len(result.hours), "hour"), formatting.plural(len(result.days), "day")
+    say(f"compacted {hours}, summarised {days}, skipped {len(result.skipped)}")
 
 
 Running = tuple[Callable[[], SparkSession], Callable[[str], None], Ending, Callable[[], None]]

@@ -24,7 +24,7 @@ CYCLES_WITHOUT_COORDINATOR = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class AcceptedResponse:
     """The accepted content of one response."""
 
     columns: Columns
@@ -63,7 +63,7 @@ class CommitRound:
         """The node that answered for each group; NOBODY if none has."""
         self.was_silent: Flags = np.zeros(len(plan.groups), dtype=bool)
         """Whether that broker was silent a moment ago."""
-        self.parts: list[Part] = []
+        self.parts: list[AcceptedResponse] = []
         self.ended: set[str] = set()
         """The groups of requests that failed although the broker was not silent."""
         self.refused: dict[str, float] = {}
@@ -199,7 +199,7 @@ class Commits:
                 else:
                     self.takeovers.note_reported(group)
 
-    def _part(self, round_: CommitRound, node: int, answer: Answer[Columns], batch: int) -> Part:
+    def _part(self, round_: CommitRound, node: int, answer: Answer[Columns], batch: int) -> AcceptedResponse:
         """Returns the accepted part of a response and records in `round_` what it refuses."""
         plan, columns = round_.plan, answer.content
         mapping = plan.mappings.get(node)
@@ -223,7 +223,7 @@ class Commits:
         for code in np.setdiff1d(plan.asked[node], mapping.code[is_known]).tolist():
             text = f"broker {node} omitted group {plan.groups[code]} from its response"
             round_.problems[plan.groups[code]] = Cause(State.ERROR, text)
-        return Part(columns, mapping, is_accepted, answer.received, is_doubtful, batch)
+        return AcceptedResponse(columns, mapping, is_accepted, answer.received, is_doubtful, batch)
 
     def _refuse_handovers(self, round_: CommitRound, mapping: ResponseMapping, is_accepted: Flags, node: int) -> None:
         """Clears `is_accepted` for groups that the node has taken over and may not know completely yet."""
@@ -255,7 +255,7 @@ class Commits:
         proven = (group for group, cycles in self._unknown_cycles.items() if cycles >= CYCLES_WITHOUT_COORDINATOR)
         return {group: refused[group] for group in proven}
 
-    def _remember(self, round_: CommitRound, parts: Sequence[Part]) -> None:
+    def _remember(self, round_: CommitRound, parts: Sequence[AcceptedResponse]) -> None:
         """Records the topics with commits, and those that the latest responses lack."""
         unlisted: set[str] = set()
         for part in parts:

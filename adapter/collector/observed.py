@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adapter.collector.commits import CommitRound, Part
+from adapter.collector.commits import AcceptedResponse, CommitRound
 from adapter.collector.log_offsets import OffsetTable
 from adapter.collector.row_mapping import NO_ROWS
 from adapter.collector.share_groups import ShareRound, with_shares
@@ -80,7 +80,7 @@ def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, caus
     return is_doubtful[layout.group]
 
 
-def _fill(observed: Observed, layout: Layout, part: Part, causes: Causes) -> None:
+def _fill(observed: Observed, layout: Layout, part: AcceptedResponse, causes: Causes) -> None:
     mapping, columns = part.mapping.row_mapping(part.columns.shape, layout), part.columns
     source, target = mapping.source, mapping.target
     if not part.is_accepted.all():

@@ -8,7 +8,7 @@ import numpy as np
 from adapter.clock import Clock
 from adapter.collector.cycle import Completeness, Cycle, Outcome
 from adapter.columns import NEVER
-from adapter.conditions import CREDENTIALS, VALUES, Status
+from adapter.conditions import CREDENTIALS, VALUES, ConditionStatus
 from adapter.errors import some_of
 from adapter.history.sample import Keep
 from adapter.kafka.answers import Failure
@@ -147,7 +147,7 @@ class Collector(Repeating):
         if not is_complete:
             message = "nothing could be read" if has_failed else "a part could not be read"
             given = {"details": self.trouble, "cluster": self.name}
-            status = Status.FALSE if self._has_begun else Status.UNKNOWN
+            status = ConditionStatus.FALSE if self._has_begun else ConditionStatus.UNKNOWN
             conditions.fails(VALUES, completeness.capitalize(), message, **given, status=status)
         elif self._has_begun:
             conditions.holds(VALUES, cluster=self.name)

@@ -104,11 +104,11 @@ class Callers:
         peers = self._peers
         if peers is None:
             raise ClusterUnreachable("the cluster's CA certificates are not known yet")
-        verdict = peers.verdict(chain)
-        if verdict.is_front_proxy:
+        proof = peers.proof_of(chain)
+        if proof.is_front_proxy:
             return remote_user(peers.authentication, scope["headers"])
-        if verdict.client is not None:
-            return verdict.client
+        if proof.client is not None:
+            return proof.client
         if _bearer_token(scope) is None:
             raise Unauthorized("the client certificate was not issued by this cluster's CAs")
         return None

@@ -18,7 +18,7 @@ Chain = tuple[bytes, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CertificateProof:
     """What a chain proves until `valid_until` (epoch seconds): the front proxy, or a client."""
 
     is_front_proxy: bool
@@ -27,43 +27,43 @@ class Verdict:
 
 
 class Peers:
-    """Caches verdicts for one version of the CA bundles. Not thread-safe."""
+    """Caches proofs for one version of the CA bundles. Not thread-safe."""
 
     def __init__(self, authentication: Authentication) -> None:
         self.authentication = authentication
         self._front_proxies = _store(authentication.requestheader_ca)
         self._clients = _store(authentication.client_ca)
-        self._verdicts: LRUCache[Chain, Verdict] = LRUCache(maxsize=256)
+        self._proofs: LRUCache[Chain, CertificateProof] = LRUCache(maxsize=256)
 
-    def verdict(self, chain: Chain) -> Verdict:
-        kept = self._verdicts.get(chain, _NOBODY)
+    def proof_of(self, chain: Chain) -> CertificateProof:
+        kept = self._proofs.get(chain, _NOBODY)
         if time.time() < kept.valid_until:
             return kept
-        self._verdicts[chain] = verdict = self._examine(chain)
-        return verdict
+        self._proofs[chain] = proof = self._examine(chain)
+        return proof
 
-    def _examine(self, chain: Chain) -> Verdict:
+    def _examine(self, chain: Chain) -> CertificateProof:
         """OpenSSL accepted the chain; a part that `cryptography` cannot parse proves nothing."""
         try:
             return self._proven([x509.load_der_x509_certificate(part) for part in chain])
         except (ValueError, x509.InvalidVersion):
             return _NOBODY
 
-    def _proven(self, certificates: list[x509.Certificate]) -> Verdict:
+    def _proven(self, certificates: list[x509.Certificate]) -> CertificateProof:
         leaf, intermediates = certificates[0], certificates[1:]
-        proof = _prove(self._front_proxies, leaf, intermediates)
+        chain = _prove(self._front_proxies, leaf, intermediates)
         allowed = self.authentication.allowed_names
-        if proof is not None and (not allowed or _common_name(leaf) in allowed):
-            return Verdict(is_front_proxy=True, client=None, valid_until=_end(proof))
-        proof = _prove(self._clients, leaf, intermediates)
-        if proof is not None and _common_name(leaf):
+        if chain is not None and (not allowed or _common_name(leaf) in allowed):
+            return CertificateProof(is_front_proxy=True, client=None, valid_until=_end(chain))
+        chain = _prove(self._clients, leaf, intermediates)
+        if chain is not None and _common_name(leaf):
             client = authenticated(Caller(name=_common_name(leaf), uid="", groups=_groups(leaf), extra=()))
-            return Verdict(is_front_proxy=False, client=client, valid_until=_end(proof))
+            return CertificateProof(is_front_proxy=False, client=client, valid_until=_end(chain))
         return _NOBODY
 
 
-# Only "not yet valid" can change by itself, so a negative verdict is not cached.
-_NOBODY = Verdict(is_front_proxy=False, client=None, valid_until=0)
+# Only "not yet valid" can change by itself, so a failed proof is not cached.
+_NOBODY = CertificateProof(is_front_proxy=False, client=None, valid_until=0)
 
 
 def _store(bundle: str) -> verification.Store | None:
@@ -114,9 +114,9 @@ _CLIENT_POLICY = verification.ExtensionPolicy.permit_all().may_be_present(
 )
 
 
-def _end(proof: list[x509.Certificate]) -> float:
+def _end(chain: list[x509.Certificate]) -> float:
     """Returns when the chain's first certificate expires, in epoch seconds."""
-    return min(certificate.not_valid_after_utc.timestamp() for certificate in proof)
+    return min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
 
 
 def _common_name(leaf: x509.Certificate) -> str:

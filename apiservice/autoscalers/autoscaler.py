@@ -30,7 +30,7 @@ Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class ScaleTarget:
     """What the HPA scales."""
 
     api_version: str
@@ -50,7 +50,7 @@ class ExternalMetric:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class AutoscalerCondition:
     type: str
     status: str
     reason: str
@@ -61,7 +61,7 @@ class Condition:
 class Autoscaler:
     namespace: str
     name: str
-    target: Target
+    target: ScaleTarget
     metrics: tuple[ExternalMetric, ...]
     """Ours alone."""
     minimum: int
@@ -72,7 +72,7 @@ class Autoscaler:
     desired_replicas: int
     last_scale_time: str
     """RFC 3339; empty: never."""
-    conditions: tuple[Condition, ...]
+    conditions: tuple[AutoscalerCondition, ...]
     annotations: Mapping[str, str]
     """Those with our prefix."""
 
@@ -90,7 +90,7 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
     return Autoscaler(
         intern(metadata["namespace"]),
         metadata["name"],
-        Target(intern(target.get("apiVersion", "")), intern(target["kind"]), target["name"]),
+        ScaleTarget(intern(target.get("apiVersion", "")), intern(target["kind"]), target["name"]),
         metrics,
         spec.get("minReplicas", 1),
         spec["maxReplicas"],
@@ -100,7 +100,7 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
         status.get("lastScaleTime") or "",
         _shared(
             tuple(
-                Condition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
+                AutoscalerCondition(each["type"], each["status"], each.get("reason", ""), each.get("message", ""))
                 for each in status.get("conditions") or ()
             )
         ),
@@ -109,7 +109,7 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
 
 
 @lru_cache(maxsize=1000)
-def _shared(conditions: tuple[Condition, ...]) -> tuple[Condition, ...]:
+def _shared(conditions: tuple[AutoscalerCondition, ...]) -> tuple[AutoscalerCondition, ...]:
     """Returns an equal value that is kept already, if there is one."""
     return conditions
 

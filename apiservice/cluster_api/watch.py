@@ -10,7 +10,7 @@ from typing import Protocol
 
 import urllib3
 
-from adapter.conditions import Conditions, Definition, Status
+from adapter.conditions import Conditions, ConditionStatus, Definition
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -191,7 +191,7 @@ class Watch(Repeating):
             ("Forbidden", ": the right to list and watch them is missing") if is_forbidden else ("NotRead", "")
         )
         # What was read before stays in use.
-        status = Status.FALSE if self._listed else Status.UNKNOWN
+        status = ConditionStatus.FALSE if self._listed else ConditionStatus.UNKNOWN
         message = f"they cannot be read{why}{self._consequence}"
         self._conditions.fails(self._condition, reason, message, details=str(error), status=status)
 

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Response
 from fastapi.responses import PlainTextResponse
 
 from adapter.clock import utc_text
-from adapter.conditions import Condition, Conditions, Status
+from adapter.conditions import Condition, Conditions, ConditionStatus
 from apiservice.http.replies import HEADERS, with_headers
 
 PATHS = ("/healthz", "/livez", "/readyz")
@@ -53,7 +53,7 @@ def routes(conditions: Conditions, stopping: Event, exposition: Exposition) -> A
 
 
 def _remark(condition: Condition) -> str:
-    is_good = condition.status is Status.TRUE
+    is_good = condition.status is ConditionStatus.TRUE
     hint = "; the log has details" if condition.details and not is_good else ""
     level = "info" if is_good else "warn"
     since = utc_text(condition.changed_at)

@@ -26,7 +26,7 @@ _LONGEST_KEPT = 2000
 """Bytes of a query. Replies to longer ones are not cached, which bounds the memory."""
 
 
-class Question(NamedTuple):
+class ReplyKey(NamedTuple):
     """The key of a cached reply."""
 
     metric: str
@@ -55,8 +55,8 @@ class MetricReads:
         self._monotonic = monotonic
         self._names: tuple[str, ...] = ()
         self._spelled: dict[str, str] = {}
-        self._kept: LRUCache[Question, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
-        self._large: SingleFlight[tuple[Question, int, str], _Kept] = SingleFlight()
+        self._kept: LRUCache[ReplyKey, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
+        self._large: SingleFlight[tuple[ReplyKey, int, str], _Kept] = SingleFlight()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-reads")
 
     @property
@@ -80,31 +80,31 @@ class MetricReads:
     async def answer(self, namespace: str, metric: str, query: bytes) -> Response:
         metrics = self._metrics()
         version = metrics.version
-        question = Question(metric, query, metrics.audience_of(namespace))
-        kept = self._kept.get(question)
+        key = ReplyKey(metric, query, metrics.audience_of(namespace))
+        kept = self._kept.get(key)
         if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
-            kept = await self._made(metrics, question, version, namespace)
+            kept = await self._made(metrics, key, version, namespace)
             if kept.version == version and len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
-                self._kept[question] = kept
+                self._kept[key] = kept
         return kept.response
 
     def close(self) -> None:
         """Ends the thread: work in progress finishes, queued work is dropped."""
         self._thread.shutdown(cancel_futures=True)
 
-    async def _made(self, metrics: Metrics, question: Question, version: int, namespace: str) -> _Kept:
+    async def _made(self, metrics: Metrics, key: ReplyKey, version: int, namespace: str) -> _Kept:
         """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
         # Parsing a very long query may take longer than answering it.
-        if len(question.query) <= _LONGEST_KEPT:
-            asked = self._asked(question.query)
-            if metrics.effort(question.metric, asked, namespace) <= CHEAP_EFFORT:
-                return self._make(metrics, question.metric, asked, namespace)
+        if len(key.query) <= _LONGEST_KEPT:
+            asked = self._asked(key.query)
+            if metrics.effort(key.metric, asked, namespace) <= CHEAP_EFFORT:
+                return self._make(metrics, key.metric, asked, namespace)
 
         def make() -> _Kept:
-            return self._make(metrics, question.metric, self._asked(question.query), namespace)
+            return self._make(metrics, key.metric, self._asked(key.query), namespace)
 
         return await self._large.result(
-            (question, version, namespace), lambda: asyncio.get_running_loop().run_in_executor(self._thread, make)
+            (key, version, namespace), lambda: asyncio.get_running_loop().run_in_executor(self._thread, make)
         )
 
     def _make(self, metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str) -> _Kept:

@@ -66,7 +66,7 @@ def service_of(text: str | None, namespace: str | None) -> Service | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class ApiServiceState:
     """What the APIService is now. `text` is for the log and, unless all is well, for `/readyz?verbose`."""
 
     text: str
@@ -80,37 +80,37 @@ def path_of(group: ApiGroup) -> str:
     return f"/apis/apiregistration.k8s.io/v1/apiservices/{group.api_service}"
 
 
-def finding_of(
+def state_of(
     group: ApiGroup, found: Json | None, service: Service, authorities: tuple[x509.Certificate, ...] | None
-) -> Finding:
+) -> ApiServiceState:
     """`authorities`: the CAs that `caBundle` must have; None if somebody else writes it."""
     if found is None:
-        return Finding(f"there is no APIService, so kube-apiserver serves no {group.title}", is_writable=True)
+        return ApiServiceState(f"there is no APIService, so kube-apiserver serves no {group.title}", is_writable=True)
     holder = found["spec"].get("service") or {}
     if (holder.get("namespace"), holder.get("name")) != (service.namespace, service.name):
         is_owned, is_managing = _is_owned(found, service), authorities is not None
         warning = f". Deleting the ClusterRole {service.owner} deletes it: first remove its ownerReferences"
         text = f"{_held(group, holder, service)}{warning if is_owned and not is_managing else ''}"
-        return Finding(text, is_lost=is_owned and is_managing)
+        return ApiServiceState(text, is_lost=is_owned and is_managing)
     if authorities is None:
-        return Finding(_registered(found))
+        return ApiServiceState(_registered(found))
     return _bundle_finding(group, found, authorities, is_adopted=_is_owned(found, service))
 
 
 def _bundle_finding(
     group: ApiGroup, found: Json, authorities: tuple[x509.Certificate, ...], *, is_adopted: bool
-) -> Finding:
+) -> ApiServiceState:
     present = _certificates(found["spec"].get("caBundle") or "")
     if present == authorities and is_adopted:
-        return Finding(_registered(found))
+        return ApiServiceState(_registered(found))
     writers = _writers_of_bundle(found)
     is_known = present is not None and set(present) <= set(authorities)
     if MANAGER in writers or present == () or (is_known and not is_adopted):
-        return Finding("the APIService lacks a CA of this adapter", is_writable=True)
+        return ApiServiceState("the APIService lacks a CA of this adapter", is_writable=True)
     others = " and ".join(sorted(writers)) or "an unknown writer"
     if present is not None and set(authorities) <= set(present):
-        return Finding(f"{_registered(found)}; its caBundle was written by {others}")
-    return Finding(
+        return ApiServiceState(f"{_registered(found)}; its caBundle was written by {others}")
+    return ApiServiceState(
         f"{group.api_service} leads to this adapter, but {others} has written a caBundle with which kube-apiserver "
         "cannot verify it; this adapter does not write it again. Stop that writer, then remove spec.caBundle"
     )

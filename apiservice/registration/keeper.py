@@ -16,7 +16,7 @@ from apiservice.api_group import API_GROUPS, ApiGroup
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
-from apiservice.registration.api_service import Finding, Service
+from apiservice.registration.api_service import ApiServiceState, Service
 from apiservice.tls.certificates import PairFiles, ServingTls
 from apiservice.tls.issuing import authority_name, service_names
 from apiservice.tls.managed import Managed, managed_of, renewed
@@ -59,22 +59,22 @@ class Registration(Repeating):
         objects = [each for each, _ in api_services]
         if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in objects):
             self._spread = managed.authorities[0]
-        text = "; ".join(dict.fromkeys(finding.text for _, finding in api_services))
+        text = "; ".join(dict.fromkeys(state.text for _, state in api_services))
         if text == api_service.REGISTERED:
             self._conditions.holds(API_SERVICE)
         else:
             self._conditions.fails(API_SERVICE, "NotRegistered", text)
 
-    def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
-        found, finding = self._found(group, managed)
-        if self._write(group, found, finding, managed):
-            found, finding = self._found(group, managed)
-        return found, finding
+    def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, ApiServiceState]:
+        found, state = self._found(group, managed)
+        if self._write(group, found, state, managed):
+            found, state = self._found(group, managed)
+        return found, state
 
-    def _found(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, Finding]:
+    def _found(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, ApiServiceState]:
         found = self._objects.read(api_service.path_of(group))
         authorities = None if managed is None else managed.authorities
-        return found, api_service.finding_of(group, found, self._service, authorities)
+        return found, api_service.state_of(group, found, self._service, authorities)
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace
@@ -100,11 +100,11 @@ class Registration(Repeating):
         self._telemetry.certificate_end.labels("authority").set(end)
         return wanted
 
-    def _write(self, group: ApiGroup, found: Json | None, finding: Finding, managed: Managed | None) -> bool:
+    def _write(self, group: ApiGroup, found: Json | None, state: ApiServiceState, managed: Managed | None) -> bool:
         """Returns whether the APIService has been changed."""
-        if found is not None and finding.is_lost:
+        if found is not None and state.is_lost:
             return self._objects.merge(api_service.path_of(group), api_service.without_owner(found, self._service))
-        if managed is None or not finding.is_writable or (found is None and not self._may_register):
+        if managed is None or not state.is_writable or (found is None and not self._may_register):
             return False
         owner = self._objects.read(f"/apis/rbac.authorization.k8s.io/v1/clusterroles/{self._service.owner}")
         if owner is None:

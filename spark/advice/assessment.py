@@ -13,7 +13,7 @@ from spark.advice.hpa import Advice, advice_for
 from spark.advice.hpa_manifest import file_names, hpa_yaml
 from spark.advice.presets import Preset, best_of, presets_for
 from spark.figures import formatting
-from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, Topic
+from spark.figures.model import STALE_SECONDS, Group, Periods, ReportData, TopicFigures
 from spark.figures.periods import NUMPY_HOUR, silent_between, time_of
 
 STANDING_STILL = {"stuck", "lag_without_members"}
@@ -88,7 +88,7 @@ def called(group: Group, clusters: int) -> str:
     return formatting.name(group.name) + (f" ({group.cluster})" if clusters > 1 else "")
 
 
-def drain_seconds(topic: Topic, advice: Advice) -> float | None:
+def drain_seconds(topic: TopicFigures, advice: Advice) -> float | None:
     """How long the largest lag takes with the members of the newest hour that is no planned pause, beside the usual
     production; inf: it never drains."""
     load, largest = advice.load, topic.largest_lag

@@ -10,7 +10,7 @@ from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
 from spark.advice.finding import Finding, Severity
 from spark.figures import formatting
-from spark.figures.model import Group, Periods, Still, Times, Topic, as_column, overlap
+from spark.figures.model import Group, Periods, Still, Times, TopicFigures, as_column, overlap
 from spark.figures.periods import between, last_hours, time_of
 from spark.tables.layout import HOUR
 
@@ -252,7 +252,7 @@ def _above_threshold_at_work(group: Group) -> Finding | None:
     )
 
 
-def _explained_hours(group: Group, topic: Topic) -> Times:
+def _explained_hours(group: Group, topic: TopicFigures) -> Times:
     """Hours in which messages waited without a member, or partitions of the topic stood still."""
     hours = group.hours
     is_waiting = ((hours.members_max == 0) | (hours.consumed == 0)) & (hours.lag_p50 > 0)
@@ -262,7 +262,7 @@ def _explained_hours(group: Group, topic: Topic) -> Times:
     return explained
 
 
-def _has_threshold(topic: Topic) -> bool:
+def _has_threshold(topic: TopicFigures) -> bool:
     """One that was given, or derived from a production that is known."""
     return topic.above.is_given or float(np.nansum(topic.hours.covered_seconds)) > 0
 
@@ -298,7 +298,7 @@ def hot_partition(group: Group, load: Load) -> Finding | None:
     )
 
 
-def _hottest(topic: Topic) -> str:
+def _hottest(topic: TopicFigures) -> str:
     """The partition that is hot in the busiest hour; that of other hours may have been another one."""
     produced = {share.partition: share.produced for share in topic.shares.of} if topic.shares else {}
     hottest = max(produced, key=lambda partition: produced[partition], default=None)

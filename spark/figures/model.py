@@ -131,7 +131,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
-class Shares:
+class HourShares:
     hour: datetime
     of: tuple[Share, ...]
 
@@ -154,7 +154,7 @@ class Still:
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class TopicFigures:
     """A topic as one group reads it."""
 
     name: str
@@ -163,7 +163,7 @@ class Topic:
     lag: Lag | None
     """None: no sample that is left has a known lag; `hours` may know it nevertheless."""
     above: Above
-    shares: Shares | None = None
+    shares: HourShares | None = None
     still: Still | None = None
     """Of the partitions that stand still at the end; else of those that did so last."""
     uncommitted: int = 0
@@ -222,7 +222,7 @@ class Group:
     cluster: str
     name: str
     interval_seconds: float
-    topics: tuple[Topic, ...]
+    topics: tuple[TopicFigures, ...]
     """At least one."""
     hours: Periods
     """All topics together: what is counted is added up, members are the group's, lags are the largest topic's."""

@@ -18,7 +18,7 @@ LOST = "is missing or cannot be read, and cannot be made again: differences to t
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """Rows at once."""
 
     of_batch: int = 64_000_000
@@ -30,7 +30,7 @@ class Limits:
     """Of an hour, which are computed at once: a row takes up to 400 bytes."""
 
 
-DEFAULT_LIMITS = Limits()
+DEFAULT_LIMITS = BatchLimits()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from spark.errors import SampleFilesDamaged, TableUnreadable
 from spark.figures import formatting
-from spark.pipeline.batches import DEFAULT_LIMITS, Batch, Limits, batch_from
+from spark.pipeline.batches import DEFAULT_LIMITS, Batch, BatchLimits, batch_from
 from spark.pipeline.days import summarised
 from spark.pipeline.hour_task import StagedHour
 from spark.pipeline.lineage import Record, write_record
@@ -27,7 +27,7 @@ from spark.tables.sample_files import Skipped
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CompactionResult:
     hours: tuple[datetime, ...]
     days: tuple[str, ...]
     skipped: tuple[Skipped, ...]
@@ -40,9 +40,9 @@ def compact(
     now: datetime,
     say: Say,
     check: Callable[[], None] = lambda: None,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: BatchLimits = DEFAULT_LIMITS,
     stop: Callable[[], None] = lambda: None,
-) -> Outcome:
+) -> CompactionResult:
     """Raises Unusable where there is no history to compact, OSError where a file cannot be read or written, or another
     run is at work. `session` is called where there is anything to do, and not before; `stop` after an error, so that no
     task stages anything where all that was staged is being deleted."""
@@ -90,7 +90,7 @@ class Attempts:
         return hour.unreadable() if hour.name in self.unreadable - self.records.keys() else hour
 
 
-def _compacted(run: Run, find: Callable[[], FoundHours]) -> Outcome:
+def _compacted(run: Run, find: Callable[[], FoundHours]) -> CompactionResult:
     """Each attempt leaves out or makes again what the ones before could not read, and does what they have left."""
     attempts = Attempts()
     while True:
@@ -100,7 +100,7 @@ def _compacted(run: Run, find: Callable[[], FoundHours]) -> Outcome:
             attempts.note(error)
 
 
-def _attempt(run: Run, found_hours: FoundHours, attempts: Attempts) -> Outcome:
+def _attempt(run: Run, found_hours: FoundHours, attempts: Attempts) -> CompactionResult:
     _compact_hours(run, [attempts.marked(hour) for hour in found_hours.hours], attempts)
     days = summarised(run, found_hours.hours)
     attempts.days += days.done
@@ -109,7 +109,7 @@ def _attempt(run: Run, found_hours: FoundHours, attempts: Attempts) -> Outcome:
         raise TableUnreadable(*sorted(again))
     skipped = [file for record in attempts.records.values() for file in record.skipped]
     hours = tuple(hour.start for hour in found_hours.hours if hour.name in attempts.records)
-    return Outcome(hours, tuple(attempts.days), (*found_hours.skipped, *skipped, *days.skipped))
+    return CompactionResult(hours, tuple(attempts.days), (*found_hours.skipped, *skipped, *days.skipped))
 
 
 def _compact_hours(run: Run, hours: list[FoundHour], attempts: Attempts) -> None:

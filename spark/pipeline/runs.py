@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 from pyspark.sql import SparkSession
 
-from spark.pipeline.batches import Limits
+from spark.pipeline.batches import BatchLimits
 from spark.storage.protocol import HistoryFiles
 
 Say = Callable[[str], None]
@@ -31,7 +31,7 @@ class Run:
     """Raises Interrupted when the run is to end."""
     refuse_if_lost: Callable[[], None]
     """Raises Unavailable where another run may have taken the location; to be called before each publication."""
-    limits: Limits
+    limits: BatchLimits
 
 
 @contextlib.contextmanager

@@ -10,7 +10,19 @@ from typing import Any
 import pyarrow as pa
 
 from spark.figures.agreement import Agreement
-from spark.figures.model import NUMBERS, Above, Capacity, Group, Lag, Pace, Periods, Share, Shares, Still, Topic
+from spark.figures.model import (
+    NUMBERS,
+    Above,
+    Capacity,
+    Group,
+    HourShares,
+    Lag,
+    Pace,
+    Periods,
+    Share,
+    Still,
+    TopicFigures,
+)
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.group_file import Agreements
 from spark.report.samples_task import Expected
@@ -107,7 +119,7 @@ def jumps_of(statistics: pa.Table) -> pa.Table:
     return pa.table({**{name: groups[name] for name in GROUP}, **columns})
 
 
-def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, agreement: Agreement) -> Topic:
+def _topic(row: Row, hours: Periods, days: Periods, shares: HourShares | None, agreement: Agreement) -> TopicFigures:
     is_known = bool(row["samples"])
     above = Above(
         threshold=threshold_of(row, agreement),
@@ -118,7 +130,7 @@ def _topic(row: Row, hours: Periods, days: Periods, shares: Shares | None, agree
         longest_seconds=row["longest_seconds"] if is_known else math.nan,
         longest_from=row["longest_from"],
     )
-    return Topic(
+    return TopicFigures(
         name=row["topic"],
         hours=hours,
         days=days,
@@ -138,10 +150,10 @@ def _still(row: Row | None) -> Still | None:
     return Still(**values)
 
 
-def _shares_by_topic(shares: pa.Table) -> dict[Names, Shares]:
+def _shares_by_topic(shares: pa.Table) -> dict[Names, HourShares]:
     rows = _in_order(shares, (*NAMES, "partition")).to_pylist()
     by_topic = itertools.groupby(rows, key=lambda row: (topic_of(row), row["starts_at"]))
-    return {key: Shares(hour, tuple(map(_share, of_topic))) for (key, hour), of_topic in by_topic}
+    return {key: HourShares(hour, tuple(map(_share, of_topic))) for (key, hour), of_topic in by_topic}
 
 
 def _share(row: Row) -> Share:

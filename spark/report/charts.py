@@ -9,7 +9,7 @@ import numpy as np
 
 from spark.advice.weekly_pattern import DAYS, Week, local_times
 from spark.figures import formatting
-from spark.figures.model import Above, Floats, Periods, Share, Shares
+from spark.figures.model import Above, Floats, HourShares, Periods, Share
 from spark.report import svg_parts as svg
 
 MOST_POINTS = 170
@@ -144,7 +144,7 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
     )
 
 
-def shares_chart(shares: Shares | None, zone: ZoneInfo) -> str:
+def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> str:
     """What each partition got in the busiest hour, beside its fair share."""
     if shares is None or not shares.of or not sum(share.produced for share in shares.of):
         return svg.nothing("Partitions", "Nothing was produced, so there is no share to compare.")

@@ -9,10 +9,10 @@ from spark.advice.demand import production_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import Behavior, Recommendation
 from spark.figures import formatting
-from spark.figures.model import Topic
+from spark.figures.model import TopicFigures
 from spark.figures.periods import median, total
 
-Field = Callable[[Standing, Topic], object]
+Field = Callable[[Standing, TopicFigures], object]
 
 
 def _of_lag(name: str) -> Field:
@@ -36,7 +36,7 @@ def _summed(name: str) -> Field:
 
 
 def _rate(name: str) -> Field:
-    def rate(_: Standing, topic: Topic) -> float | None:
+    def rate(_: Standing, topic: TopicFigures) -> float | None:
         seconds = total(topic.hours.covered_seconds)
         return total(getattr(topic.hours, name)) / seconds if seconds else None
 
@@ -96,7 +96,7 @@ FIELDS: Mapping[str, Field] = {
 """None and NaN: not known. What is the group's is the same for each of its topics."""
 
 
-def fields_of(standing: Standing, topic: Topic) -> dict[str, object]:
+def fields_of(standing: Standing, topic: TopicFigures) -> dict[str, object]:
     return {name: value(standing, topic) for name, value in FIELDS.items()}
 
 

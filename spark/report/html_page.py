@@ -15,7 +15,7 @@ from spark.advice.demand import production_of
 from spark.advice.spans import local_days, weeks_of
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
-from spark.figures.model import Topic
+from spark.figures.model import TopicFigures
 from spark.report.charts import lag_chart, members_chart, rates_chart, shares_chart, week_chart
 from spark.report.fields import fields_of
 from spark.report.svg_parts import escaped
@@ -35,7 +35,7 @@ def page_of(report: Report) -> str:
     return filled("report.html.j2", escaped, report, zone=zone, sections=sections)
 
 
-def topic_values(topic: Topic, standing: Standing, zone: ZoneInfo) -> dict[str, Any]:
+def topic_values(topic: TopicFigures, standing: Standing, zone: ZoneInfo) -> dict[str, Any]:
     """What the template of a topic inserts."""
     group = standing.group
     return {
@@ -50,7 +50,7 @@ def topic_values(topic: Topic, standing: Standing, zone: ZoneInfo) -> dict[str, 
     }
 
 
-def _charts(topic: Topic, partitions: int, zone: ZoneInfo) -> list[Markup]:
+def _charts(topic: TopicFigures, partitions: int, zone: ZoneInfo) -> list[Markup]:
     """The only markup that no template makes."""
     waiting = partial(formatting.with_wait, topic.hours, unit=" messages")
     charts = (
@@ -64,7 +64,7 @@ def _charts(topic: Topic, partitions: int, zone: ZoneInfo) -> list[Markup]:
     return [Markup(chart) for chart in charts]  # noqa: S704 - made of numbers and escaped text
 
 
-def _span(topic: Topic, zone: ZoneInfo) -> str:
+def _span(topic: TopicFigures, zone: ZoneInfo) -> str:
     """What the percentiles and the time above the threshold cover, if that is not the whole range."""
     if topic.lag is None:
         return "no samples left" if len(topic.hours_known) else "never known"

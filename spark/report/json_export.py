@@ -10,7 +10,7 @@ from spark.advice.assessment import Report, Standing
 from spark.advice.hpa import Behavior, Number, Recommendation, Target
 from spark.advice.spans import weeks_of
 from spark.advice.weekly_pattern import week_of
-from spark.figures.model import NUMBERS, Periods, Topic
+from spark.figures.model import NUMBERS, Periods, TopicFigures
 from spark.figures.periods import last_hours
 from spark.report.fields import fields_of
 
@@ -78,7 +78,7 @@ def _group(standing: Standing, report: Report) -> dict[str, Any]:
     }
 
 
-def _topic(topic: Topic, row: dict[str, Any], report: Report) -> dict[str, Any]:
+def _topic(topic: TopicFigures, row: dict[str, Any], report: Report) -> dict[str, Any]:
     drain = row["drain_seconds"]
     week, weeks = week_of(topic.hours, report.data.zone), weeks_of(topic.hours)
     return {

@@ -21,7 +21,7 @@ FILES_OF_A_TASK = 48
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableRead:
     """A task, or several: some files of a table, and what is wanted of them."""
 
     files: HistoryFiles
@@ -33,7 +33,7 @@ class Reading:
     """Of the hour or day."""
     wanted: Wanted
 
-    def tasks(self) -> "list[Reading]":
+    def tasks(self) -> "list[TableRead]":
         number = math.ceil(len(self.paths) / FILES_OF_A_TASK)
         return [replace(self, paths=self.paths[each::number]) for each in range(number)]
 
@@ -43,14 +43,14 @@ class Reading:
         return pa.concat_tables([empty_table(schema), *parts], promote_options="default")
 
 
-def rows_in(task: Reading) -> pa.Table:
+def rows_in(task: TableRead) -> pa.Table:
     """The kernel. Raises Unusable for a file that cannot be read."""
     rows = task.together(each_of(task.files, lambda path: _columns_in(task, path), task.paths))
     starts = rows[task.start].cast(pa.int64()).to_numpy()
     return rows.filter(flags_of(task.wanted.has_each(starts, task.length)))
 
 
-def _columns_in(task: Reading, path: str) -> pa.Table:
+def _columns_in(task: TableRead, path: str) -> pa.Table:
     """Without `pyarrow.dataset`, which imports pandas."""
     with or_refused(task.files, path), pq.ParquetFile(task.files.source(path)) as file:
         names = set(file.schema_arrow.names)

@@ -28,7 +28,7 @@ WORTHWHILE_ROWS = 250_000
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class SampleFold:
     """What is made of one table of every hour."""
 
     table: str
@@ -37,8 +37,8 @@ class Fold:
     figures_of: Callable[[Iterable[TableRows], Topics], pa.Table]
 
 
-LAGS = Fold(layout.TOTALS, topic_samples.COLUMNS, STATISTICS, statistics_of)
-PARTITIONS = Fold(layout.PARTITIONS, partition_progress.COLUMNS, PROGRESS, progress_of)
+LAGS = SampleFold(layout.TOTALS, topic_samples.COLUMNS, STATISTICS, statistics_of)
+PARTITIONS = SampleFold(layout.PARTITIONS, partition_progress.COLUMNS, PROGRESS, progress_of)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Slice:
     """A task."""
 
     files: HistoryFiles
-    fold: Fold
+    fold: SampleFold
     paths: tuple[str, ...]
     """The fold's table of each hour, in order of time."""
     keys: tuple[Names, ...]
@@ -55,7 +55,7 @@ class Slice:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedSamples:
     """A topic, and how many samples of it a range promises."""
 
     key: Names
@@ -70,7 +70,7 @@ def folded(task: Slice) -> pa.Table:
 
 
 def slices_of(
-    files: HistoryFiles, fold: Fold, paths: Sequence[str], topics: Iterable[Expected], at_once: int
+    files: HistoryFiles, fold: SampleFold, paths: Sequence[str], topics: Iterable[ExpectedSamples], at_once: int
 ) -> list[Slice]:
     """`topics`: in order of their keys. `at_once`: how many tasks run side by side."""
     groups = [list(of_group) for _, of_group in itertools.groupby(topics, key=lambda topic: topic.key[:2])]

@@ -13,8 +13,8 @@ from adapter.history.contract import Column
 from spark.engine.tasks import run
 from spark.figures.model import NUMBERS
 from spark.figures.periods import DAY, Wanted
-from spark.report.rows_task import Reading, rows_in
-from spark.report.samples_task import Expected, Fold, folded, slices_of
+from spark.report.rows_task import TableRead, rows_in
+from spark.report.samples_task import ExpectedSamples, SampleFold, folded, slices_of
 from spark.storage.protocol import File, HistoryFiles
 from spark.tables import layout
 from spark.tables.contract import DAILY, HOURLY, NAMES, PARTITIONS
@@ -43,7 +43,7 @@ class Tables:
         reading = self._reading(paths, PARTITIONS, ("starts_at", *SHARES), "starts_at", layout.HOUR, Wanted())
         return reading.together(run(self.session, rows_in, reading.tasks()))
 
-    def folded(self, fold: Fold, hours: Iterable[datetime], topics: Iterable[Expected]) -> pa.Table:
+    def folded(self, fold: SampleFold, hours: Iterable[datetime], topics: Iterable[ExpectedSamples]) -> pa.Table:
         """The fold's result of the topics over these hours."""
         at_once = self.session.sparkContext.defaultParallelism
         tasks = slices_of(self.files, fold, self._of_hours(fold.table, hours), topics, at_once)
@@ -65,9 +65,9 @@ class Tables:
         start: str,
         length: timedelta,
         wanted: Wanted,
-    ) -> Reading:
+    ) -> TableRead:
         columns = tuple(column for column in contract if column.name in NAMES or column.name in names)
-        return Reading(self.files, tuple(paths), columns, start, length, wanted)
+        return TableRead(self.files, tuple(paths), columns, start, length, wanted)
 
     def _days(self) -> dict[str, str]:
         """`2026-11-20` -> its file of the hourly table."""

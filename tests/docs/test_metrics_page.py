@@ -4,22 +4,29 @@ import re
 from pathlib import Path
 
 from adapter import conditions
+from adapter.metrics.aggregation import MAXIMUM, MINIMUM, SUM_BY_GROUP, SUM_BY_TOPIC
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition
 from adapter.metrics.problems import ABSENT, Reason
 
 LINES = (Path(__file__).parents[2] / "docs/metrics.md").read_text().splitlines()
+FOLDS = {
+    SUM_BY_TOPIC: ["one per cluster, group and topic", "sum"],
+    SUM_BY_GROUP: ["one per cluster and group", "sum"],
+    MAXIMUM: ["exactly one", "maximum"],
+    MINIMUM: ["exactly one", "minimum"],
+}
 
 
-def row_of(metric: MetricDefinition) -> tuple[str, str, str]:
+def row_of(metric: MetricDefinition) -> list[str]:
     names = ", ".join(f"`{name}`" for name in (metric.served_name, *metric.aliases))
-    return names, metric.help, metric.unit
+    return [names, metric.help, *FOLDS[metric.fold], metric.unit]
 
 
 def test_the_table_of_metrics_has_every_definition_in_order() -> None:
     begin = LINES.index("| metric | value | items | aggregation | unit |") + 2
 
     rows = [line.strip("| ").split(" | ") for line in LINES[begin : begin + len(DEFINITIONS)]]
-    assert [(names, value, unit) for names, value, _, _, unit in rows] == [row_of(metric) for metric in DEFINITIONS]
+    assert rows == [row_of(metric) for metric in DEFINITIONS]
     assert LINES[begin + len(DEFINITIONS)].startswith("| named metrics in the settings |")
 
 

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from adapter.conditions import SETTINGS, Conditions, Status
+from adapter.conditions import SETTINGS, Conditions, ConditionStatus
 from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.reload.settings_watch import LOOK_SECONDS, RETRY_SECONDS, SettingsWatch
@@ -75,7 +75,7 @@ class Watched:
     def message(self) -> str:
         """Why the file is not in force; empty: it is."""
         (condition,) = self.telemetry.conditions.current
-        return "" if condition.status is Status.TRUE else condition.message
+        return "" if condition.status is ConditionStatus.TRUE else condition.message
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from apiservice.autoscalers.autoscaler import (
     LONGEST,
     MOST_NAMES,
     Autoscaler,
-    Condition,
+    AutoscalerCondition,
     ExternalMetric,
-    Target,
+    ScaleTarget,
     autoscaler_of,
 )
 from apiservice.autoscalers.followed import Autoscalers
@@ -57,7 +57,7 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
     assert found == Autoscaler(
         namespace="shop",
         name="consumer",
-        target=Target("apps/v1", "Deployment", "consumer"),
+        target=ScaleTarget("apps/v1", "Deployment", "consumer"),
         metrics=(ExternalMetric(LAG, selector, "AverageValue", "1k"),),
         minimum=0,
         maximum=9,
@@ -65,7 +65,7 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
         current_replicas=1,
         desired_replicas=2,
         last_scale_time="",
-        conditions=(Condition("ScalingActive", "False", "FailedGetExternalMetric", "no"),),
+        conditions=(AutoscalerCondition("ScalingActive", "False", "FailedGetExternalMetric", "no"),),
         annotations={"kafka-lag-adapter/shadow": "true"},
     )
 

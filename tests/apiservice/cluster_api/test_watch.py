@@ -8,7 +8,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from adapter.conditions import AUTOSCALERS, Conditions, Status
+from adapter.conditions import AUTOSCALERS, Conditions, ConditionStatus
 from apiservice.cluster_api import watch as watch_module
 from apiservice.cluster_api.connection import Json, connect, json_object
 from apiservice.cluster_api.watch import Watch
@@ -130,7 +130,7 @@ def test_an_object_that_is_too_long_is_ignored_alone_and_reported(
     assert is_reported()
     fake.end_watches()
     assert names.next() == "first last second", "it is listed again after a watch that had one"
-    wait_until(lambda: conditions.current[0].status is Status.TRUE, "the condition to hold", WAIT_SECONDS)
+    wait_until(lambda: conditions.current[0].status is ConditionStatus.TRUE, "the condition to hold", WAIT_SECONDS)
     assert max(parsed) <= 1024
 
 
@@ -188,12 +188,12 @@ def test_a_missing_right_is_said_once_and_missing_no_longer_when_it_is_there(
     (condition,) = conditions.current
     assert condition.message == "they cannot be read: the right to list and watch them is missing; nothing works"
     assert warning.startswith(f"autoscalers: Forbidden: {condition.message}: the Kubernetes API server answered 403: ")
-    assert condition.status is Status.UNKNOWN, "there was no list yet"
+    assert condition.status is ConditionStatus.UNKNOWN, "there was no list yet"
 
     fake.hpas.is_forbidden = False
 
     assert names.next() == "first"
-    wait_until(lambda: conditions.current[0].status is Status.TRUE, "the condition to hold", WAIT_SECONDS)
+    wait_until(lambda: conditions.current[0].status is ConditionStatus.TRUE, "the condition to hold", WAIT_SECONDS)
     assert caplog.messages[-1] == "autoscalers: Read: HPAs can be read"
 
 

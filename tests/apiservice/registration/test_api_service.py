@@ -8,7 +8,7 @@ import pytest
 
 from adapter.errors import SettingsInvalid
 from apiservice.api_group import EXTERNAL
-from apiservice.registration.api_service import Finding, Service, finding_of, service_of
+from apiservice.registration.api_service import ApiServiceState, Service, service_of, state_of
 from apiservice.tls.issuing import new_authority
 
 NOW = datetime.datetime(2026, 11, 22, tzinfo=datetime.UTC)
@@ -32,8 +32,8 @@ def writers(*managers: str) -> list[dict[str, Any]]:
     return [{"manager": each, "fieldsV1": {"f:spec": {"f:caBundle": {}}}} for each in managers]
 
 
-def looked_at(api_service: dict[str, Any] | None) -> Finding:
-    return finding_of(EXTERNAL, api_service, OURS, (AUTHORITY.certificate,))
+def looked_at(api_service: dict[str, Any] | None) -> ApiServiceState:
+    return state_of(EXTERNAL, api_service, OURS, (AUTHORITY.certificate,))
 
 
 @pytest.mark.parametrize(
@@ -45,10 +45,10 @@ def looked_at(api_service: dict[str, Any] | None) -> Finding:
     ],
 )
 def test_an_api_service_of_others_is_never_written(namespace: str, name: str, who: str) -> None:
-    finding = looked_at(found(namespace=namespace, name=name))
+    state = looked_at(found(namespace=namespace, name=name))
 
-    assert f"belongs to {who}" in finding.text
-    assert not finding.is_writable
+    assert f"belongs to {who}" in state.text
+    assert not state.is_writable
 
 
 def test_a_lost_one_must_not_be_deleted_with_us() -> None:
@@ -57,11 +57,11 @@ def test_a_lost_one_must_not_be_deleted_with_us() -> None:
 
 
 def test_with_a_certificate_of_others_a_lost_one_is_reported_because_there_is_no_right_to_write_it() -> None:
-    finding = finding_of(EXTERNAL, found(namespace="keda", **OWNED), OURS, None)
+    state = state_of(EXTERNAL, found(namespace="keda", **OWNED), OURS, None)
 
-    assert not finding.is_lost
-    assert "first remove its ownerReferences" in finding.text
-    assert "ownerReferences" not in finding_of(EXTERNAL, found(namespace="keda"), OURS, None).text
+    assert not state.is_lost
+    assert "first remove its ownerReferences" in state.text
+    assert "ownerReferences" not in state_of(EXTERNAL, found(namespace="keda"), OURS, None).text
 
 
 def test_one_without_a_service_belongs_to_kube_apiserver() -> None:
@@ -89,21 +89,21 @@ def test_our_own_bundle_is_replaced_and_others_is_not() -> None:
 
 def test_a_bundle_with_more_than_ours_works() -> None:
     both = AUTHORITY.pair.certificate + OTHER.pair.certificate
-    finding = looked_at(found(bundle=both, managedFields=writers("trust-manager"), **OWNED))
+    state = looked_at(found(bundle=both, managedFields=writers("trust-manager"), **OWNED))
 
-    assert finding.text == "registered; its caBundle was written by trust-manager"
+    assert state.text == "registered; its caBundle was written by trust-manager"
 
 
 def test_what_kube_apiserver_does_not_reach_is_said() -> None:
     api_service = found(bundle=AUTHORITY.pair.certificate, **OWNED)
     condition = {"type": "Available", "status": "False", "message": "no response"}
 
-    finding = looked_at({**api_service, "status": {"conditions": [condition]}})
-    assert finding.text == "registered, but kube-apiserver does not reach this adapter: no response"
+    state = looked_at({**api_service, "status": {"conditions": [condition]}})
+    assert state.text == "registered, but kube-apiserver does not reach this adapter: no response"
 
 
 def test_with_files_the_bundle_is_others_work() -> None:
-    assert finding_of(EXTERNAL, found(bundle=b"any"), OURS, None) == Finding("registered")
+    assert state_of(EXTERNAL, found(bundle=b"any"), OURS, None) == ApiServiceState("registered")
 
 
 def test_the_service_is_named_with_namespace_and_port_or_in_a_pod_by_default() -> None:

@@ -13,7 +13,7 @@ from spark.advice.demand import load_of
 from spark.advice.finding import Severity
 from spark.advice.hpa import advice_for
 from spark.figures.agreement import Agreement, Pause
-from spark.figures.model import Above, Group, Lag, Pace, Periods, Still, Times, Topic
+from spark.figures.model import Above, Group, Lag, Pace, Periods, Still, Times, TopicFigures
 from spark.figures.periods import between
 from tests.support.history.advised_groups import changed, finding, read
 from tests.support.history.report_groups import MONDAY, STEADY, group, hours, saturated, together, topic
@@ -42,7 +42,7 @@ def test_samples_that_are_gone_leave_the_lag_of_hours_known_and_percentiles_unkn
     assert finding(group("a", whole), "samples_gone") is None
 
 
-def read_code(of: Topic) -> str:
+def read_code(of: TopicFigures) -> str:
     found = finding(group("a", of), "samples_gone")
     assert found is not None
     return found.words

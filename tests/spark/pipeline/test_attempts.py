@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from spark.engine import tasks as engine
 from spark.errors import TableUnreadable
 from spark.pipeline import day_task, days, hour_task, stage
-from spark.pipeline.batches import Limits
+from spark.pipeline.batches import BatchLimits
 from spark.pipeline.compact import compact
 from spark.storage.local import LocalFiles
 from tests.support.history.compacting import NOW, compacted, in_process, no_session
@@ -47,7 +47,7 @@ def test_second_attempts_at_any_task_change_nothing_whenever_they_end(
     for module in (stage, days):
         monkeypatch.setattr(module, "outcomes", twice)
     write(tmp_path, [sample(at, at, 2 * at, topic=topic) for at in (0, 10, 3600, 7200) for topic in ("a", "b")])
-    compacted(tmp_path, limits=Limits(of_task=1))
+    compacted(tmp_path, limits=BatchLimits(of_task=1))
     published = contents(tmp_path)
 
     for kernel, tasks in given:
@@ -73,7 +73,7 @@ def test_each_core_of_one_machine_gets_one_run_of_hours(tmp_path: Path, monkeypa
     monkeypatch.setattr(stage, "outcomes", seen)
     write(tmp_path, [sample(hour * 3600 + at, hour, 2 * hour) for hour in range(5) for at in (0, 10)])
 
-    compacted(tmp_path, limits=Limits(of_task=1), session=lambda: in_process("local[2]"))
+    compacted(tmp_path, limits=BatchLimits(of_task=1), session=lambda: in_process("local[2]"))
 
     assert given == [("stage_tails", [3]), ("make_hours", [3, 2])]
 

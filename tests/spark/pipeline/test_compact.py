@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from adapter.history.contract import Type
 from spark.errors import Unusable
-from spark.pipeline.batches import DEFAULT_LIMITS, Limits
+from spark.pipeline.batches import DEFAULT_LIMITS, BatchLimits
 from spark.pipeline.compact import compact
 from spark.pipeline.lineage import read_record
 from spark.pipeline.plan import found_in
@@ -85,7 +85,7 @@ def test_random_histories_become_the_tables_that_the_oracle_makes(
 @given(st.integers(0, 2**32))
 def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = Random(seed)  # noqa: S311 -- a history, no secret
-    limits = Limits(chance.choice([400, 10_000]), chance.choice([100, 1000]), chance.choice([50, 200]))
+    limits = BatchLimits(chance.choice([400, 10_000]), chance.choice([100, 1000]), chance.choice([50, 200]))
 
     assert_two_compactions_are_right(tmp_path_factory.mktemp("history"), chance, limits, histories=8)
 
@@ -93,13 +93,13 @@ def test_so_they_do_in_small_batches_tasks_and_parts(tmp_path_factory: pytest.Te
 def test_so_they_do_by_spark(spark_session: SparkSession, tmp_path: Path) -> None:
     chance = Random(7)  # noqa: S311 -- a history, no secret
 
-    assert_two_compactions_are_right(tmp_path, chance, Limits(of_task=500), lambda: spark_session)
+    assert_two_compactions_are_right(tmp_path, chance, BatchLimits(of_task=500), lambda: spark_session)
 
 
 def assert_two_compactions_are_right(
     root: Path,
     chance: Random,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: BatchLimits = DEFAULT_LIMITS,
     session: Callable[[], SparkSession] = in_process,
     histories: int = 40,
 ) -> None:
@@ -121,7 +121,7 @@ def test_tables_and_records_do_not_depend_on_how_hours_are_divided(
 ) -> None:
     chance = Random(1)  # noqa: S311 -- a history, no secret
     written = [part for number in range(10) for part in history(f"c{number}", chance)]
-    for name, limits in (("whole", DEFAULT_LIMITS), ("divided", Limits(500, 100, 50))):
+    for name, limits in (("whole", DEFAULT_LIMITS), ("divided", BatchLimits(500, 100, 50))):
         monkeypatch.setattr(sample_reader, "PARTS_AT_ONCE", 12 if name == "whole" else 2)
         lay(tmp_path / name, written)
         compacted(tmp_path / name, limits=limits)
@@ -257,7 +257,7 @@ def test_progress_is_a_line_for_each_batch_and_day(tmp_path: Path) -> None:
     write(tmp_path, [sample(hour * 3600.0, 1, 2) for hour in range(20)])
     said: list[str] = []
 
-    compact(LocalFiles(tmp_path), in_process, NOW, NOW, said.append, limits=Limits(of_batch=19))
+    compact(LocalFiles(tmp_path), in_process, NOW, NOW, said.append, limits=BatchLimits(of_batch=19))
 
     assert said == [
         "compacting 2026-11-20 06:00 to 2026-11-21 00:00: 19 rows of 19 files",

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from adapter.history import buckets
-from spark.pipeline.compact import Outcome, compact
+from spark.pipeline.compact import CompactionResult, compact
 from spark.storage import bucket
 from spark.storage.bucket import BucketFiles
 from spark.storage.location import files_at
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 LOCATION = "s3://lag/history"
 
 
-def compacted_there() -> Outcome:
+def compacted_there() -> CompactionResult:
     return compact(files_at(LOCATION), in_process, NOW, NOW, lambda _: None)
 
 
@@ -68,9 +68,9 @@ def test_a_second_run_finds_nothing_to_do_and_changes_nothing(store: FakeStore, 
     compacted_there()
     store.requests.clear()
 
-    outcome = compacted_there()
+    result = compacted_there()
 
-    assert (outcome.hours, outcome.days) == ((), ())
+    assert (result.hours, result.days) == ((), ())
     assert store.changes() == [("POST", "lag")], "the reservation is deleted"
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark.advice.weekly_pattern import week_of
 from spark.figures import formatting
-from spark.figures.model import Shares
+from spark.figures.model import HourShares
 from spark.figures.periods import between
 from spark.report import charts
 from spark.report.svg_parts import HEIGHT, WIDTH, escaped, nice_top
@@ -90,7 +90,7 @@ def test_what_is_not_known_is_said_and_not_drawn_as_zero() -> None:
     assert "not counted" in charts.members_chart(unknown, 4, BERLIN)
     assert "not known" in charts.lag_chart(unknown, topic().above, BERLIN)
     assert "No hour" in charts.rates_chart(hours(0), BERLIN)
-    assert "Nothing was produced" in charts.shares_chart(Shares(MONDAY, ()), BERLIN)
+    assert "Nothing was produced" in charts.shares_chart(HourShares(MONDAY, ()), BERLIN)
 
 
 def test_the_threshold_never_flattens_the_lag() -> None:

@@ -8,17 +8,19 @@ import pyarrow.parquet as pq
 import pytest
 
 from spark.errors import Unusable
-from spark.report.samples_task import LAGS, SLICE_ROWS, WORTHWHILE_ROWS, Expected, Slice, folded, slices_of
+from spark.report.samples_task import LAGS, SLICE_ROWS, WORTHWHILE_ROWS, ExpectedSamples, Slice, folded, slices_of
 from spark.storage.local import LocalFiles
 from tests.spark.rules.test_lag_statistics import SCHEMA, START, sample
 
 FILES = LocalFiles(Path("nowhere"))
 
 
-def topics(*samples: int) -> list[Expected]:
+def topics(*samples: int) -> list[ExpectedSamples]:
     """A group of two topics for each number."""
     return [
-        Expected(("main", f"g{number}", topic), 1, of // 2) for number, of in enumerate(samples) for topic in ("a", "b")
+        ExpectedSamples(("main", f"g{number}", topic), 1, of // 2)
+        for number, of in enumerate(samples)
+        for topic in ("a", "b")
     ]
 
 

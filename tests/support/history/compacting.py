@@ -15,8 +15,8 @@ from typer.testing import CliRunner
 
 from spark import cli
 from spark.advice.assessment import Report
-from spark.pipeline.batches import DEFAULT_LIMITS, Limits
-from spark.pipeline.compact import Outcome, compact
+from spark.pipeline.batches import DEFAULT_LIMITS, BatchLimits
+from spark.pipeline.compact import CompactionResult, compact
 from spark.report.build import report
 from spark.report.group_file import Agreements
 from spark.report.request import requested
@@ -62,9 +62,9 @@ def no_session() -> SparkSession:
 def compacted(
     root: Path,
     until: datetime = NOW,
-    limits: Limits = DEFAULT_LIMITS,
+    limits: BatchLimits = DEFAULT_LIMITS,
     session: Callable[[], SparkSession] = in_process,
-) -> Outcome:
+) -> CompactionResult:
     return compact(LocalFiles(root), session, until, NOW, lambda _: None, limits=limits)
 
 
@@ -91,5 +91,5 @@ def asked(*command: str, session: Callable[[], SparkSession] = in_process) -> tu
     return result.exit_code, result.stderr.splitlines()
 
 
-def hours_of(outcome: Outcome) -> list[int]:
-    return [hour.hour for hour in outcome.hours]
+def hours_of(result: CompactionResult) -> list[int]:
+    return [hour.hour for hour in result.hours]

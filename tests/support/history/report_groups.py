@@ -12,14 +12,14 @@ from spark.figures.model import (
     Capacity,
     Floats,
     Group,
+    HourShares,
     Lag,
     Pace,
     Periods,
     ReportData,
     Share,
-    Shares,
     Times,
-    Topic,
+    TopicFigures,
 )
 from spark.figures.periods import periods
 
@@ -63,7 +63,9 @@ def hours(
     return periods(start, **given | {name: np.full(number, float(value)) for name, value in constant.items()})
 
 
-def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600, seconds_above: float = 0.0) -> Topic:
+def topic(
+    name: str = "orders", of: Periods | None = None, threshold: int = 600, seconds_above: float = 0.0
+) -> TopicFigures:
     columns = hours() if of is None else of
     known = columns.lag_p50[~np.isnan(columns.lag_p50)]
     lag = None
@@ -81,8 +83,8 @@ def topic(name: str = "orders", of: Periods | None = None, threshold: int = 600,
         seconds_above,
         MONDAY if seconds_above else None,
     )
-    shares = Shares(MONDAY, tuple(Share(number, 100 + number, 100, 0) for number in range(4)))
-    return Topic(name, columns, periods(np.empty(0, "datetime64[us]")), lag, above, shares)
+    shares = HourShares(MONDAY, tuple(Share(number, 100 + number, 100, 0) for number in range(4)))
+    return TopicFigures(name, columns, periods(np.empty(0, "datetime64[us]")), lag, above, shares)
 
 
 def span(of: Periods) -> tuple[datetime, datetime]:
@@ -90,7 +92,7 @@ def span(of: Periods) -> tuple[datetime, datetime]:
     return first, last + timedelta(hours=1)
 
 
-def group(name: str = "billing", *topics: Topic, capacity: Capacity | None = None, pace: Pace = STEADY) -> Group:
+def group(name: str = "billing", *topics: TopicFigures, capacity: Capacity | None = None, pace: Pace = STEADY) -> Group:
     of = topics or (topic(),)
     return Group("main", name, 10.0, of, of[0].hours, capacity, pace, np.zeros(len(of[0].hours)))
 
