@@ -102,6 +102,9 @@ def same_rows(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
 
 def same_places(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
     """Returns the partitions that both layouts have, as indexes into each table; a topic created again is another."""
+    if old is layout:
+        every = np.arange(layout.table_size)
+        return every, every
     both = (topic for topic in layout.bases if topic in old.bases)
     kept = [topic for topic in both if old.generations[topic] == layout.generations[topic]]
     return _both([(layout.bases[topic], old.bases[topic]) for topic in kept])
