@@ -11,8 +11,8 @@ from apiservice.autoscalers.autoscaler import Autoscaler
 _NAMED = {"cluster", "group", "topic"}
 
 
-def asked_topics(hpa: Autoscaler) -> frozenset[AskedTopics]:
-    return frozenset(asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric.selector))
+def asked_topics(hpa: Autoscaler) -> tuple[AskedTopics, ...]:
+    return tuple(asked for metric in hpa.metrics for asked in _asked(hpa.namespace, metric.selector))
 
 
 def _asked(namespace: str, selector: tuple[Requirement, ...]) -> Iterator[AskedTopics]:

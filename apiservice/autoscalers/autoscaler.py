@@ -89,8 +89,8 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
         return None
     return Autoscaler(
         intern(metadata["namespace"]),
-        metadata["name"],
-        ScaleTarget(intern(target.get("apiVersion", "")), intern(target["kind"]), target["name"]),
+        intern(metadata["name"]),
+        ScaleTarget(intern(target.get("apiVersion", "")), intern(target["kind"]), intern(target["name"])),
         metrics,
         spec.get("minReplicas", 1),
         spec["maxReplicas"],

@@ -20,7 +20,7 @@ class Autoscalers:
         self._names_now, self._ask = names, ask
         self._names: frozenset[str] = frozenset()
         self._by_place: dict[tuple[str, str], Autoscaler] = {}
-        self._asked_at: dict[tuple[str, str], frozenset[AskedTopics]] = {}
+        self._asked_at: dict[tuple[str, str], tuple[AskedTopics, ...]] = {}
         self._asked: frozenset[AskedTopics] = frozenset()
 
     @property
@@ -37,14 +37,14 @@ class Autoscalers:
     def changed(self, event: str, changed: Json) -> None:
         metadata = changed["metadata"]
         place = metadata["namespace"], metadata["name"]
-        before = self._asked_at.get(place, frozenset())
+        before = self._asked_at.get(place, ())
         after = None if event == "DELETED" else autoscaler_of(changed, self._names)
         if after is not None:
             self._by_place[place], self._asked_at[place] = after, asked_topics(after)
         elif place in self._by_place:
             del self._by_place[place], self._asked_at[place]
         # The status of each HPA changes every few seconds, and what it asks for hardly ever.
-        if self._asked_at.get(place, frozenset()) != before:
+        if self._asked_at.get(place, ()) != before:
             self._ask_if_changed()
 
     def _ask_if_changed(self) -> None:

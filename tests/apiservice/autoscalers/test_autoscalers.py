@@ -31,7 +31,7 @@ BILLING, MAIL = (AskedTopics("shop", None, group, frozenset()) for group in ("bi
 
 def asked_by(metric: dict[str, Any]) -> frozenset[AskedTopics]:
     autoscaler = autoscaler_of(hpa("consumer", metric), SERVED)
-    return frozenset() if autoscaler is None else asked_topics(autoscaler)
+    return frozenset(asked_topics(autoscaler) if autoscaler else ())
 
 
 class Followed:
@@ -155,7 +155,7 @@ def test_an_hpa_may_name_many_topics() -> None:
 def test_a_change_of_one_hpa_looks_at_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     followed, looked_at = Followed(), list[str]()
 
-    def counted(autoscaler: Autoscaler) -> frozenset[AskedTopics]:
+    def counted(autoscaler: Autoscaler) -> tuple[AskedTopics, ...]:
         looked_at.append(autoscaler.name)
         return asked_topics(autoscaler)
 
