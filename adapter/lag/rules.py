@@ -21,6 +21,7 @@ NO_TOPICS: frozenset[str] = frozenset()
 NO_RULE = Rule(groups=".*")
 """For a group without one."""
 
+MayName = Callable[[str, str], bool]
 Absences = Mapping[str, int]
 """Topic -> the number of consecutive responses without the group's commits for it."""
 
@@ -37,11 +38,11 @@ class AskedTopics:
     topics: frozenset[str]
 
 
-def topics_for(cluster: str, asked: Iterable[AskedTopics]) -> dict[str, frozenset[str]]:
-    """Returns group -> the topics that HPAs ask for in this cluster."""
+def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> dict[str, frozenset[str]]:
+    """Returns group -> the topics that HPAs ask for in this cluster, where `may_name(group, namespace)`."""
     topics: dict[str, frozenset[str]] = {}
     for each in asked:
-        if each.cluster in {None, cluster}:
+        if each.cluster in {None, cluster} and may_name(each.group, each.namespace):
             # Most groups have one HPA, whose set is used as it is: an empty one takes 216 bytes.
             topics[each.group] = topics[each.group] | each.topics if each.group in topics else each.topics
     return topics

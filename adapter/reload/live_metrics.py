@@ -37,9 +37,8 @@ class _Generation:
 
     def ask(self, asked: Iterable[AskedTopics], other: "_Generation | None" = None) -> None:
         """Has the collectors that the other generation lacks read what HPAs ask for whose namespaces may read it."""
-        permitted = [one for one in asked if self.metrics.may_name(one.group, one.namespace)]
         for collector in self.without(other):
-            collector.ask(topics_for(collector.name, permitted))
+            collector.ask(topics_for(collector.name, asked, self.metrics.may_name))
 
     def without(self, other: "_Generation | None") -> list[Collector]:
         """Returns the collectors that the other generation does not have."""

@@ -115,6 +115,17 @@ def test_the_last_minute_is_written_when_the_process_stops() -> None:
     assert kept(shelf) == [7, 12, 5]
 
 
+def test_only_groups_that_a_rule_a_named_metric_or_an_hpa_names_are_kept() -> None:
+    """A rule by pattern names none."""
+    cluster, shelf = kafka(), Shelf()
+    cluster.commits |= {group: {ORDERS_1: 1} for group in ("mail", "etl")}
+    rules = [{"group": "billing"}, {"groups": ".*", "topics": ["trail", "orders"]}]
+    metric = {"name": "backlog", "value": "lag", "group": "mail"}
+    Adapter(cluster, samples.settings(rules=rules, metrics=[metric]), shelf, AUDIT).remember()
+
+    assert {group for _, group in loads(shelf.text, NOW)[0]} == {"billing", "mail", "audit"}
+
+
 def test_a_group_that_is_named_no_longer_is_forgotten_after_a_day() -> None:
     shelf = Shelf()
     adapter = gone(samples.settings(rules=[{"group": "audit"}]), shelf)

@@ -8,7 +8,9 @@ import pytest
 
 from adapter.collector import threads as collector_module
 from adapter.errors import MetricUnknown
-from adapter.metrics.problems import ValueUnavailable
+from adapter.lag.rules import AskedTopics
+from adapter.metrics.problems import Refused, ValueUnavailable
+from adapter.metrics.query import Metrics
 from adapter.reload import live_metrics as live_module
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.settings.models import Cluster, Settings
@@ -34,6 +36,8 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def make_brokers(cluster: Cluster, _: Callable[[str], None]) -> FakeBrokers:
         world = kafka()
+        world.topics |= {"trail": [1], "other": [2]}
+        world.ends["trail", 0] = 8
         if "expired" in names:
             world.commits = {}
         names.append(cluster.name)
@@ -142,6 +146,50 @@ def test_commits_that_have_expired_count_from_the_last_one_seen_before_the_chang
     take_over(live, settings("main", "eu", metrics=[{**NAMED, "topics": ["orders"]}]))
 
     assert values_of(live, "backlog") == [3]
+
+
+def asked(topic: str, namespace: str = "shop") -> AskedTopics:
+    """By an HPA, of the group billing, which has never committed for these topics."""
+    return AskedTopics(namespace, None, "billing", frozenset({topic}))
+
+
+def lag_for(metrics: Metrics, topic: str) -> int | None:
+    with contextlib.suppress(Refused):
+        return sum(item.milli // 1000 for item in metrics.read(LAG, samples.wants(group="billing", topic=topic)).values)
+    return None
+
+
+def test_only_what_the_namespace_of_the_hpa_may_read_is_read(live: LiveMetrics) -> None:
+    take_over(live, settings("main", rules=[{"groups": "bill.*", "namespaces": ["payments"]}]))
+    live.ask(frozenset({asked("trail", "payments"), asked("other", "security")}))
+    wait_until(lambda: lag_for(live.current, "trail") == 8)
+
+    assert lag_for(live.current, "other") is None
+
+
+def test_changed_settings_take_effect_with_what_hpas_asked_for_before_and_meanwhile(live: LiveMetrics) -> None:
+    live.ask(frozenset({asked("trail")}))
+    live.prepare(settings("main", rules=[{"group": "audit"}]))
+    wait_until(lambda: not live.waiting_for())
+    assert live._next
+    assert lag_for(live._next.metrics, "trail") == 8, "from the first cycle on"
+
+    live.ask(frozenset({asked("trail"), asked("other")}))
+    prepared = live._next.metrics
+    wait_until(lambda: lag_for(prepared, "other") == 0)
+
+
+def test_collectors_that_are_kept_read_what_changed_settings_let_an_hpa_read(
+    live: LiveMetrics, opened: list[str]
+) -> None:
+    take_over(live, settings("main", "eu", tenancy="closed"))
+    live.ask(frozenset({asked("trail")}))
+    assert lag_for(live.current, "trail") is None
+
+    take_over(live, settings("main", "eu"))
+
+    wait_until(lambda: lag_for(live.current, "trail") == 16)
+    assert sorted(opened) == ["eu", "main"]
 
 
 def test_credentials_that_are_not_used_are_one_line_in_the_log(

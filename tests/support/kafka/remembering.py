@@ -51,7 +51,7 @@ class Adapter(Rig):
         self.ask(*asked)
 
     def ask(self, *asked: AskedTopics) -> None:
-        self.cycle.asked = topics_for("main", [one for one in asked if self.metrics.may_name(one.group, one.namespace)])
+        self.cycle.asked = topics_for("main", asked, self.metrics.may_name)
 
     def remember(self, cycles: int = 1) -> None:
         """Runs cycles, each with a round of the keeper before and after it."""
