@@ -216,36 +216,48 @@ def without(**labels: str) -> tuple[Requirement, ...]:
     return tuple(Requirement(key, Operator.NOT_IN, frozenset([value])) for key, value in labels.items())
 
 
+class Reader:
+    """Reads metrics with short words."""
+
+    metrics: Metrics
+    namespace: str | None = None
+    """Of the reader; None: one that may read everything."""
+
+    def read(self, metric: str = "lag", requirements: Sequence[Requirement] = ()) -> Reading:
+        """`metric` as clients write it, or a short name."""
+        name = f"kafka_consumergroup_{metric}" if metric in SHORT_NAMES else metric
+        return self.metrics.read(name, requirements, self.namespace)
+
+    def refusal(
+        self, metric: str = "lag", requirements: Sequence[Requirement] = (), /, **labels: str | Sequence[str]
+    ) -> Refused:
+        """The error of a read that must be refused."""
+        with pytest.raises(Refused) as caught:
+            self.read(metric, (*requirements, *wants(**labels)))
+        return caught.value
+
+    def reasons(
+        self, metric: str = "lag", requirements: Sequence[Requirement] = (), /, **labels: str | Sequence[str]
+    ) -> list[Reason]:
+        return [problem.reason for problem in self.refusal(metric, requirements, **labels).problems]
+
+
 @dataclass
-class Answers:
-    """The metrics of some views, read with short words."""
+class Answers(Reader):
+    """The metrics of some views."""
 
     views: Sequence[ClusterView]
     settings: Settings = PLAIN
     clock: SteppedClock = field(default_factory=SteppedClock)
-
     namespace: str | None = None
-    """Of the reader; None: one that may read everything."""
 
-    def read(self, metric: str, requirements: Sequence[Requirement] = ()) -> Reading:
-        """`metric` as clients write it, or a short name."""
-        name = f"kafka_consumergroup_{metric}" if metric in SHORT_NAMES else metric
-        metrics = Metrics(self.settings, store_of(*self.views), self.clock)
-        return metrics.read(name, requirements, self.namespace)
+    def __post_init__(self) -> None:
+        self.metrics = Metrics(self.settings, store_of(*self.views), self.clock)
 
     def value(self, metric: str, requirements: Sequence[Requirement] = ()) -> int:
         """The only item's value."""
         (item,) = self.read(metric, requirements).values
         return item.milli // 1000
-
-    def refusal(self, metric: str, requirements: Sequence[Requirement] = ()) -> Refused:
-        """The error of a read that must be refused."""
-        with pytest.raises(Refused) as caught:
-            self.read(metric, requirements)
-        return caught.value
-
-    def reasons(self, metric: str, requirements: Sequence[Requirement] = ()) -> list[Reason]:
-        return [problem.reason for problem in self.refusal(metric, requirements).problems]
 
 
 SHORT_NAMES = frozenset(each.name for each in DEFINITIONS)

@@ -5,7 +5,7 @@ import pytest
 from adapter.cluster.coordinators import OFFSETS_TOPIC
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED
 from tests.support import samples
-from tests.support.kafka.coordinators import LEADERS, READ, cluster, is_absent, move, named, refusal, rig_of
+from tests.support.kafka.coordinators import LEADERS, READ, cluster, is_absent, move, named, rig_of
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
@@ -28,7 +28,7 @@ def test_a_start_while_a_coordinator_takes_over_hides_no_group() -> None:
     kafka = taking_over()
     kafka.unlisted = {READ}
     rig = rig_of(kafka)
-    refused = refusal(rig, group=READ)
+    refused = str(rig.refusal(group=READ))
     kafka.unlisted.clear()
     kafka.end_errors.clear()
     rig.run()
@@ -41,7 +41,7 @@ def test_a_start_while_a_coordinator_takes_over_serves_no_old_commits() -> None:
     kafka = taking_over()
     kafka.commits[READ] = {ORDERS_0: 2}
     rig = rig_of(kafka)
-    refused = refusal(rig, group=READ)
+    refused = str(rig.refusal(group=READ))
     kafka.end_errors.clear()
     kafka.commits[READ] = {ORDERS_0: 7}
     rig.run()
@@ -58,7 +58,7 @@ def test_the_first_commits_of_a_group_count_only_from_the_leader_that_was_asked_
     kafka.coordinators = {READ: 2}
     kafka.commits[READ] = {ORDERS_0: 2}
     rig.run()
-    refused = refusal(rig, group=READ)
+    refused = str(rig.refusal(group=READ))
     move(kafka, 0, 2)
     kafka.commits[READ] = {ORDERS_0: 7}
     rig.run()
@@ -117,7 +117,7 @@ def test_a_group_that_was_reset_before_its_new_coordinator_was_asked_is_believed
     move(kafka, 0, 2)
     kafka.commits[READ] = {ORDERS_0: 2}
     rig.run(4 * TWO_MINUTES)
-    refused = refusal(rig, group=READ)
+    refused = str(rig.refusal(group=READ))
     kafka.commits[BESIDE] = {ORDERS_0: 8}
     rig.run(TWO_MINUTES)
 

@@ -16,7 +16,7 @@ from tests.support.kafka.coordinators import cluster as cluster_of
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.remembering import Adapter, Shelf, restarted
 from tests.support.kafka.rig import Rig
-from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, kafka, refusal, running
+from tests.support.kafka.small_cluster import ORDERS_0, ORDERS_1, kafka, running
 from tests.support.samples import wants
 
 
@@ -65,7 +65,7 @@ def test_a_share_group_that_was_never_read_is_refused_and_never_0(settings: Sett
     shared.ignorant_of_shares = {3}
     rig = running(shared, settings)
 
-    assert "broker 3 is too old to report the progress of share group workers" in refusal(rig, group="workers")
+    assert "broker 3 is too old to report the progress of share group workers" in str(rig.refusal(group="workers"))
     assert rig.lag() == 13
 
 
@@ -77,7 +77,7 @@ def test_what_was_read_is_served_until_it_is_too_old_and_then_refused() -> None:
     assert rig.lag("workers") == 9
 
     rig.run(6)
-    assert "broker 3 returned error 87 for group workers" in refusal(rig, group="workers")
+    assert "broker 3 returned error 87 for group workers" in str(rig.refusal(group="workers"))
     assert rig.lag() == 13
 
 
@@ -120,7 +120,7 @@ def test_progress_that_can_be_no_offset_is_an_error_of_its_partition(reported: t
     rows = rig.view.layout.spans["workers"]
 
     assert rig.view.snapshot.state[rows].tolist() == [State.ERROR, State.OK, State.NO_COMMIT]
-    assert refusal(rig, group="workers").endswith("orders/0: the share group's progress cannot be read")
+    assert str(rig.refusal(group="workers")).endswith("orders/0: the share group's progress cannot be read")
 
 
 def test_a_topic_without_progress_counts_on_until_three_answers_lack_it() -> None:
@@ -184,7 +184,7 @@ def test_a_share_group_that_a_rule_names_is_unknown_until_its_coordinator_has_li
     rig = Rig(shared, samples.settings(rules=[{"group": "workers", "topics": ["orders"], "offsetReset": "latest"}]))
     shared.move_on_to = lambda _: shared.loading.clear()
     rig.run()
-    refused = refusal(rig, group="workers")
+    refused = str(rig.refusal(group="workers"))
     rig.run()
 
     assert "broker 3 has not listed its groups yet" in refused
@@ -198,7 +198,7 @@ def test_a_share_group_that_a_rule_names_is_unknown_while_its_new_coordinator_li
     rig = Rig(shared, samples.settings(rules=[{"group": READ, "topics": ["orders"], "offsetReset": "latest"}]))
     rig.brokers.before["ListGroups"] = shared.end_errors.clear
     rig.run()
-    refused = refusal(rig, group=READ)
+    refused = str(rig.refusal(group=READ))
     shared.unlisted.clear()
     rig.run()
 

@@ -3,10 +3,11 @@
 import pytest
 
 from adapter.lag.snapshot import State
+from adapter.metrics.problems import Reason
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
-from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, SILENT_2, kafka, refusal, running
+from tests.support.kafka.small_cluster import BILLING, ORDERS_0, ORDERS_1, ORDERS_2, SILENT_2, kafka, running
 
 
 def test_a_silent_coordinator_costs_freshness_and_then_an_error_in_words() -> None:
@@ -19,8 +20,9 @@ def test_a_silent_coordinator_costs_freshness_and_then_an_error_in_words() -> No
     assert rig.lag() == 13
     rig.run()
 
-    assert refusal(rig) == f"lag of group billing is not known: orders/0 is 70 s old, limit 60 s: {SILENT_2}"
-    assert refusal(rig, "uncommitted_partitions").endswith(f"orders/0 is 70 s old, limit 60 s: {SILENT_2}")
+    for metric in ("lag", "uncommitted_partitions"):
+        assert rig.reasons(metric, group="billing") == [Reason.NOT_READ_SINCE]
+        assert str(rig.refusal(metric, group="billing")).endswith(SILENT_2)
 
 
 def test_a_silent_leader_keeps_only_its_own_partitions_back() -> None:
@@ -35,7 +37,8 @@ def test_a_silent_leader_keeps_only_its_own_partitions_back() -> None:
     assert (outcome.completeness, outcome.read, rig.lag()) == ("partial", 2, 10)
     assert rig.view.snapshot.state.tolist() == [State.OK, State.UNKNOWN, State.OK]
     rig.run(6)
-    assert refusal(rig) == f"lag of group billing is not known: orders/1 is 70 s old, limit 60 s: {SILENT_2}"
+    (problem,) = rig.refusal(group="billing").problems
+    assert (problem.reason, problem.partition) == (Reason.NOT_READ_SINCE, 1)
 
 
 def test_a_broker_that_missed_its_deadline_is_not_asked_until_its_probe_is_answered() -> None:
@@ -69,7 +72,7 @@ def test_a_partition_without_leader_keeps_its_last_good_row() -> None:
     assert rig.view.snapshot.state.tolist() == [State.OK, State.LEADERLESS, State.OK]
     assert rig.lag() == 13
     rig.run(5)
-    assert refusal(rig).endswith("the partition has no leader")
+    assert str(rig.refusal(group="billing")).endswith("the partition has no leader")
 
 
 def test_a_leader_that_moved_is_found_in_the_next_cycle() -> None:
@@ -106,7 +109,7 @@ def test_a_commit_beyond_the_end_is_refused_in_the_second_cycle() -> None:
     assert rig.lag() == 13
     rig.run()
 
-    assert refusal(rig) == "lag of group billing is not known: orders/0: committed 500 is beyond the log end 10"
+    assert rig.reasons(group="billing") == [Reason.COMMIT_BEYOND_END]
 
 
 @pytest.mark.parametrize("absurd", [-5, 2**60])
@@ -116,9 +119,8 @@ def test_a_commit_that_can_be_no_offset_is_an_error_of_its_partition(absurd: int
     rig.run(7)
 
     assert rig.view.snapshot.state.tolist() == [State.ERROR, State.OK, State.OK]
-    assert (
-        refusal(rig) == "lag of group billing is not known: orders/0 is 70 s old, limit 60 s: its commit cannot be read"
-    )
+    assert rig.reasons(group="billing") == [Reason.NOT_READ_SINCE]
+    assert rig.view.snapshot.cause_of(0).text == "its commit cannot be read"
 
 
 def test_a_truncated_partition_counts_from_its_log_start() -> None:
@@ -159,7 +161,7 @@ def test_a_group_that_may_not_be_described_is_an_error_of_its_own() -> None:
     rig.kafka.commit_errors["billing"] = 30
     rig.run(8)
 
-    assert "the adapter may not describe group billing (ACL Describe on the group is missing)" in refusal(rig)
+    assert rig.reasons(group="billing") == [Reason.NOT_READ_SINCE]
     assert rig.lag("audit") == 9
 
 
@@ -168,10 +170,9 @@ def test_a_group_whose_commits_were_never_read_says_why() -> None:
     cluster.commit_errors["billing"] = 30
     rig = running(cluster)
 
-    assert refusal(rig) == (
-        "lag of group billing is not known: the adapter may not describe group billing"
-        " (ACL Describe on the group is missing)"
-    )
+    (problem,) = rig.refusal(group="billing").problems
+    assert problem.reason is Reason.NOT_READ_YET
+    assert problem.text == "the adapter may not describe group billing (ACL Describe on the group is missing)"
 
 
 def test_steps_backward_of_a_broker_that_was_silent_are_not_believed_for_five_seconds() -> None:
@@ -261,7 +262,7 @@ def test_a_new_coordinator_that_stays_behind_is_not_believed_until_its_report_ch
     rig.kafka.coordinators["billing"] = 3
     rig.kafka.stale_commits = {3: {"billing": stale}}
     rig.run(20)
-    assert "limit 180 s" in refusal(rig)
+    assert rig.reasons(group="billing") == [Reason.NOT_READ_SINCE]
 
     rig.kafka.stale_commits.clear()
     rig.run()
@@ -303,7 +304,7 @@ def test_a_log_start_beyond_the_last_known_end_makes_the_lag_unknown() -> None:
     rig.kafka.ends[ORDERS_0], rig.kafka.starts[ORDERS_0] = 5000, 1200
     rig.run(5)
 
-    assert "is not known: orders/0: broker 2" in refusal(rig)
+    assert rig.reasons(group="billing") == [Reason.START_BEYOND_END]
 
 
 def test_after_three_cycles_without_any_answer_everything_begins_anew() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from adapter.errors import AdapterError, StateNotPersistable
 from adapter.lag.snapshot import State
-from adapter.metrics.problems import NoMatch, ValueUnavailable
+from adapter.metrics.problems import Reason
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
 from tests.support import samples
@@ -59,8 +59,8 @@ def test_the_first_cycle_reads_what_was_never_committed() -> None:
 def test_no_other_query_sees_it() -> None:
     adapter = gone(None, None, BILLING_ORDERS, AUDIT)
 
-    assert isinstance(adapter.error(group="billing"), NoMatch)
-    assert isinstance(adapter.error(topic="orders"), NoMatch)
+    assert adapter.reasons(group="billing") == [Reason.NOTHING_SELECTED]
+    assert adapter.reasons(topic="orders") == [Reason.NOTHING_SELECTED]
     assert adapter.value(group=["billing", "audit"], topic=["orders", "trail", "other"]) == 3
     assert [item.labels["group"] for item in adapter.read("lag").values] == ["audit"]
     assert adapter.value("records_lag_max") == 3
@@ -72,7 +72,7 @@ def test_trouble_with_it_matters_to_no_other_query() -> None:
     adapter.clock.seconds += 120
     adapter.run()
 
-    assert isinstance(adapter.error(**EXACT), ValueUnavailable)
+    assert adapter.reasons(**EXACT) == [Reason.NOT_READ_SINCE]
     assert adapter.value("records_lag_max") == 3
     assert adapter.read("lag").warnings == ()
 
@@ -90,7 +90,7 @@ def test_a_rule_that_lists_topics_decides_alone(name: dict[str, str]) -> None:
     adapter = Adapter(kafka(), samples.settings(rules=[{**name, "topics": ["trail"]}]), None, AUDIT)
     adapter.run()
 
-    assert isinstance(adapter.error(group="audit", topic="other"), NoMatch)
+    assert adapter.reasons(group="audit", topic="other") == [Reason.NOTHING_SELECTED]
 
 
 @pytest.mark.parametrize(("rules", "lag"), [([], 0), ([{"group": "audit", "offsetReset": "earliest"}], 8)])
@@ -106,19 +106,17 @@ def test_a_named_metric_that_lists_the_topic_decides_what_was_never_committed_co
 
 
 @pytest.mark.parametrize(
-    ("labels", "message"),
+    ("labels", "reason"),
     [
-        ({"group": "adit", "topic": "other"}, "no group 'adit' is known; known groups are audit"),
-        ({"group": "audit", "topic": "othr"}, "no topic 'othr' is known; known topics are other"),
+        ({"group": "adit", "topic": "other"}, Reason.GROUP_UNKNOWN),
+        ({"group": "audit", "topic": "othr"}, Reason.TOPIC_UNKNOWN),
     ],
 )
-def test_a_typo_in_an_hpa_is_not_found_and_costs_no_row(labels: dict[str, str], message: str) -> None:
+def test_a_typo_in_an_hpa_is_not_found_and_costs_no_row(labels: dict[str, str], reason: Reason) -> None:
     adapter = Adapter(kafka(), None, Shelf(), hpa(labels["group"], labels["topic"]))
     adapter.remember()
-    error = adapter.error(**labels)
 
-    assert isinstance(error, NoMatch)
-    assert str(error).startswith(message)
+    assert adapter.reasons(**labels) == [reason]
     assert set(adapter.view.layout.pairs) == {("billing", "orders"), ("audit", "trail")}
 
 
@@ -126,12 +124,12 @@ def test_until_the_memory_has_been_read_an_unknown_group_is_not_called_absent() 
     shelf = Shelf(error=AdapterError("the API server does not answer"))
     adapter = Adapter(kafka(), None, shelf, hpa("refunds", "orders"))
     adapter.remember()
-    assert isinstance(adapter.error(group="refunds", topic="orders"), ValueUnavailable)
+    assert adapter.reasons(group="refunds", topic="orders") == [Reason.NOT_READ_YET]
     assert adapter.value(group="audit") == 3
 
     shelf.error = None
     adapter.remember(2)
-    assert isinstance(adapter.error(group="refunds", topic="orders"), NoMatch)
+    assert adapter.reasons(group="refunds", topic="orders") == [Reason.GROUP_UNKNOWN]
 
 
 @pytest.mark.parametrize("is_deleted", [True, False])
@@ -143,7 +141,7 @@ def test_a_topic_that_is_deleted_or_asked_for_no_longer_is_not_found(is_deleted:
         adapter.ask()
     adapter.remember(CYCLES_UNTIL_GONE)
 
-    assert isinstance(adapter.error(**EXACT), NoMatch)
+    assert adapter.reasons(**EXACT) == [Reason.GROUP_UNKNOWN]
     assert ("billing", "orders") not in adapter.view.layout.pairs
 
 
@@ -156,7 +154,7 @@ def test_a_sleeping_group_whose_hpa_is_deleted_and_created_again_is_read_at_once
     adapter.ask()
     adapter.run()
     adapter.remember(rounds)
-    assert isinstance(adapter.error(**EXACT), NoMatch)
+    assert adapter.reasons(**EXACT) == [Reason.GROUP_UNKNOWN]
 
     adapter.ask(BILLING_ORDERS)
     adapter.run()
@@ -237,11 +235,13 @@ def test_what_the_settings_exclude_is_not_read(collection: str, excluded: str) -
 def test_an_hpa_asks_for_no_group_that_its_namespace_may_not_read() -> None:
     rules = [{"group": "billing", "namespaces": ["payments"]}]
     adapter = gone(samples.settings(rules=rules), None, hpa("billing", "orders", namespace="security"))
-    assert isinstance(adapter.error(**EXACT), NoMatch)
+    assert adapter.reasons(**EXACT) == [Reason.GROUP_UNKNOWN]
 
     adapter = gone(samples.settings(rules=rules), None, hpa("billing", "orders", namespace="payments"))
-    assert adapter.value(namespace="payments", **EXACT) == 13
-    assert isinstance(adapter.error(namespace="security", **EXACT), NoMatch)
+    adapter.namespace = "payments"
+    assert adapter.value(**EXACT) == 13
+    adapter.namespace = "security"
+    assert adapter.reasons(**EXACT) == [Reason.GROUP_UNKNOWN]
 
 
 def test_a_topic_of_others_is_shown_to_no_namespace_that_reads_only_the_group() -> None:
@@ -251,10 +251,9 @@ def test_a_topic_of_others_is_shown_to_no_namespace_that_reads_only_the_group() 
     adapter.run()
 
     assert adapter.value(group="audit", topic="other") == 8
-    assert isinstance(adapter.error(namespace="security", group="audit", topic="other"), NoMatch)
-    assert str(adapter.error(namespace="security", topic="others")) == (
-        "no topic 'others' is known; known topics are trail"
-    )
+    adapter.namespace = "security"
+    assert adapter.reasons(group="audit", topic="other") == [Reason.TOPIC_UNKNOWN]
+    assert str(adapter.refusal(topic="others")).endswith("known topics are trail")
 
 
 def test_the_history_does_not_count_it() -> None:
@@ -268,11 +267,12 @@ def test_the_history_does_not_count_it() -> None:
 def test_an_hpa_reveals_not_even_by_an_error_whether_a_hidden_topic_exists(labels: dict[str, str]) -> None:
     rules = [{"group": "audit", "namespaces": ["security"]}, {"group": "billing", "namespaces": ["shop"]}]
     adapter = gone(samples.settings(rules=rules, tenancy="closed"))
+    adapter.namespace = "shop"
     errors = []
     for topic in ("trail", "absent"):
         adapter.ask(hpa("billing", topic))
         adapter.run()
-        errors.append(str(adapter.error(namespace="shop", **labels)))
+        errors.append(str(adapter.refusal(**labels)))
 
     assert errors[0] == errors[1]
 
@@ -282,7 +282,7 @@ def test_a_topic_that_the_members_of_the_group_do_not_read_is_left_out() -> None
     adapter.kafka.members["audit"] = {"trail"}
     adapter.run(8)
 
-    assert isinstance(adapter.error(group="audit", topic="other"), NoMatch)
+    assert adapter.reasons(group="audit", topic="other") == [Reason.NOTHING_SELECTED]
 
 
 def test_a_topic_that_the_last_members_of_a_gone_group_did_not_read_counts() -> None:
@@ -328,5 +328,5 @@ def test_a_gone_group_that_cannot_be_read_after_a_restart_matters_to_no_other_qu
     adapter = Adapter(before.kafka, None, shelf, BILLING_ORDERS)
     adapter.remember()
 
-    assert isinstance(adapter.error(**EXACT), ValueUnavailable)
+    assert set(adapter.reasons(**EXACT)) == {Reason.NOT_READ_YET}
     assert adapter.value("records_lag_max") == 3

@@ -7,7 +7,7 @@ from adapter.errors import AdapterError, StateNotPersistable
 from adapter.memory.keeper import LIVE_SECONDS, ROUND_SECONDS, UNNAMED_SECONDS, MemoryKeeper
 from adapter.memory.text import dumps, loads
 from adapter.memory.value import GroupMemory, LastCommit, Reads, merged
-from adapter.metrics.problems import ValueUnavailable
+from adapter.metrics.problems import Reason
 from tests.support import samples
 from tests.support.kafka.remembering import (
     CYCLES_UNTIL_GONE,
@@ -37,8 +37,7 @@ def test_until_a_first_read_that_failed_has_been_repeated_a_missing_commit_is_un
     shelf.error = error
     adapter = Adapter(since, LATEST, shelf)
     adapter.remember()
-    with pytest.raises(ValueUnavailable, match="whether one has expired is not known"):
-        adapter.lag()
+    assert adapter.reasons(group="billing") == [Reason.NOT_READ_YET]
 
     shelf.error = None
     adapter.remember()

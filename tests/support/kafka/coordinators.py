@@ -2,15 +2,12 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.metrics.problems import NoMatch, ValueUnavailable
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
 from tests.support.kafka.rig import Rig
 from tests.support.kafka.small_cluster import ORDERS_0
-from tests.support.samples import wants
 
 NODES = (1, 2, 3, 4)
 PARTITIONS = 8
@@ -43,12 +40,6 @@ def rig_of(kafka: Kafka, cycles: int = 1, **settings: object) -> Rig:
     rig = Rig(kafka, samples.settings(**settings))
     rig.run(cycles)
     return rig
-
-
-def refusal(rig: Rig, **labels: str) -> str:
-    with pytest.raises(ValueUnavailable) as caught:
-        rig.read("lag", wants(**labels))
-    return str(caught.value)
 
 
 def is_absent(rig: Rig, group: str) -> bool:

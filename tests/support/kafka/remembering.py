@@ -3,8 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import pytest
-
 from adapter.errors import AdapterError
 from adapter.lag.rules import AskedTopics, topics_for
 from adapter.memory.keeper import UNNAMED_SECONDS
@@ -60,14 +58,8 @@ class Adapter(Rig):
             self.run()
             self.memory.run_once()
 
-    def error(self, metric: str = "lag", namespace: str | None = None, **labels: str | list[str]) -> AdapterError:
-        with pytest.raises(AdapterError) as caught:
-            self.metrics.read(f"kafka_consumergroup_{metric}", wants(**labels), namespace)
-        return caught.value
-
-    def value(self, metric: str = "lag", namespace: str | None = None, **labels: str | list[str]) -> int:
-        reading = self.metrics.read(f"kafka_consumergroup_{metric}", wants(**labels), namespace)
-        return sum(item.milli // 1000 for item in reading.values)
+    def value(self, metric: str = "lag", **labels: str | list[str]) -> int:
+        return sum(item.milli // 1000 for item in self.read(metric, wants(**labels)).values)
 
 
 def hpa(group: str, *topics: str, namespace: str = "shop", cluster: str | None = None) -> AskedTopics:

@@ -1,24 +1,22 @@
 """A cycle over a fake cluster, and the metrics of what it stored."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 from adapter.collector.cycle import Cycle, Outcome
 from adapter.conditions import Conditions
 from adapter.history.sample import Sample
 from adapter.lag.rules import Watching
 from adapter.memory.keeper import Exchange, MemoryKeeper
-from adapter.metrics.query import Metrics, Reading
-from adapter.metrics.requirement import Requirement
+from adapter.metrics.query import Metrics
 from adapter.metrics.store import ClusterView, Store
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_brokers import FakeBrokers
 from tests.support.kafka.fake_cluster import Kafka
-from tests.support.samples import SteppedClock
+from tests.support.samples import Reader, SteppedClock
 
 
-class Rig:
+class Rig(Reader):
     """A cycle over a fake cluster, and the metrics of what it stored."""
 
     def __init__(
@@ -62,10 +60,6 @@ class Rig:
     @property
     def view(self) -> ClusterView:
         return self.store.views[0]
-
-    def read(self, metric: str = "lag", requirements: Sequence[Requirement] = ()) -> Reading:
-        name = f"kafka_consumergroup_{metric}" if metric in samples.SHORT_NAMES else metric
-        return self.metrics.read(name, requirements)
 
     def lag(self, group: str = "billing") -> int:
         """The sum of what a selector for the group gives, as the autoscaler adds it."""

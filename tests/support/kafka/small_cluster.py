@@ -1,8 +1,5 @@
 """A cluster of three brokers and one group, and its cycles: what the tests of the cycle begin with."""
 
-import pytest
-
-from adapter.metrics.problems import ValueUnavailable
 from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_cluster import Kafka
@@ -29,12 +26,6 @@ def running(cluster: Kafka | None = None, settings: Settings | None = None) -> R
     rig = Rig(cluster or kafka(), settings)
     rig.run()
     return rig
-
-
-def refusal(rig: Rig, metric: str = "lag", group: str = "billing") -> str:
-    with pytest.raises(ValueUnavailable) as caught:
-        rig.read(metric, wants(group=group))
-    return str(caught.value)
 
 
 def given(**rule: object) -> Settings:
