@@ -216,7 +216,7 @@ def without(**labels: str) -> tuple[Requirement, ...]:
     return tuple(Requirement(key, Operator.NOT_IN, frozenset([value])) for key, value in labels.items())
 
 
-class Reader:
+class MetricsReader:
     """Reads metrics with short words."""
 
     metrics: Metrics
@@ -243,7 +243,7 @@ class Reader:
 
 
 @dataclass
-class Answers(Reader):
+class Answers(MetricsReader):
     """The metrics of some views."""
 
     views: Sequence[ClusterView]

@@ -13,10 +13,10 @@ from adapter.settings.models import Settings
 from tests.support import samples
 from tests.support.kafka.fake_brokers import FakeBrokers
 from tests.support.kafka.fake_cluster import Kafka
-from tests.support.samples import Reader, SteppedClock
+from tests.support.samples import MetricsReader, SteppedClock
 
 
-class Rig(Reader):
+class Rig(MetricsReader):
     """A cycle over a fake cluster, and the metrics of what it stored."""
 
     def __init__(
