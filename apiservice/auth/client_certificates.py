@@ -36,10 +36,11 @@ class Peers:
         self._proofs: LRUCache[Chain, CertificateProof] = LRUCache(maxsize=256)
 
     def proof_of(self, chain: Chain) -> CertificateProof:
-        kept = self._proofs.get(chain, _NOBODY)
-        if time.time() < kept.valid_until:
-            return kept
-        self._proofs[chain] = proof = self._examine(chain)
+        proof = self._proofs.get(chain, _NOBODY)
+        if time.time() >= proof.valid_until:
+            proof = self._examine(chain)
+            if proof is not _NOBODY:
+                self._proofs[chain] = proof
         return proof
 
     def _examine(self, chain: Chain) -> CertificateProof:
@@ -51,18 +52,18 @@ class Peers:
 
     def _proven(self, certificates: list[x509.Certificate]) -> CertificateProof:
         leaf, intermediates = certificates[0], certificates[1:]
-        chain = _prove(self._front_proxies, leaf, intermediates)
+        verified = _prove(self._front_proxies, leaf, intermediates)
         allowed = self.authentication.allowed_names
-        if chain is not None and (not allowed or _common_name(leaf) in allowed):
-            return CertificateProof(is_front_proxy=True, client=None, valid_until=_end(chain))
-        chain = _prove(self._clients, leaf, intermediates)
-        if chain is not None and _common_name(leaf):
+        if verified is not None and (not allowed or _common_name(leaf) in allowed):
+            return CertificateProof(is_front_proxy=True, client=None, valid_until=_end(verified))
+        verified = _prove(self._clients, leaf, intermediates)
+        if verified is not None and _common_name(leaf):
             client = authenticated(Caller(name=_common_name(leaf), uid="", groups=_groups(leaf), extra=()))
-            return CertificateProof(is_front_proxy=False, client=client, valid_until=_end(chain))
+            return CertificateProof(is_front_proxy=False, client=client, valid_until=_end(verified))
         return _NOBODY
 
 
-# Only "not yet valid" can change by itself, so a failed proof is not cached.
+# Not cached: anybody can send chains that prove nothing, and one that is not valid yet may become so.
 _NOBODY = CertificateProof(is_front_proxy=False, client=None, valid_until=0)
 
 
@@ -74,7 +75,7 @@ def _store(bundle: str) -> verification.Store | None:
 def _prove(
     store: verification.Store | None, leaf: x509.Certificate, intermediates: list[x509.Certificate]
 ) -> list[x509.Certificate] | None:
-    """Returns the chain from the leaf to a CA of the store if it is valid now for client authentication."""
+    """Returns the certificates from the leaf to a CA of the store if they are valid now for client authentication."""
     if store is None:
         return None
     builder = verification.PolicyBuilder().store(store).max_chain_depth(4)
@@ -114,9 +115,9 @@ _CLIENT_POLICY = verification.ExtensionPolicy.permit_all().may_be_present(
 )
 
 
-def _end(chain: list[x509.Certificate]) -> float:
-    """Returns when the chain's first certificate expires, in epoch seconds."""
-    return min(certificate.not_valid_after_utc.timestamp() for certificate in chain)
+def _end(verified: list[x509.Certificate]) -> float:
+    """Returns when the first of these certificates expires, in epoch seconds."""
+    return min(certificate.not_valid_after_utc.timestamp() for certificate in verified)
 
 
 def _common_name(leaf: x509.Certificate) -> str:

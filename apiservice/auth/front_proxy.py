@@ -8,15 +8,19 @@ from apiservice.auth.caller import Caller, Unauthorized, authenticated
 from apiservice.auth.cluster_settings import Authentication
 
 Headers = Iterable[tuple[bytes, bytes]]
+_MOST_KEPT, _LONGEST_KEPT = 256, 4096  # identities, and bytes of each with 64 more for each header: at most 4 MB
 
 
 def remote_user(settings: Authentication, headers: Headers) -> Caller | None:
     """Returns the user named in the proxy's headers. One connection carries requests of many users."""
-    identity = settings.username_headers + settings.group_headers + settings.uid_headers + settings.extra_prefixes
-    return _user_of(settings, tuple(header for header in headers if header[0].startswith(identity)))
+    # kube-apiserver passes on what its clients send under names that only begin like these, such as X-Remote-User1.
+    names, extra = settings.username_headers + settings.group_headers + settings.uid_headers, settings.extra_prefixes
+    identity = tuple(header for header in headers if header[0] in names or header[0].startswith(extra))
+    is_kept = sum(64 + len(name) + len(value) for name, value in identity) <= _LONGEST_KEPT
+    return (_user_of if is_kept else _user_of.__wrapped__)(settings, identity)
 
 
-@lru_cache(256)
+@lru_cache(_MOST_KEPT)
 def _user_of(settings: Authentication, headers: Headers) -> Caller | None:
     try:
         users = _values(headers, settings.username_headers)

@@ -1,9 +1,13 @@
+import contextlib
 import datetime
+import gc
 import ssl
+import tracemalloc
+from collections.abc import Callable
 
 import pytest
 
-from apiservice.auth.caller import ANONYMOUS, Caller, Unauthorized
+from apiservice.auth.caller import ANONYMOUS, Caller, Scope, Unauthorized
 from apiservice.auth.callers import Callers
 from apiservice.auth.cluster_settings import ClusterUnreachable
 from tests.support.kubernetes.authorities import (
@@ -107,6 +111,33 @@ def test_the_proxys_uid_and_extra_headers_are_read() -> None:
     caller = identified(trusting(), request(PROXY, headers=AS_ALICE + named))
 
     assert caller == Caller(name="alice", uid="42", groups=ALICE.groups, extra=(("scopes/a", ("x", "y")),))
+
+
+def of_alice(*headers: tuple[str, str]) -> Scope:
+    return request(PROXY, headers=AS_ALICE + list(headers))
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        pytest.param(lambda n: of_alice(("x-remote-user1", f"{n}" * 600)), id="a name that begins like the user's"),
+        pytest.param(lambda n: of_alice(("x-remote-extra-a", f"{n}" * 4000)), id="a long identity"),
+        pytest.param(lambda n: of_alice(*[("x-remote-extra-a", f"{n}")] * 100), id="an identity of many headers"),
+        pytest.param(lambda n: {"state": {"peer": (b"%d" % n * 4000,)}, "headers": []}, id="worthless certificates"),
+    ],
+)
+def test_identities_do_not_fill_the_memory(asking: Callable[[int], Scope]) -> None:
+    callers = trusting()
+    identified(callers, of_alice())
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            with contextlib.suppress(Unauthorized):
+                assert identified(callers, asking(number)).groups == ALICE.groups
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < 300_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_each_request_of_one_proxy_connection_has_its_own_user() -> None:
