@@ -3,6 +3,7 @@
 There may be thousands of HPAs, so texts that most of them share are kept once."""
 
 import json
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,8 @@ LONGEST = 16 * 1024
 """Characters of what is kept of an HPA, as JSON. Most have about 2,000."""
 MOST_NAMES = 20
 """Groups, topics and others that an HPA may name: 5,000 HPAs that name more would take all memory."""
+_warn_once = lru_cache(5000)(logging.getLogger(__name__).warning)  # an HPA's status changes every few seconds
+_IGNORED = "HPA %s/%s is ignored: its selectors have more than %d values, or it has more than %d characters as JSON"
 _NO_ANNOTATIONS: Mapping[str, str] = MappingProxyType({})
 _OPERATORS = {
     "In": Operator.IN,
@@ -78,14 +81,15 @@ class Autoscaler:
 
 
 def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
-    """Returns None if the HPA uses no metric of `names`, which are in lower case, or is too long or names too much."""
+    """Returns None if the HPA uses no metric of `names`, which are in lower case, or if it is too large and logged."""
     metadata, spec, status = hpa["metadata"], hpa["spec"], hpa.get("status") or {}
     annotations = {k: v for k, v in (metadata.get("annotations") or {}).items() if k.startswith(ANNOTATIONS)}
-    if len(json.dumps((spec, status, annotations))) > LONGEST:
-        return None
     metrics, target = tuple(_metrics(spec, names)), spec["scaleTargetRef"]
+    if not metrics:
+        return None
     named = sum(len(one.values) for metric in metrics for one in metric.selector)
-    if not metrics or named > MOST_NAMES:
+    if named > MOST_NAMES or len(json.dumps((spec, status, annotations))) > LONGEST:
+        _warn_once(_IGNORED, metadata["namespace"], metadata["name"], MOST_NAMES, LONGEST)
         return None
     return Autoscaler(
         intern(metadata["namespace"]),

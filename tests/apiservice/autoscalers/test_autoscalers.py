@@ -12,7 +12,6 @@ from apiservice.autoscalers import followed as followed_module
 from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import (
     LONGEST,
-    MOST_NAMES,
     Autoscaler,
     AutoscalerCondition,
     ExternalMetric,
@@ -146,10 +145,14 @@ def test_hpas_that_name_a_thousand_things_take_little_memory(key: str, many: int
     assert followed.asked[-1] == {ASKED}
 
 
-def test_an_hpa_may_name_many_topics() -> None:
-    topics = frozenset(f"topic-{number}" for number in range(MOST_NAMES - 1))
-    asked = [AskedTopics("shop", None, "billing", topics)]
-    assert asked_by(external(LAG, expression("topic", "In", *topics), group="billing")) == set(asked)
+def test_an_hpa_whose_metrics_name_more_than_20_things_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    ten, eleven = (external(LAG, expression("topic", "In", *map(str, range(count)))) for count in (10, 11))
+    followed = Followed()
+    followed.autoscalers.listed(iter([hpa("full", ten, ten), hpa("crowded", ten, eleven)]))
+    followed.autoscalers.changed("MODIFIED", hpa("crowded", ten, eleven))
+
+    assert followed.kept() == ["full"]
+    assert [record.getMessage().partition(":")[0] for record in caplog.records] == ["HPA shop/crowded is ignored"]
 
 
 def test_a_change_of_one_hpa_looks_at_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
