@@ -54,7 +54,7 @@ class Condition:
     reason: str
     """A word in CamelCase."""
     message: str
-    """Anybody may read it, so it contains no words of a broker and no value of the settings."""
+    """Anybody may read it, so it contains no messages of other servers and no value of the settings."""
     changed_at: float
     """When the status or the reason last changed, in seconds since the epoch."""
     cluster: str = ""
@@ -127,7 +127,7 @@ class Conditions:
         yield family
 
     def _set(self, condition: Condition) -> bool:
-        # Both may have words of other servers.
+        # Details have messages of other servers, and a message may name those who wrote an APIService.
         condition = replace(condition, message=one_line(condition.message), details=one_line(condition.details))
         key = condition.name, condition.cluster
         with self._lock:

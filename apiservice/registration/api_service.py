@@ -11,6 +11,7 @@ from typing import Any
 
 from cryptography import x509
 
+from adapter.conditions import API_SERVICE
 from adapter.errors import SettingsInvalid
 from adapter.settings.types import DNS_LABEL
 from apiservice.api_group import ApiGroup
@@ -22,7 +23,6 @@ from apiservice.tls.issuing import PRODUCT, SERVICE_PORT, api_service
 SERVICE = re.compile(
     f"(?:(?P<namespace>{DNS_LABEL.pattern})/)?(?P<name>{DNS_LABEL.pattern})(?::(?P<port>[0-9]{{1,5}}))?"
 )
-REGISTERED = "registered"
 SERVERS = {"keda": "KEDA", "datadog": "Datadog", "prometheus": "prometheus-adapter", "azure": "Azure"}
 """Known servers of external metrics, by a part of their Service's name or namespace."""
 
@@ -67,9 +67,11 @@ def service_of(text: str | None, namespace: str | None) -> Service | None:
 
 @dataclass(frozen=True, slots=True)
 class ApiServiceState:
-    """What the APIService is now. `text` is for the log and, unless all is well, for `/readyz?verbose`."""
+    """What the APIService is now. `text` is for the log and for `/readyz?verbose`, `details` for the log alone."""
 
     text: str
+    details: str = ""
+    is_registered: bool = False
     is_writable: bool = False
     """It must be created, or changed to our CAs, and nobody else has a claim on it."""
     is_lost: bool = False
@@ -93,23 +95,23 @@ def state_of(
         text = f"{_held(group, holder, service)}{warning if is_owned and not is_managing else ''}"
         return ApiServiceState(text, is_lost=is_owned and is_managing)
     if authorities is None:
-        return ApiServiceState(_registered(found))
-    return _bundle_finding(group, found, authorities, is_adopted=_is_owned(found, service))
+        return _registered(found)
+    return _bundle_state(group, found, authorities, is_adopted=_is_owned(found, service))
 
 
-def _bundle_finding(
+def _bundle_state(
     group: ApiGroup, found: Json, authorities: tuple[x509.Certificate, ...], *, is_adopted: bool
 ) -> ApiServiceState:
     present = _certificates(found["spec"].get("caBundle") or "")
     if present == authorities and is_adopted:
-        return ApiServiceState(_registered(found))
+        return _registered(found)
     writers = _writers_of_bundle(found)
     is_known = present is not None and set(present) <= set(authorities)
     if MANAGER in writers or present == () or (is_known and not is_adopted):
         return ApiServiceState("the APIService lacks a CA of this adapter", is_writable=True)
     others = " and ".join(sorted(writers)) or "an unknown writer"
     if present is not None and set(authorities) <= set(present):
-        return ApiServiceState(f"{_registered(found)}; its caBundle was written by {others}")
+        return _registered(found, f"; the APIService's caBundle was written by {others}")
     return ApiServiceState(
         f"{group.api_service} leads to this adapter, but {others} has written a caBundle with which kube-apiserver "
         "cannot verify it; this adapter does not write it again. Stop that writer, then remove spec.caBundle"
@@ -151,12 +153,12 @@ def _held(group: ApiGroup, holder: Mapping[str, Any], service: Service) -> str:
     )
 
 
-def _registered(found: Json) -> str:
+def _registered(found: Json, remark: str = "") -> ApiServiceState:
     conditions = (found.get("status") or {}).get("conditions") or []
     available: Json = next((each for each in conditions if each.get("type") == "Available"), {})
     if available.get("status") == "False":
-        return f"{REGISTERED}, but kube-apiserver does not reach this adapter: {available.get('message')}"
-    return REGISTERED
+        return ApiServiceState(f"kube-apiserver does not reach this adapter{remark}", str(available.get("message")))
+    return ApiServiceState(f"{API_SERVICE.message}{remark}", is_registered=True)
 
 
 def without_owner(found: Json, service: Service) -> Json:

@@ -40,12 +40,13 @@ class Registration(Repeating):
         telemetry: Telemetry,
         *,
         may_register: bool,
+        groups: tuple[ApiGroup, ...] = API_GROUPS,
     ) -> None:
         super().__init__("registration")
         self._objects = objects
         self._service = service
         self._tls = tls
-        self._may_register = may_register
+        self._may_register, self._groups = may_register, groups
         self._telemetry = telemetry
         self._conditions = telemetry.conditions
         self._has_certificate = tls is None
@@ -55,15 +56,16 @@ class Registration(Repeating):
     def look(self) -> None:
         """One round: the Secret, then the APIService of each group. Raises AdapterError."""
         managed = None if self._tls is None else self._certificates(self._tls)
-        api_services = [self._look_at(group, managed) for group in API_GROUPS]
-        objects = [each for each, _ in api_services]
+        objects, states = zip(*(self._look_at(group, managed) for group in self._groups), strict=True)
         if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in objects):
             self._spread = managed.authorities[0]
-        text = "; ".join(dict.fromkeys(state.text for _, state in api_services))
-        if text == api_service.REGISTERED:
-            self._conditions.holds(API_SERVICE)
+        unregistered = [state for state in states if not state.is_registered]
+        text = "; ".join(dict.fromkeys(state.text for state in unregistered or states))
+        if unregistered:
+            details = "; ".join(state.details for state in unregistered if state.details)
+            self._conditions.fails(API_SERVICE, "NotRegistered", text, details=details)
         else:
-            self._conditions.fails(API_SERVICE, "NotRegistered", text)
+            self._conditions.holds(API_SERVICE, text)
 
     def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, ApiServiceState]:
         found, state = self._found(group, managed)
@@ -73,8 +75,7 @@ class Registration(Repeating):
 
     def _found(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, ApiServiceState]:
         found = self._objects.read(api_service.path_of(group))
-        authorities = None if managed is None else managed.authorities
-        return found, api_service.state_of(group, found, self._service, authorities)
+        return found, api_service.state_of(group, found, self._service, managed.authorities if managed else None)
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace
@@ -96,8 +97,7 @@ class Registration(Repeating):
         tls.serve(wanted.serving, PairFiles(place / "tls.crt", place / "tls.key"))
         self._has_certificate = True
         self._conditions.holds(SERVING_CERTIFICATE, details=tls.served)
-        end = wanted.authorities[0].not_valid_after_utc.timestamp()
-        self._telemetry.certificate_end.labels("authority").set(end)
+        self._telemetry.certificate_end.labels("authority").set(wanted.authorities[0].not_valid_after_utc.timestamp())
         return wanted
 
     def _write(self, group: ApiGroup, found: Json | None, state: ApiServiceState, managed: Managed | None) -> bool:
@@ -117,7 +117,7 @@ class Registration(Repeating):
         try:
             self.look()
         except AdapterError as error:
-            self._conditions.fails(API_SERVICE, "NotChecked", str(error))
+            self._conditions.fails(API_SERVICE, "NotChecked", "it cannot be checked", details=str(error))
         pause = ROUND_SECONDS if self._has_certificate else FIRST_SECONDS
         return pause * random.uniform(0.8, 1.2)  # noqa: S311 - jitter, no secret
 

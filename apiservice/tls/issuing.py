@@ -73,9 +73,10 @@ def self_signed(names: tuple[str, ...], now: datetime.datetime, days: int) -> Pa
     return Pair(certificate=pem(builder.sign(key, hashes.SHA256())), key=_key_pem(key))
 
 
-def serving_manifests(namespace: str, service: str, days: int, now: datetime.datetime) -> str:
-    """Returns the serving Secret and the APIService as YAML. Their CA is created for one certificate; its key is
-    discarded."""
+def serving_manifests(
+    namespace: str, service: str, days: int, now: datetime.datetime, groups: tuple[ApiGroup, ...] = API_GROUPS
+) -> str:
+    """Returns the serving Secret and the APIServices as YAML. The key of their CA, made for them, is discarded."""
     authority = new_authority(authority_name(service), now, days)
     pair = authority.issue(service_names(service, namespace), now, days)
     labels = {
@@ -95,7 +96,7 @@ def serving_manifests(namespace: str, service: str, days: int, now: datetime.dat
     }
     place = {"name": service, "namespace": namespace, "port": SERVICE_PORT}
     bundle = authority.pair.certificate
-    objects = [secret, *(api_service(group, {"labels": labels.copy()}, place, bundle) for group in API_GROUPS)]
+    objects = [secret, *(api_service(group, {"labels": labels.copy()}, place, bundle) for group in groups)]
     return yaml.safe_dump_all(objects, sort_keys=False, explicit_start=True)
 
 

@@ -129,7 +129,7 @@ class Upstreams(Repeating):
         if upstream is None:
             self._conditions.forget(name=UPSTREAM.name)
         elif upstream.problem:
-            self._conditions.fails(UPSTREAM, "Unavailable", upstream.problem)
+            self._conditions.fails(UPSTREAM, "Unavailable", "requests to it fail", details=upstream.problem)
         else:
             self._conditions.holds(UPSTREAM)
         return LOOK_SECONDS

@@ -1,13 +1,20 @@
 """A metric, and an API group of the form of external metrics, are each one definition: both are added and read."""
 
+import datetime
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import yaml
 
 from adapter.metrics.aggregation import MAXIMUM, SUM_BY_TOPIC
 from adapter.metrics.definitions import DEFINITIONS, OF_VALUES, MetricDefinition
 from adapter.metrics.query import Metrics
+from adapter.telemetry import Telemetry
 from apiservice.api_group import API_GROUPS, ApiGroup
-from apiservice.registration.api_service import path_of
-from apiservice.tls.issuing import api_service
+from apiservice.registration.api_service import Service
+from apiservice.registration.keeper import Registration
+from apiservice.tls.issuing import serving_manifests
 from tests.support import samples
 from tests.support.kafka.questions import BILLING
 from tests.support.kubernetes.fakes import NAMESPACE, V1BETA1, House
@@ -22,6 +29,7 @@ HALF = MetricDefinition(
     is_listed=False,
     help="half",
 )
+OWNER = "/apis/rbac.authorization.k8s.io/v1/clusterroles/adapter-registration"
 CUSTOM = ApiGroup("custom.metrics.k8s.io", "v1beta2", "MetricValueList", "custom metrics")
 SELECTED = "labelSelector=group%3Dbilling,topic%3Dorders"
 
@@ -69,8 +77,21 @@ def test_an_added_group_is_discovered_described_reviewed_and_served() -> None:
     )
 
 
-def test_an_added_group_is_registered_under_its_own_name() -> None:
-    document = api_service(CUSTOM, {}, {}, b"CA")
+def test_an_added_group_is_registered_beside_the_others() -> None:
+    groups, now = (*API_GROUPS, CUSTOM), datetime.datetime.now(datetime.UTC)
+    owner = {"metadata": {"name": "adapter-registration", "uid": "1"}}
+    kept: dict[str, Any] = {OWNER: owner, "/api/v1/namespaces/lag/secrets/adapter-serving": {}}
 
-    assert document["metadata"] == {"name": "v1beta2.custom.metrics.k8s.io"}
-    assert path_of(CUSTOM).endswith("/v1beta2.custom.metrics.k8s.io")
+    def write(path: str, document: object, **_options: bool) -> bool:
+        kept[path] = document
+        return True
+
+    objects: Any = SimpleNamespace(read=kept.get, replace=write, apply=write, answered_at=now)
+    tls: Any = SimpleNamespace(serve=lambda *_: None, served="")
+    service = Service("lag", "adapter", 443)
+    Registration(objects, service, tls, Telemetry(), may_register=True, groups=groups).look()
+    printed = yaml.safe_load_all(serving_manifests("lag", "adapter", 1, now, groups))
+    names = ["v1beta1.external.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io"]
+
+    assert [each["metadata"]["name"] for path, each in kept.items() if "/apiservices/" in path] == names
+    assert [each["metadata"]["name"] for each in printed if each["kind"] == "APIService"] == names

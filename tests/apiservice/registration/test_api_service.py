@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from adapter.conditions import API_SERVICE
 from adapter.errors import SettingsInvalid
 from apiservice.api_group import EXTERNAL
 from apiservice.registration.api_service import ApiServiceState, Service, service_of, state_of
@@ -87,23 +88,10 @@ def test_our_own_bundle_is_replaced_and_others_is_not() -> None:
     assert "keda has written a caBundle" in looked_at(theirs).text
 
 
-def test_a_bundle_with_more_than_ours_works() -> None:
-    both = AUTHORITY.pair.certificate + OTHER.pair.certificate
-    state = looked_at(found(bundle=both, managedFields=writers("trust-manager"), **OWNED))
-
-    assert state.text == "registered; its caBundle was written by trust-manager"
-
-
-def test_what_kube_apiserver_does_not_reach_is_said() -> None:
-    api_service = found(bundle=AUTHORITY.pair.certificate, **OWNED)
-    condition = {"type": "Available", "status": "False", "message": "no response"}
-
-    state = looked_at({**api_service, "status": {"conditions": [condition]}})
-    assert state.text == "registered, but kube-apiserver does not reach this adapter: no response"
-
-
 def test_with_files_the_bundle_is_others_work() -> None:
-    assert state_of(EXTERNAL, found(bundle=b"any"), OURS, None) == ApiServiceState("registered")
+    assert state_of(EXTERNAL, found(bundle=b"any"), OURS, None) == ApiServiceState(
+        API_SERVICE.message, is_registered=True
+    )
 
 
 def test_the_service_is_named_with_namespace_and_port_or_in_a_pod_by_default() -> None:

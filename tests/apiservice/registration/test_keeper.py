@@ -1,4 +1,4 @@
-"""A new CA signs the serving certificate only once kube-apiserver has it."""
+"""A new CA signs the serving certificate only once kube-apiserver has it; and what is reported of the APIService."""
 
 import base64
 import contextlib
@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from cryptography import x509
 
+from adapter.conditions import Condition, ConditionStatus
 from adapter.telemetry import Telemetry
 from apiservice.api_group import EXTERNAL
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -15,7 +16,7 @@ from apiservice.registration import api_service
 from apiservice.registration.api_service import Service
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import ServingTls
-from apiservice.tls.issuing import Pair, authority_name, service_names
+from apiservice.tls.issuing import Pair, authority_name, new_authority, service_names
 from apiservice.tls.managed import AUTHORITY_DAYS, Managed, renewed
 
 OURS = Service("lag", "kafka-lag-adapter", 443)
@@ -31,6 +32,7 @@ def after(current: Managed | None, when: datetime.datetime) -> Managed:
 OLD = after(after(None, NOW - AUTHORITY_DAYS * 2 / 3 * DAY - DAY), NOW - 10 * DAY)
 BOTH = after(OLD, NOW - datetime.timedelta(minutes=2))
 """Its new CA is two minutes old; the old one has signed the serving certificate."""
+FRESH = after(None, NOW)
 
 
 class Objects:
@@ -70,12 +72,12 @@ def with_bundle(*authorities: bytes) -> dict[str, Any]:
     return {"metadata": {"managedFields": [writer], "ownerReferences": [owner]}, "spec": spec}
 
 
-def registration(objects: Objects, tls: Tls) -> Registration:
+def registration(objects: Objects, tls: Tls, telemetry: Telemetry | None = None) -> Registration:
     return Registration(
         cast("ClusterObjects", objects),
         OURS,
         cast("ServingTls", tls),
-        Telemetry(),
+        telemetry or Telemetry(),
         may_register=True,
     )
 
@@ -125,3 +127,27 @@ def test_a_certificate_that_is_not_valid_yet_is_renewed() -> None:
     registration(objects, tls).look()
 
     assert x509.load_pem_x509_certificate(tls.pair.certificate).not_valid_before_utc < NOW
+
+
+def reported(api_service_now: dict[str, Any] | None) -> Condition:
+    objects, telemetry = Objects(), Telemetry()
+    objects.become(FRESH, api_service_now)
+    registration(objects, Tls(), telemetry).turn()
+    return telemetry.conditions.current[-1]
+
+
+def test_an_api_service_that_leads_here_is_registered_whoever_wrote_its_bundle() -> None:
+    found = reported(with_bundle(FRESH.bundle, new_authority("another", NOW, 1).pair.certificate))
+
+    assert (found.status, found.reason) == (ConditionStatus.TRUE, "Registered")
+    assert found.message == "kube-apiserver reads metrics here; the APIService's caBundle was written by argocd"
+
+
+def test_messages_of_the_api_server_are_for_the_log_alone() -> None:
+    unreached = {"conditions": [{"type": "Available", "status": "False", "message": "no answer from 10.0.0.7"}]}
+    found = reported(None), reported({**with_bundle(FRESH.bundle), "status": unreached})
+
+    assert [(each.reason, each.message, each.details) for each in found] == [
+        ("NotChecked", "it cannot be checked", "refused"),
+        ("NotRegistered", "kube-apiserver does not reach this adapter", "no answer from 10.0.0.7"),
+    ]

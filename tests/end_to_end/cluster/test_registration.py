@@ -301,7 +301,7 @@ def test_uninstalling_removes_the_api_service_and_no_namespace_is_stuck(cluster:
     owner = cluster.plane.get(OWNER)
     cluster.plane.ask("DELETE", OWNER)
     wait_until(lambda: cluster.plane.request("GET", API_SERVICE)[0] == 404, "the APIService to be deleted", 60)
-    cluster.wait_for_remark("403")
+    cluster.wait_for_remark("NotChecked")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "goes-away"}}
     cluster.plane.apply([namespace])
     cluster.plane.delete([namespace])
