@@ -25,7 +25,7 @@ from spark.figures.model import (
 )
 from spark.figures.periods import NO_TIMES, periods, silent_between
 from spark.report.group_file import Agreements
-from spark.report.samples_task import Expected
+from spark.report.samples_task import ExpectedSamples
 from spark.tables.columns import begins_of
 from spark.tables.contract import NAMES
 from spark.tables.topic_parts import Names
@@ -96,10 +96,12 @@ def periods_by_key(table: pa.Table, start: str) -> dict[Names, Periods]:
     return {key: _periods_of(columns, start) for key, columns in _columns_by_key(table, NAMES, start).items()}
 
 
-def expected_of(topics: pa.Table, agreements: Agreements) -> list[Expected]:
+def expected_of(topics: pa.Table, agreements: Agreements) -> list[ExpectedSamples]:
     """`topics`: as `range_figures.topics_of` has them."""
     keyed = ((row, topic_of(row)) for row in _in_order(topics, NAMES).to_pylist())
-    return [Expected(key, threshold_of(row, agreements.of(*key[:2])), row["expected_samples"]) for row, key in keyed]
+    return [
+        ExpectedSamples(key, threshold_of(row, agreements.of(*key[:2])), row["expected_samples"]) for row, key in keyed
+    ]
 
 
 def threshold_of(row: Row, agreement: Agreement) -> int:
