@@ -2,9 +2,7 @@
 
 They are fetched in a thread of their own and refreshed before they expire, so no connection waits for the endpoint."""
 
-import json
 from collections.abc import Mapping
-from contextlib import suppress
 from threading import Condition
 from typing import Any
 from urllib.parse import quote_plus
@@ -15,6 +13,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from adapter import clock
 from adapter.errors import quoted_words
+from adapter.https import body_within, object_in, reason_of
 from adapter.repeating import Repeated
 from adapter.settings.credentials import Login, TokenRequest
 from adapter.tls import certificate_fault
@@ -114,10 +113,10 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
                 redirect=False,
                 preload_content=False,
             )
-            content = _object_in(_body_of(reply, begun + FETCH_SECONDS))
+            content = object_in(body_within(reply, MOST_BYTES, begun, FETCH_SECONDS))
             reply.close()
     except urllib3.exceptions.HTTPError as error:
-        fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {_reason(error)}"
+        fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {reason_of(error)}"
         raise TokenUnavailable(f"{where} {fault}") from error
     if reply.status != 200:
         words = [str(content[key]) for key in ("error", "error_description") if key in content]
@@ -127,30 +126,6 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
     if not isinstance(token, str) or not token or not token.isprintable():
         raise TokenUnavailable(f"{where} answers without access_token")
     return token, _lifetime(content)
-
-
-def _body_of(reply: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """The timeout of a request is that of each read, so one byte every few seconds would hold the thread."""
-    body = b""
-    while len(body) < MOST_BYTES and (part := reply.read1(MOST_BYTES - len(body), decode_content=False)):
-        body += part
-        if clock.monotonic() > deadline:
-            raise urllib3.exceptions.HTTPError(f"no whole reply within {FETCH_SECONDS:.0f} s")
-    return body
-
-
-def _reason(error: urllib3.exceptions.HTTPError) -> str:
-    cause = getattr(error, "reason", None) or error
-    text = getattr(cause, "verify_message", None) or str(cause)
-    return f"{text.rpartition('>: ')[2] or type(cause).__name__}"
-
-
-def _object_in(data: bytes) -> dict[str, Any]:
-    with suppress(ValueError, RecursionError):
-        content = json.loads(data)
-        if isinstance(content, dict):
-            return content
-    return {}
 
 
 def _lifetime(content: Mapping[str, Any]) -> float:

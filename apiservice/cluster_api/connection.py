@@ -12,6 +12,7 @@ from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError, one_line
+from adapter.https import reason_of
 from adapter.tls import certificate_fault, client_context
 from apiservice.auth.caller import Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -58,7 +59,7 @@ def connect(kubeconfig: Path | None) -> Client:
             _load_kubeconfig(str(kubeconfig), client_configuration=configuration, persist_config=False)
     # The library does not validate the file, so any exception can surface here.
     except Exception as error:
-        raise AdapterError(f"{place} cannot be used: {_one_line(error)}") from error
+        raise AdapterError(f"{place} cannot be used: {one_line(reason_of(error))}") from error
     if not configuration.verify_ssl:
         raise AdapterError(f"{place} has insecure-skip-tls-verify, but callers' tokens are sent there; use its CA")
     # A retry by the library would exceed the deadline; `calling` makes the one that is useful.
@@ -77,7 +78,7 @@ def authorization_of(client: Client) -> str:
     try:
         header = client.configuration.auth_settings().get("BearerToken", {}).get("value")
     except (config.ConfigException, OSError) as error:
-        raise AdapterError(f"the token of this adapter cannot be read: {_one_line(error)}") from error
+        raise AdapterError(f"the token of this adapter cannot be read: {one_line(reason_of(error))}") from error
     if not header:
         raise AdapterError("this adapter has no token: its kubeconfig authenticates in another way")
     return str(header).strip()
@@ -148,8 +149,4 @@ def json_object(text: bytes | str) -> Json:
 
 def _unreachable(error: object) -> str:
     fault = certificate_fault(error, "the CA in its kubeconfig or service account")
-    return f"the Kubernetes API server cannot be reached: {f'it {fault}' if fault else _one_line(error)}"
-
-
-def _one_line(error: object) -> str:
-    return one_line(str(error)) or type(error).__name__
+    return f"the Kubernetes API server cannot be reached: {f'it {fault}' if fault else one_line(reason_of(error))}"

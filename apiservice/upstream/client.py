@@ -10,6 +10,7 @@ from urllib3 import exceptions
 
 from adapter import clock
 from adapter.errors import AdapterError
+from adapter.https import body_within, reason_of
 from adapter.settings.client_certificate import trusting
 from adapter.settings.models import UpstreamSettings
 from adapter.settings.secret_files import SecretFile, read_file
@@ -24,7 +25,6 @@ ANSWER_SECONDS = 5.0
 """One of the HPA controller's five workers waits meanwhile; kube-apiserver would let it wait for 60 s."""
 MOST_BYTES = 1024 * 1024
 """Parsing a larger reply would delay reads of our own metrics."""
-PIECE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,16 +54,16 @@ class UpstreamClient:
             raise self.unavailable(f"cannot be verified: {error}") from error
 
     def get(self, path: str) -> Reply:
-        deadline = clock.monotonic() + ANSWER_SECONDS
+        begun = clock.monotonic()
         if self._pool is None:
             self.trust()
         try:
             headers = {"Accept": "application/json", "User-Agent": AGENT, "Authorization": self._authorization()}
             try:
-                return self._sent(path, headers, deadline)
+                return self._sent(path, headers, begun)
             except exceptions.ProtocolError:
                 # A connection that was kept open had been closed.
-                return self._sent(path, headers, deadline)
+                return self._sent(path, headers, begun)
         except (exceptions.HTTPError, OSError) as error:
             raise self.unavailable(_reason(error)) from error
         except AdapterError as error:
@@ -81,9 +81,9 @@ class UpstreamClient:
             retries=False,
         )
 
-    def _sent(self, path: str, headers: dict[str, str], deadline: float) -> Reply:
+    def _sent(self, path: str, headers: dict[str, str], begun: float) -> Reply:
         pool = self._pool
-        left = deadline - clock.monotonic()
+        left = begun + ANSWER_SECONDS - clock.monotonic()
         if pool is None or left <= 0:
             raise exceptions.TimeoutError
         timeout = urllib3.Timeout(connect=min(CONNECT_SECONDS, left), total=left)
@@ -91,22 +91,12 @@ class UpstreamClient:
             "GET", path, headers=headers, timeout=timeout, redirect=False, preload_content=False, decode_content=False
         )
         try:
-            reply = Reply(response.status, _body(response, deadline))
+            reply = Reply(response.status, body_within(response, MOST_BYTES, begun, ANSWER_SECONDS))
         finally:
             response.close()  # after a whole body, the connection is back in the pool already
         if headers["Authorization"].split()[-1].encode() in reply.body:
             raise exceptions.HTTPError("repeats the token of this adapter")
         return reply
-
-
-def _body(response: urllib3.BaseHTTPResponse, deadline: float) -> bytes:
-    """Returns the body, or a little more than MOST_BYTES of it."""
-    body = b""
-    while len(body) <= MOST_BYTES and (piece := response.read1(PIECE, decode_content=False)):
-        body += piece
-        if clock.monotonic() > deadline:
-            raise exceptions.TimeoutError
-    return body
 
 
 def _reason(error: Exception) -> str:
@@ -115,16 +105,11 @@ def _reason(error: Exception) -> str:
         case exceptions.NameResolutionError():
             return "cannot be found: its name does not resolve"
         case exceptions.NewConnectionError():
-            return f"cannot be reached: {getattr(error.__cause__, 'strerror', None) or error}"
+            return f"cannot be reached: {reason_of(error)}"
         case exceptions.TimeoutError() | TimeoutError():
             return "does not answer in time"
         case exceptions.SSLError():
-            return certificate_fault(error, "caFile") or f"failed the TLS handshake: {_cause(error)}"
+            return certificate_fault(error, "caFile") or f"failed the TLS handshake: {reason_of(error)}"
         case exceptions.ProtocolError():
             return "closed the connection"
-    return _cause(error)
-
-
-def _cause(error: Exception) -> str:
-    cause = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
-    return str(getattr(cause, "verify_message", None) or cause) or type(cause).__name__
+    return reason_of(error)

@@ -1,12 +1,10 @@
 """What the upstream may answer: values and failures, which pass as they are, and a list of metrics."""
 
-import json
-from collections.abc import Mapping
-from typing import Any
 from urllib.parse import quote
 
 from fastapi import Response
 
+from adapter.https import object_in
 from adapter.settings.types import DNS_LABEL
 from apiservice.api_group import EXTERNAL
 from apiservice.http.query_parameters import label_selector
@@ -37,7 +35,7 @@ def response_of(reply: Reply) -> Response | str:
     if reply.code == 401:
         # It would blame the credentials of the caller, which are valid.
         return "does not accept the token of this adapter's ServiceAccount"
-    document = _object_in(reply.body)
+    document = object_in(reply.body)
     if 200 <= reply.code < 300:
         items = document.get("items") or []  # Go writes null for none
         is_valid = document.get("kind") == EXTERNAL.list_kind and isinstance(items, list)
@@ -49,7 +47,7 @@ def response_of(reply: Reply) -> Response | str:
 
 def names_in(reply: Reply) -> tuple[str, ...] | str:
     """Returns the metrics of an APIResourceList, sorted, or what is wrong as in `response_of`."""
-    document = _object_in(reply.body)
+    document = object_in(reply.body)
     if reply.code != 200:
         message = str(document.get("message") or "no reason")
         return f"does not list its metrics: status {reply.code}, {message[:200]}"
@@ -70,11 +68,3 @@ def merged(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
 
 def _is_name(name: str) -> bool:
     return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "/" not in name and " " not in name
-
-
-def _object_in(body: bytes) -> Mapping[str, Any]:
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}

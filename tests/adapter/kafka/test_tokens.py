@@ -77,6 +77,11 @@ def test_an_endpoint_that_sends_little_by_little_is_given_up(monkeypatch: pytest
     assert "cannot be asked: no whole reply within 10 s" in _refused(iter([b" "] * 1000), 200)
 
 
+def test_an_endpoint_that_refuses_the_connection_is_said_without_the_words_of_the_library() -> None:
+    with pytest.raises(tokens.TokenUnavailable, match=r"http://127.0.0.1:1/ cannot be asked: Connection refused$"):
+        tokens.fetched(Login("OAUTHBEARER"), TokenRequest("http://127.0.0.1:1/", None, {}, trusting([])))
+
+
 @pytest.mark.parametrize("before", ["", "u", "lag"])
 def test_a_broker_that_repeats_the_password_is_not_quoted(monkeypatch: pytest.MonkeyPatch, before: str) -> None:
     sent = f"{before}\0{before}\0pass+word/1"

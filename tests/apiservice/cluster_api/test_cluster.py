@@ -113,7 +113,7 @@ def test_a_silent_api_server_is_no_answer(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "config"
     kubeconfig.write_text(kubeconfig_text(port=1))
 
-    with pytest.raises(ClusterUnreachable, match="cannot be reached"):
+    with pytest.raises(ClusterUnreachable, match=r"cannot be reached: Connection refused$"):
         asyncio.run(ClusterReviews(connect(kubeconfig)).review_token("good", Lane.STRANGERS))
 
 
