@@ -51,13 +51,13 @@ class AcceptedResponse:
 
 
 class CommitRound:
-    """A round of OffsetFetch. At its end, every group is in a part, without a coordinator, or has a problem."""
+    """A round of OffsetFetch. At its end, every group is in a part, without a coordinator, or unread."""
 
-    def __init__(self, plan: CommitPlan, calls: Calls[Columns], problems: dict[str, Cause]) -> None:
-        """`calls` has the plan's requests that were sent by node, `problems` the groups of the others."""
+    def __init__(self, plan: CommitPlan, calls: Calls[Columns], unread: dict[str, Cause]) -> None:
+        """`calls` has the plan's requests that were sent by node, `unread` the groups of the others."""
         self.plan = plan
         self.calls = calls
-        self.problems = problems
+        self.unread = unread
         """Group -> why its commits could not be read; until the end, also of groups that another broker reported."""
         self.node: Codes = np.full(len(plan.groups), NOBODY, dtype=np.int32)
         """The node that answered for each group; NOBODY if none has."""
@@ -141,15 +141,15 @@ class Commits:
     def ask(self, brokers: Collection[int]) -> CommitRound:
         """`brokers` is the same object while nothing changes."""
         plan = self._plan_for(self.groups, self.directory.coordinators, brokers)
-        asked, problems = {}, dict[str, Cause]()
+        asked, unread = {}, dict[str, Cause]()
         for node, question in plan.questions.items():
             failure = self._liveness.failure(node)
             if failure is None:
                 asked[node] = question
             else:
-                problems |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, failure.text))
+                unread |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, failure.text))
         self.takeovers.follow(plan.groups, plan.codes)
-        return CommitRound(plan, self._brokers.commits(asked), problems)
+        return CommitRound(plan, self._brokers.commits(asked), unread)
 
     def take(self, round_: CommitRound, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
@@ -158,7 +158,7 @@ class Commits:
         for node, answer in answers.items():
             if isinstance(answer, Failure):
                 groups = round_.plan.questions[node].groups
-                round_.problems |= dict.fromkeys(groups, Cause(State.UNKNOWN, answer.text))
+                round_.unread |= dict.fromkeys(groups, Cause(State.UNKNOWN, answer.text))
                 round_.ended.update(() if answer.was_silence else groups)
         responses = {node: answer for node, answer in answers.items() if isinstance(answer, Answer)}
         parts = [
@@ -172,18 +172,18 @@ class Commits:
     def finish(self, round_: CommitRound, *, has_offsets_topic: bool) -> None:
         """Call when all responses have been taken."""
         self._learn_coordinators(round_)
-        if not (round_.problems or round_.refused):
+        if not (round_.unread or round_.refused):
             self._unknown_cycles = {}
             return
         answered = {round_.plan.groups[code] for code in np.flatnonzero(round_.node != NOBODY).tolist()}
         self.takeovers.note_lost((round_.ended | round_.refused.keys() | round_.refusing.keys()) - answered)
         if not (has_offsets_topic or self.directory.coordinators):
-            explained = round_.problems.keys() | answered
+            explained = round_.unread.keys() | answered
             round_.without_coordinator = self._answers_of_none(round_.refused, explained)
         refused = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in round_.refused}
         settled = round_.without_coordinator.keys() | answered
-        problems = refused | round_.problems
-        round_.problems = {group: cause for group, cause in problems.items() if group not in settled}
+        unread = refused | round_.unread
+        round_.unread = {group: cause for group, cause in unread.items() if group not in settled}
         for group in round_.without_coordinator:
             self._remember_group(group, ())
             round_.unreported[group] = set(self.topics[group])
@@ -222,7 +222,7 @@ class Commits:
         _note_errors(round_, columns, is_known, node, answer.received)
         for code in np.setdiff1d(plan.asked[node], mapping.code[is_known]).tolist():
             text = f"broker {node} omitted group {plan.groups[code]} from its response"
-            round_.problems[plan.groups[code]] = Cause(State.ERROR, text)
+            round_.unread[plan.groups[code]] = Cause(State.ERROR, text)
         return AcceptedResponse(columns, mapping, is_accepted, answer.received, is_doubtful, batch)
 
     def _refuse_handovers(self, round_: CommitRound, mapping: ResponseMapping, is_accepted: Flags, node: int) -> None:
@@ -232,7 +232,7 @@ class Commits:
             if not self.handovers.is_final(group, node):
                 is_accepted[place] = False
                 text = f"broker {node} has just taken over group {group} and may report old commits"
-                round_.problems[group] = Cause(State.UNKNOWN, text)
+                round_.unread[group] = Cause(State.UNKNOWN, text)
                 round_.refusing[group] = node
 
     def _learn_coordinators(self, round_: CommitRound) -> None:
@@ -295,7 +295,7 @@ def _note_errors(round_: CommitRound, columns: Columns, is_known: Flags, node: i
         if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
             round_.refused[group] = min(received, round_.refused.get(group, received))
         else:
-            round_.problems[group] = group_error(error, group, node)
+            round_.unread[group] = group_error(error, group, node)
             round_.refusing[group] = node
 
 

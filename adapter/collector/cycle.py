@@ -78,7 +78,7 @@ class Gathered:
     """What one cycle read."""
 
     observation: Observation
-    problems: Mapping[str, Cause]
+    unread: Mapping[str, Cause]
     """Group -> why its commits could not be read."""
     possible_groups: PossibleGroups
     commits: CommitRound | None = None
@@ -194,7 +194,7 @@ class Cycle:
         observation = self._read_ends(commits, shares)
         self._members.describe_if_due(self._commits.directory, inventory.topology.brokers.keys())
         gaps = self._gaps(commits, shares)
-        return Gathered(observation, commits.problems, inventory.possible_groups(), commits, gaps)
+        return Gathered(observation, commits.unread, inventory.possible_groups(), commits, gaps)
 
     def _may_have_been_known(self, group: str) -> bool:
         """Until it is known what is remembered, the group has rows without a value."""
@@ -215,7 +215,7 @@ class Cycle:
                 # produced for groups whose commits cannot be read.
                 self._ends.ask(layout, topology, self._rows.needed(groups if batch else None))
         self._commits.finish(commits, has_offsets_topic=self._inventory.has_offsets_topic)
-        commits.problems = self._inventory.possible_share_groups() | commits.problems
+        commits.unread = self._inventory.possible_share_groups() | commits.unread
         return commits, self._shares.newest
 
     def _read_ends(self, commits: CommitRound, shares: ShareRound) -> Observation:
@@ -266,7 +266,7 @@ class Cycle:
         treatment = self._treatment_of(layout, self._watching, topics_read, self._rows.only_asked)
         treatment = updated_treatment(treatment, snapshot, self._members.described_at, in_doubt)
         # Of groups without rows, because no row shows their age.
-        rowless = (group for group in gathered.problems if layout.spans[group].start == layout.spans[group].stop)
+        rowless = (group for group in gathered.unread if layout.spans[group].start == layout.spans[group].stop)
         unanswered_since = {group: self._unanswered_since.get(group, now) for group in rowless}
         values = values_of(snapshot, treatment)
         view = ClusterView(
@@ -275,7 +275,7 @@ class Cycle:
             treatment=treatment,
             values=values,
             possible_groups=gathered.possible_groups,
-            problems=self._problems(gathered.problems, unanswered_since, in_doubt, now),
+            problems=self._problems(gathered.unread, unanswered_since, in_doubt, now),
             assumed=self._watching.named_groups - self._commits.directory.groups,
             topics=self._inventory.watched_topics,
             totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
@@ -295,7 +295,7 @@ class Cycle:
     def _unread(self, unanswered: Mapping[str, Cause], since: Mapping[str, float], now: float) -> Iterator[Problem]:
         """Yields the groups that were never read, or not for too long and have no rows."""
         never = (group for group in self._commits.groups if group not in self._commits.topics)
-        shares = self._shares.newest.problems.items()
+        shares = self._shares.newest.unread.items()
         causes = {group: unanswered.get(group, NOT_READ_YET) for group in never}
         causes |= {group: cause for group, cause in shares if group not in self._shares.topics}
         for group, cause in causes.items():

@@ -68,7 +68,7 @@ def _with_commits(observed: Observed, layout: Layout, commits: CommitRound, caus
     for group, at in commits.without_coordinator.items():
         received[layout.codes[group]] = at
     cause[np.isneginf(received)] = causes.code(NOT_REPORTED)
-    for group, why in commits.problems.items():
+    for group, why in commits.unread.items():
         cause[layout.codes[group]] = causes.code(why)
     observed.commit_received[:] = received[layout.group]
     observed.commit_cause[:] = cause[layout.group]

@@ -44,10 +44,10 @@ class ShareAnswer:
 
 @dataclass(slots=True)
 class ShareRound:
-    """A round of DescribeShareGroupOffsets. Every share group has an answer or a problem."""
+    """A round of DescribeShareGroupOffsets. Every share group has an answer or is unread."""
 
     answers: dict[str, ShareAnswer] = field(default_factory=dict)
-    problems: dict[str, Cause] = field(default_factory=dict)
+    unread: dict[str, Cause] = field(default_factory=dict)
     """Why a group has no answer, or has not had one yet."""
     plan: Mapping[int, Sequence[str]] = field(default_factory=dict)
     """Node -> groups."""
@@ -72,15 +72,15 @@ class Shares:
         """Sends one request to each available broker that coordinates share groups."""
         self._find(directory)
         plan: dict[int, list[str]] = {}
-        problems: dict[str, Cause] = {}
+        unread: dict[str, Cause] = {}
         for group in sorted(self._groups):
             node = directory.coordinators.get(group)
             why = self._why_not_asked(group, node, topology)
             if node is None or why is not None:
-                problems[group] = Cause(State.UNKNOWN, why or f"no broker coordinates share group {group}")
+                unread[group] = Cause(State.UNKNOWN, why or f"no broker coordinates share group {group}")
             else:
                 plan.setdefault(node, []).append(group)
-        self.newest = ShareRound(problems=problems, plan=plan)
+        self.newest = ShareRound(unread=unread, plan=plan)
         return self._brokers.shares(plan)
 
     def _why_not_asked(self, group: str, node: int | None, topology: Topology) -> str | None:
@@ -112,7 +112,7 @@ class Shares:
                     is_doubtful = self._liveness.is_doubtful(node)
                     fresh[group] = ShareAnswer(reported.topics, answer.received, is_doubtful, batch)
                 else:
-                    self.newest.problems[group] = _cause_of(answer, reported, group, node)
+                    self.newest.unread[group] = _cause_of(answer, reported, group, node)
         self.newest.answers.update(fresh)
         self._remember(fresh)
         return list(fresh)
@@ -167,7 +167,7 @@ def with_shares(
     Returns the progress of every row: the commits, and of share groups the starts, because a computed commit changes
     without a reader."""
     progress = observed.committed.copy()
-    for group, cause in outcome.problems.items():
+    for group, cause in outcome.unread.items():
         observed.commit_cause[layout.spans.get(group, NO_ROWS)] = causes.code(cause)
     for group, answer in outcome.answers.items():
         span = layout.spans.get(group, NO_ROWS)
