@@ -182,8 +182,7 @@ class Commits:
             round_.without_coordinator = self._answers_of_none(round_.refused, explained)
         refused = {group: Cause(State.UNKNOWN, f"no broker coordinates group {group}") for group in round_.refused}
         settled = round_.without_coordinator.keys() | answered
-        unread = refused | round_.unread
-        round_.unread = {group: cause for group, cause in unread.items() if group not in settled}
+        round_.unread = {group: cause for group, cause in (refused | round_.unread).items() if group not in settled}
         for group in round_.without_coordinator:
             self._remember_group(group, ())
             round_.unreported[group] = set(self.topics[group])

@@ -15,7 +15,7 @@ from adapter.collector.offset_plans import OffsetPlan, Plans
 from adapter.collector.periods import is_due
 from adapter.collector.row_mapping import RowMapping
 from adapter.columns import NEVER, NOT_KNOWN, Codes, Flags, Indexes, Offsets, Seconds, is_offset
-from adapter.kafka.answers import Failure
+from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
@@ -133,7 +133,7 @@ class Ends:
         self._liveness.note(answers)
         for node, own in plan.places.items():
             table.sent[own] = sent.calls.sent.get(node, NEVER)
-            answer = answers.get(node) or self._liveness.failure(node) or Failure("other", "it is not asked")
+            answer = answers.get(node) or self._liveness.failure(node) or Failure(FailureCause.OTHER, "it is not asked")
             if isinstance(answer, Failure):
                 table.cause[own] = causes.code(Cause(State.UNKNOWN, answer.text))
                 continue

@@ -15,7 +15,7 @@ from adapter.cluster.topics import Topology
 from adapter.collector.commits import group_error
 from adapter.collector.row_mapping import NO_ROWS
 from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, is_offset
-from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.answers import Answer, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
@@ -139,7 +139,7 @@ class Shares:
 
 
 def _is_too_old(answer: object) -> bool:
-    return isinstance(answer, Failure) and answer.cause == "version"
+    return isinstance(answer, Failure) and answer.cause is FailureCause.VERSION
 
 
 def _cause_of(answer: object, reported: GroupShares | None, group: str, node: int) -> Cause:

@@ -11,7 +11,7 @@ from adapter.columns import NEVER
 from adapter.conditions import CREDENTIALS, VALUES, ConditionStatus
 from adapter.errors import some_of
 from adapter.history.sample import Keep
-from adapter.kafka.answers import Failure
+from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.client import Brokers
 from adapter.lag.rules import Watching
 from adapter.lag.snapshot import State
@@ -105,7 +105,7 @@ class Collector(Repeating):
         try:
             self._note(self._cycle.run_once(), started)
         except Exception as error:
-            failure = Failure("other", f"unexpected {type(error).__name__}")
+            failure = Failure(FailureCause.OTHER, f"unexpected {type(error).__name__}")
             self._note(Outcome(0, 0, (failure,)), started)
             raise
         # A long cycle shortens the pause; missed ticks are skipped.

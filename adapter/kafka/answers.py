@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Generic, TypeVar
 
 from adapter.errors import some_of
@@ -9,16 +10,35 @@ from adapter.errors import some_of
 Answered = TypeVar("Answered")
 
 
+class FailureCause(StrEnum):
+    """The words that the adapter's own metrics count by."""
+
+    TIMED_OUT = "timed_out"
+    REFUSED = "refused"
+    DNS = "dns"
+    TLS = "tls"
+    AUTHENTICATION = "authentication"
+    CREDENTIALS = "credentials"  # files that cannot be read
+    VERSION = "version"
+    CONNECTION = "connection"
+    MALFORMED = "malformed"
+    THROTTLED = "throttled"
+    OTHER = "other"
+
+    @property
+    def blames_credentials(self) -> bool:
+        return self in {FailureCause.AUTHENTICATION, FailureCause.TLS}
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
-    cause: str
-    """One of the words listed in `docs/metrics.md`, for counting."""
+    cause: FailureCause
     text: str
     """For people; names the broker and its address, never a credential."""
 
     @property
     def was_silence(self) -> bool:
-        return self.cause == "timed_out"
+        return self.cause is FailureCause.TIMED_OUT
 
 
 @dataclass(frozen=True, slots=True)

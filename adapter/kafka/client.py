@@ -19,7 +19,7 @@ from kafka.protocol.admin import ListGroupsRequest
 from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
-from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure
+from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.connections import end, is_foreign, quota_wait, started
 from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
@@ -77,9 +77,10 @@ class Brokers:
             failures = self._connect_with(access)
             if not failures:
                 return
-            if not any(failure.cause in {"authentication", "tls"} for failure in failures):
+            if not any(failure.cause.blames_credentials for failure in failures):
                 break
-        raise BrokersUnreachable(failures or [Failure("credentials", f"no broker was asked: {self._rotation.problem}")])
+        unasked = Failure(FailureCause.CREDENTIALS, f"no broker was asked: {self._rotation.problem}")
+        raise BrokersUnreachable(failures or [unasked])
 
     def _connect_with(self, access: BrokerAccess) -> list[Failure]:
         """Returns why no server was reached; nothing: one was."""
@@ -124,7 +125,7 @@ class Brokers:
         (outcome,) = self.finish(attempt.calls).values()
         if isinstance(outcome, Failure):
             # A cluster that cannot be reached says nothing about credentials, unless it answers with other ones.
-            if self._client is not None or outcome.cause in {"authentication", "tls"}:
+            if self._client is not None or outcome.cause.blames_credentials:
                 self._rotation.reject(attempt.access, outcome.text)
             end(attempt.client)
             return outcome
@@ -317,7 +318,7 @@ class Brokers:
             try:
                 return Answer(decode(outcome), received)
             except MalformedResponse as error:
-                return Failure("malformed", f"{who} sent a malformed response: {error}")
+                return Failure(FailureCause.MALFORMED, f"{who} sent a malformed response: {error}")
         failure = _explained(outcome, who, self._rotation.in_use)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):
             # The library waits before it connects again, because of the earlier failure.
@@ -338,7 +339,7 @@ class _Attempt:
 def _explained(error: BaseException, who: str, access: BrokerAccess | None) -> Failure:
     """Brokers report a missing client certificate as a bad one, and seldom what is wrong with one."""
     failure = failure_of(error, who)
-    if access is None or failure.cause not in {"tls", "connection"}:
+    if access is None or failure.cause not in {FailureCause.TLS, FailureCause.CONNECTION}:
         return failure
     certificate = access.credentials.certificate
     if certificate is None and REFUSED_CERTIFICATE in failure.text:

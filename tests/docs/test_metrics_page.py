@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 
 from adapter import conditions
+from adapter.history import errors as history_errors
+from adapter.kafka.answers import FailureCause
 from adapter.metrics.aggregation import MAXIMUM, MINIMUM, SUM_BY_GROUP, SUM_BY_TOPIC
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition
 from adapter.metrics.problems import ABSENT, Reason
@@ -45,3 +47,15 @@ def test_the_table_of_conditions_has_each_in_the_order_of_the_code() -> None:
 
     named = [name for row in rows for name in re.findall("`(.+?)`", row.split(" | ")[0])]
     assert named == [each.name for each in vars(conditions).values() if isinstance(each, conditions.Definition)]
+
+
+def causes_of(metric: str) -> list[str]:
+    (row,) = (line for line in LINES if line.startswith(f"| `{metric}` |"))
+    return re.findall("`(.+?)`", row.split(" | ")[2])
+
+
+def test_the_causes_of_counted_failures_are_those_of_the_code() -> None:
+    of_history = {*history_errors.CAUSES.values(), *history_errors.PROVIDERS_WORDS.values(), "other"}
+
+    assert causes_of("kafka_lag_adapter_broker_errors_total") == list(FailureCause)
+    assert set(causes_of("kafka_lag_adapter_history_failures_total")) == of_history

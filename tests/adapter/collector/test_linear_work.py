@@ -7,7 +7,7 @@ import pytest
 
 from adapter.cluster.groups import Directory, Kind, with_coordinators
 from adapter.errors import MetricUnknown
-from adapter.kafka.answers import BrokersUnreachable, Failure
+from adapter.kafka.answers import BrokersUnreachable, Failure, FailureCause
 from adapter.lag.rules import still_committed, treatment_of
 from adapter.protocol.reader import Reader
 from adapter.settings.models import Settings
@@ -258,7 +258,9 @@ def test_a_cluster_that_no_metric_may_name_is_refused_with_a_few_names_of_those_
 
 
 def test_a_cluster_with_many_brokers_that_refuse_is_described_by_a_few_of_them() -> None:
-    failures = [Failure("refused", f"bootstrap server kafka-{number}:9092 refuses") for number in range(MANY)]
+    failures = [
+        Failure(FailureCause.REFUSED, f"bootstrap server kafka-{number}:9092 refuses") for number in range(MANY)
+    ]
 
     assert str(BrokersUnreachable(failures)) == (
         "bootstrap server kafka-0:9092 refuses; bootstrap server kafka-1:9092 refuses; "

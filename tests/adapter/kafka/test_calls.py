@@ -5,14 +5,14 @@ from threading import Condition, Thread
 
 from kafka.errors import KafkaTimeoutError
 
-from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.answers import Answer, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from tests.support import samples
 
 TOGETHER = 0.05
 LONG = 60.0
-SILENCE = Failure("timed_out", "broker 1 does not answer")
+SILENCE = Failure(FailureCause.TIMED_OUT, "broker 1 does not answer")
 
 
 def read(_: int, outcome: object, received: float) -> Answer[object] | Failure:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field
 
-from adapter.kafka.answers import Answer, Failure
+from adapter.kafka.answers import Answer, Failure, FailureCause
 from adapter.kafka.liveness import DISTRUST_SECONDS, Liveness
 from tests.support.samples import NOW, SteppedClock
 
-SILENCE = Failure("timed_out", "broker 2 at kafka-2:9092 does not answer")
-REFUSAL = Failure("refused", "broker 2 at kafka-2:9092 refuses the connection")
+SILENCE = Failure(FailureCause.TIMED_OUT, "broker 2 at kafka-2:9092 does not answer")
+REFUSAL = Failure(FailureCause.REFUSED, "broker 2 at kafka-2:9092 refuses the connection")
 ANSWER = Answer("anything", NOW)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Phase
 from adapter.cluster.topics import Topic, Topology
-from adapter.kafka.answers import Answer, BrokersUnreachable, Failure
+from adapter.kafka.answers import Answer, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
@@ -87,7 +87,7 @@ class FakeBrokers(Brokers):
     def connect(self) -> None:
         self.connects += 1
         if self.kafka.unreachable is not None:
-            raise BrokersUnreachable([Failure("refused", self.kafka.unreachable)])
+            raise BrokersUnreachable([Failure(FailureCause.REFUSED, self.kafka.unreachable)])
         self._connected = True
 
     @property
@@ -242,7 +242,7 @@ class FakeBrokers(Brokers):
         times = _Times(max(now + there, last.read), max(now + there + back, last.received))
         failure = self._failure(node)
         if failure is None and times.received - now >= CALL_SECONDS:
-            failure = Failure("timed_out", f"broker {node} at kafka-{node}:9092 does not answer")
+            failure = Failure(FailureCause.TIMED_OUT, f"broker {node} at kafka-{node}:9092 does not answer")
         if failure is not None:
             return now + (self.kafka.deadline_seconds if failure.was_silence else 0.0), failure
         self._last[node] = times
@@ -265,7 +265,11 @@ class FakeBrokers(Brokers):
         return not all(one.are_taken for one in calls)
 
     def _too_old(self, node: int) -> Failure | None:
-        return Failure("version", f"broker {node} is too old") if node in self.kafka.ignorant_of_shares else None
+        return (
+            Failure(FailureCause.VERSION, f"broker {node} is too old")
+            if node in self.kafka.ignorant_of_shares
+            else None
+        )
 
     def _shares_of(self, node: int, group: str) -> GroupShares:
         if self._coordinator(group) != node:
@@ -352,9 +356,9 @@ class FakeBrokers(Brokers):
     def _failure(self, node: int) -> Failure | None:
         who = f"broker {node} at kafka-{node}:9092"
         if node in self.kafka.silent:
-            return Failure("timed_out", f"{who} does not answer")
+            return Failure(FailureCause.TIMED_OUT, f"{who} does not answer")
         if node in self.kafka.refusing or node not in self.kafka.nodes:
-            return Failure("refused", f"{who} refuses the connection")
+            return Failure(FailureCause.REFUSED, f"{who} refuses the connection")
         return None
 
     def _answered(self, content: T) -> Answer[T]:
