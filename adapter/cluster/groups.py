@@ -32,6 +32,12 @@ class Phase(StrEnum):
     STABLE = "stable"
     MOVING = "moving"
     """Members join, leave, or take over partitions."""
+    DEAD = "dead"
+
+
+def phase_in(state: str) -> Phase:
+    """`state` is Kafka's word for it."""
+    return Phase.__members__.get(state.upper(), Phase.MOVING)
 
 
 @dataclass(frozen=True, slots=True)

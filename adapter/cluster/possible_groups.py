@@ -13,10 +13,8 @@ from adapter.columns import NEVER
 class PossibleGroups:
     """Which unknown groups may exist, and why."""
 
-    anywhere: str | None = None
-    """Any group may exist."""
-    partitions: int = 0
-    """Of the offsets topic."""
+    partitions: int = 1
+    """Of the offsets topic; a single one, of every group, while they are not known."""
     of_partition: Mapping[int, str] = field(default_factory=dict)
     """Partition of the offsets topic -> why groups of this partition may exist."""
     in_sums: str | None = None
@@ -24,12 +22,10 @@ class PossibleGroups:
 
     @property
     def leaves_doubt(self) -> bool:
-        return self.anywhere is not None or bool(self.of_partition) or self.in_sums is not None
+        return bool(self.of_partition)
 
     def about(self, group: str) -> str | None:
         """Returns why an unknown group may exist; None if it does not."""
-        if self.anywhere is not None or not self.of_partition:
-            return self.anywhere
         return self.of_partition.get(partition_of(group, self.partitions))
 
 
@@ -37,7 +33,7 @@ NO_POSSIBLE_GROUPS = PossibleGroups()
 
 
 def any_group_possible(reason: str) -> PossibleGroups:
-    return PossibleGroups(anywhere=reason, in_sums=reason)
+    return PossibleGroups(of_partition={0: reason}, in_sums=reason)
 
 
 def possible_groups_of(
@@ -55,7 +51,7 @@ def possible_groups_of(
     listing is older than `patience`."""
     topic = listed_at.offsets_topic(topology)
     if topic is None:
-        sources = [(node, node, listed_at.brokers.get(node, NEVER)) for node in sorted(topology.brokers)]
+        sources = [(0, node, listed_at.brokers.get(node, NEVER)) for node in sorted(topology.brokers)]
     else:
         leaders, times = topic.leaders.tolist(), listed_at.partitions.tolist()
         sources = list(zip(range(len(leaders)), leaders, times, strict=True))
@@ -71,9 +67,7 @@ def possible_groups_of(
             since = "yet" if at == NEVER else f"for {now - at:.0f} s"
             absence = absence or "it is still loading them"
             reason = f"broker {node} at {address} has not listed its groups {since}: {absence}"
-        doubts[place] = reason
+        doubts.setdefault(place, reason)
         if in_sums is None and at < now - patience:
             in_sums = reason
-    if topic is None:
-        return PossibleGroups(anywhere=next(iter(doubts.values()), None), in_sums=in_sums)
-    return PossibleGroups(partitions=len(topic.leaders), of_partition=doubts, in_sums=in_sums)
+    return PossibleGroups(1 if topic is None else len(topic.leaders), doubts, in_sums)

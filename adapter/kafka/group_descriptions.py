@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from adapter.cluster.groups import Description, Kind, Owned
+from adapter.cluster.groups import Description, Kind, Owned, Phase, phase_in
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.group_responses import Decoded
 from adapter.protocol.reader import malformed_as_ours
@@ -25,19 +25,18 @@ Read = tuple[frozenset[str], Assignment]
 def descriptions_in(response: Decoded, kind: Kind) -> dict[str, Description | None]:
     """Returns group -> members; None: no group of that kind exists. Groups that could not be described are omitted."""
     return {
-        group.group_id: None if _is_gone(group) else _description_of(group, kind)
+        group.group_id: _description_of(group, kind)
         for group in response.groups
         if group.error_code in {NO_ERROR, GROUP_NOT_FOUND}
     }
 
 
-def _is_gone(group: Decoded) -> bool:
-    """Brokers report a missing group as Dead without an error (DescribeGroups before version 6), or as not found."""
-    return bool(group.error_code == GROUP_NOT_FOUND or group.group_state.lower() == "dead")
-
-
-def _description_of(group: Decoded, kind: Kind) -> Description:
-    if group.group_state.lower() != "stable":
+def _description_of(group: Decoded, kind: Kind) -> Description | None:
+    phase = phase_in(group.group_state)
+    # Brokers report a missing group as Dead without an error (DescribeGroups before version 6), or as not found.
+    if group.error_code == GROUP_NOT_FOUND or phase is Phase.DEAD:
+        return None
+    if phase is not Phase.STABLE:
         return Description(len(group.members))
     topics, owned = _READERS[kind](group)
     return Description(len(group.members), topics=topics, owned=tuple(sorted(owned)))

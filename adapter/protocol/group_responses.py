@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase
+from adapter.cluster.groups import GroupStatus, Kind, Listing, Phase, phase_in
 from adapter.columns import Codes, Offsets
 from adapter.protocol.codes import NO_ERROR, MalformedResponse
 from adapter.protocol.reader import malformed_as_ours
@@ -50,7 +50,7 @@ def listing_in(response: Decoded) -> Listing:
 
 def _can_have_offsets(group: Decoded) -> bool:
     """Kafka Connect's workers have none of their own; a sink connector's consumers are another group."""
-    return group.protocol_type != "connect" and (group.group_state or "").lower() != "dead"
+    return group.protocol_type != "connect" and phase_in(group.group_state or "") is not Phase.DEAD
 
 
 def _status_of(group: Decoded) -> GroupStatus | None:
@@ -58,8 +58,7 @@ def _status_of(group: Decoded) -> GroupStatus | None:
     kind = (group.group_type or Kind.CLASSIC).lower()
     if not group.group_state or kind not in _KINDS or group.protocol_type not in {"", "consumer", *_KINDS}:
         return None
-    state = group.group_state.lower()
-    return GroupStatus(Kind(kind), Phase(state) if state in {"empty", "stable"} else Phase.MOVING)
+    return GroupStatus(Kind(kind), phase_in(group.group_state))
 
 
 _KINDS = frozenset(kind.value for kind in Kind)
