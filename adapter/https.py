@@ -1,6 +1,7 @@
 """What clients of HTTPS servers share: a reply's body, limited in time and size, and a failure in few words."""
 
 import json
+from contextlib import closing
 from typing import Any
 
 from urllib3 import BaseHTTPResponse, exceptions
@@ -9,14 +10,15 @@ from adapter import clock
 
 
 def body_within(reply: BaseHTTPResponse, most_bytes: int, begun: float, seconds: float) -> bytes:
-    """Returns the body; of a longer one, one byte more than `most_bytes`. Raises TimeoutError of urllib3.
+    """Returns the body, or its first `most_bytes` + 1 bytes, and closes the reply; raises urllib3's TimeoutError.
 
     The timeout of a request is that of each read, so one byte every few seconds would hold the thread."""
     body = b""
-    while part := reply.read1(most_bytes + 1 - len(body), decode_content=False):
-        body += part
-        if clock.monotonic() > begun + seconds:
-            raise exceptions.TimeoutError(f"no whole reply within {seconds:.0f} s")
+    with closing(reply):  # after a whole body, its connection is back in the pool already
+        while part := reply.read1(most_bytes + 1 - len(body), decode_content=False):
+            body += part
+            if clock.monotonic() > begun + seconds:
+                raise exceptions.TimeoutError(f"no whole reply within {seconds:.0f} s")
     return body
 
 

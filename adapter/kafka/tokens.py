@@ -114,7 +114,6 @@ def fetched(login: Login, request: TokenRequest) -> tuple[str, float]:
                 preload_content=False,
             )
             content = object_in(body_within(reply, MOST_BYTES, begun, FETCH_SECONDS))
-            reply.close()
     except urllib3.exceptions.HTTPError as error:
         fault = certificate_fault(error, "tokenEndpointCaFile") or f"cannot be asked: {reason_of(error)}"
         raise TokenUnavailable(f"{where} {fault}") from error

@@ -1,6 +1,5 @@
 """Connects to the Kubernetes API server and translates its errors. Only this package imports kubernetes."""
 
-import json
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from kubernetes.client import ApiClient, ApiException, Configuration
 from kubernetes.config.incluster_config import SERVICE_HOST_ENV_NAME
 
 from adapter.errors import AdapterError, one_line
-from adapter.https import reason_of
+from adapter.https import object_in, reason_of
 from adapter.tls import certificate_fault, client_context
 from apiservice.auth.caller import Lane
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -88,16 +87,15 @@ def calling(call: Callable[[], Answer], repeat: int = 0) -> Answer:
     """Calls and translates errors to ClusterUnreachable. Repeats the call if a pooled connection had been closed."""
     try:
         return call()
-    except urllib3.exceptions.ProtocolError as error:
-        if repeat:
-            return calling(call, repeat - 1)
-        raise ClusterUnreachable(_unreachable(error)) from error
-    except ApiException as error:
-        # Only for a failed TLS handshake, because responses are checked by their status.
-        raise ClusterUnreachable(_unreachable(error.reason)) from error
     # ConfigException: the token's file is gone; ValueError: an unexpected answer.
-    except (urllib3.exceptions.HTTPError, config.ConfigException, OSError, ValueError) as error:
-        raise ClusterUnreachable(_unreachable(error)) from error
+    except (urllib3.exceptions.HTTPError, ApiException, config.ConfigException, OSError, ValueError) as error:
+        if repeat and isinstance(error, urllib3.exceptions.ProtocolError):
+            return calling(call, repeat - 1)
+        # ApiException: only for a failed TLS handshake, because responses are checked by their status.
+        why = error.reason if isinstance(error, ApiException) else error
+        fault = certificate_fault(why, "the CA in its kubeconfig or service account")
+        said = f"it {fault}" if fault else one_line(reason_of(why))
+        raise ClusterUnreachable(f"the Kubernetes API server cannot be reached: {said}") from error
 
 
 def send(
@@ -129,24 +127,11 @@ def content(response: urllib3.BaseHTTPResponse, most_bytes: int | None = None) -
     body = calling(lambda: response.read(most_bytes))
     if 200 <= response.status < 300:
         return body
-    try:
-        message = json_object(body.decode("utf-8", "replace")).get("message")
-    except ClusterUnreachable:
-        message = None
-    text = f"the Kubernetes API server answered {response.status}: {message or response.reason}"
+    text = f"the Kubernetes API server answered {response.status}: {object_in(body).get('message') or response.reason}"
     raise ClusterUnreachable(text, response.status)
 
 
-def json_object(text: bytes | str) -> Json:
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise ClusterUnreachable("the Kubernetes API server returned invalid JSON") from error
-    if not isinstance(value, dict):
-        raise ClusterUnreachable("the Kubernetes API server returned JSON that is not an object")
+def json_object(text: bytes) -> Json:
+    if not (value := object_in(text)):
+        raise ClusterUnreachable("the Kubernetes API server returned no JSON object")
     return value
-
-
-def _unreachable(error: object) -> str:
-    fault = certificate_fault(error, "the CA in its kubeconfig or service account")
-    return f"the Kubernetes API server cannot be reached: {f'it {fault}' if fault else one_line(reason_of(error))}"

@@ -90,10 +90,7 @@ class UpstreamClient:
         response = pool.request(
             "GET", path, headers=headers, timeout=timeout, redirect=False, preload_content=False, decode_content=False
         )
-        try:
-            reply = Reply(response.status, body_within(response, MOST_BYTES, begun, ANSWER_SECONDS))
-        finally:
-            response.close()  # after a whole body, the connection is back in the pool already
+        reply = Reply(response.status, body_within(response, MOST_BYTES, begun, ANSWER_SECONDS))
         if headers["Authorization"].split()[-1].encode() in reply.body:
             raise exceptions.HTTPError("repeats the token of this adapter")
         return reply
