@@ -1,17 +1,14 @@
 """A condition is one definition; the log, readiness and the gauge show it."""
 
 import logging
-import re
 from functools import partial
 
 import pytest
 
-from adapter import conditions as module
 from adapter.conditions import Conditions, Definition
 from adapter.errors import one_line
 from adapter.telemetry import Telemetry
 from tests.adapter.test_telemetry import samples_of
-from tests.docs.test_pages import DOCS
 from tests.support.kubernetes.fakes import ask, plain_port
 
 TEAPOT = Definition("teapot", "Hot", "tea can be made")
@@ -71,10 +68,3 @@ def test_a_condition_has_changed_when_its_status_or_reason_last_did() -> None:
         times.append(conditions.current[0].changed_at)
 
     assert times == [0, 0, 2]
-
-
-def test_the_table_of_the_docs_lists_every_condition() -> None:
-    table = (DOCS / "metrics.md").read_text().partition("| condition | true if |")[2].partition("\n\n")[0]
-    listed = [name for line in table.splitlines() for name in re.findall(r"`([\w-]+)`", line.partition(" | ")[0])]
-
-    assert listed == [each.name for each in vars(module).values() if isinstance(each, Definition)]
