@@ -12,7 +12,7 @@ import numpy as np
 from adapter.verdicts.causes import Verdict, explained_by
 from spark.advice import group_findings
 from spark.advice.demand import Load
-from spark.advice.finding import Finding, Severity
+from spark.advice.finding import LITTLE_DATA, Finding, Severity
 from spark.advice.group_findings import Rule
 from spark.figures import formatting
 from spark.figures.model import ENOUGH_WINDOWS, Group, Times
@@ -79,7 +79,7 @@ def little_data(group: Group, load: Load) -> Finding | None:
     if load.covered_seconds >= DAY - 2 * group.interval_seconds:
         return None
     return Finding(
-        "little_data",
+        LITTLE_DATA,
         Severity.NOTE,
         "Less than a day of data",
         f"Less than a day of data ({formatting.duration(load.covered_seconds)}): daily peaks may not have been seen.",

@@ -3,6 +3,14 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from adapter.verdicts.causes import Verdict
+from spark.tables.contract import EVENTS
+
+RESETS, REWINDS, SKIPS, RECREATIONS = EVENTS
+"""Columns of the hours, and the codes of what is found in them."""
+LITTLE_DATA = "little_data"
+"""The code of less than a day of data."""
+
 
 class Severity(IntEnum):
     """In the order in which a person should look."""
@@ -38,17 +46,19 @@ class Finding:
 
 
 TO_DO = {
-    "no_lag": "See the coverage below, and what the adapter says of this group.",
-    "stuck": "Look for a message that cannot be processed; more replicas do not help.",
-    "uncommitted": "See whether a member reads them. With offsetReset: latest, what was never committed counts 0.",
-    "lag_without_members": "Start its consumers, or delete the group.",
-    "falling_behind": "Give it more replicas; where it has one for each partition, more partitions or faster work.",
-    "hot_partition": "Spread the keys over the partitions; more replicas do not help.",
-    "above_threshold": "Apply the recommended HPA.",
-    "idle_members": "Do not request more replicas than partitions.",
-    "rewinds": "If nobody meant it, look for what sets its offsets.",
-    "skips": "Keep messages until they are read; where nothing was deleted, look for what sets its offsets.",
-    "recreations": "If nobody meant it, find out who deletes topics.",
-    "incomplete": "See the coverage below.",
+    Verdict.NO_LAG: "See the coverage below, and what the adapter says of this group.",
+    Verdict.STUCK: "Look for a message that cannot be processed; more replicas do not help.",
+    Verdict.UNCOMMITTED: "See whether a member reads them. "
+    "With offsetReset: latest, what was never committed counts 0.",
+    Verdict.LAG_WITHOUT_MEMBERS: "Start its consumers, or delete the group.",
+    Verdict.FALLING_BEHIND: "Give it more replicas; where it has one for each partition, "
+    "more partitions or faster work.",
+    Verdict.HOT_PARTITION: "Spread the keys over the partitions; more replicas do not help.",
+    Verdict.ABOVE_THRESHOLD: "Apply the recommended HPA.",
+    Verdict.IDLE_MEMBERS: "Do not request more replicas than partitions.",
+    REWINDS: "If nobody meant it, look for what sets its offsets.",
+    SKIPS: "Keep messages until they are read; where nothing was deleted, look for what sets its offsets.",
+    RECREATIONS: "If nobody meant it, find out who deletes topics.",
+    Verdict.INCOMPLETE: "See the coverage below.",
 }
 """Of each finding that asks for something, by its code."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from adapter.verdicts.causes import Verdict
 from spark.advice.demand import Load, well_covered
-from spark.advice.finding import Finding, Severity
+from spark.advice.finding import RECREATIONS, RESETS, REWINDS, SKIPS, Finding, Severity
 from spark.figures import formatting
 from spark.figures.model import Group, Periods, Still, Times, TopicFigures, as_column, overlap
 from spark.figures.periods import between, last_hours, time_of
@@ -322,7 +322,7 @@ def idle_members(_: Group, load: Load) -> Finding | None:
 
 def _severity_of(hours: Periods, events: str) -> Severity:
     """What happened once and long ago is history, and a reset asks for nothing."""
-    if events == "resets":
+    if events == RESETS:
         return Severity.NOTE
     recent = last_hours(hours, WORTH_WATCHING_HOURS)
     return Severity.WATCH if np.nansum(getattr(recent, events)) > 0 else Severity.NOTE
@@ -340,18 +340,18 @@ def _events(code: str, brief: str, words: str) -> Rule:
 
 
 rewinds = _events(
-    "rewinds",
+    REWINDS,
     "Commits went backward",
     "Commits went backward {}: messages were read again. What was read again is not counted as consumed.",
 )
 skips = _events(
-    "skips",
+    SKIPS,
     "Messages were skipped",
     "Commits skipped messages {}: from before the start of the log, where messages were deleted unread, or past its "
     "end. What was skipped is not counted as consumed.",
 )
 resets = _events(
-    "resets",
+    RESETS,
     "Log ends went backward",
     "Log ends went backward {} (messages lost in an election, or a topic made again that has no id). What was produced "
     "across such a step is not counted.",
@@ -363,8 +363,8 @@ def recreations(group: Group, _: Load) -> Finding | None:
     if not recreated:
         return None
     return Finding(
-        "recreations",
-        _severity_of(group.hours, "recreations"),
+        RECREATIONS,
+        _severity_of(group.hours, RECREATIONS),
         f"{formatting.plural(len(recreated), 'topic')} deleted and made again",
         f"Deleted and made again: {_named([topic.name for topic in recreated])}. What was not read of the old one is "
         "lost, and commits made for it mean nothing to the new one. Differences across the step are not counted.",

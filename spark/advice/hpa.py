@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 from adapter.verdicts.causes import REPLICAS_DO_NOT_HELP, Verdict
 from spark.advice.data_findings import DAY, findings_of
 from spark.advice.demand import HEADROOM, USED_AT_MOST, Load, load_of, members_needed, production_of
-from spark.advice.finding import Finding, Severity
+from spark.advice.finding import LITTLE_DATA, Finding, Severity
 from spark.advice.replay import HPA_PERIOD_SECONDS, TOLERANCE, Expected, Loop, replayed
 from spark.figures import formatting
 from spark.figures.model import Capacity, Group
@@ -126,7 +126,7 @@ def advice_for(group: Group, zone: ZoneInfo = UTC) -> Advice:
 
 
 def _without_hpa(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    return tuple(replace(it, asks=NO_HPA) if it.code == "above_threshold" else it for it in findings)
+    return tuple(replace(it, asks=NO_HPA) if it.code == Verdict.ABOVE_THRESHOLD else it for it in findings)
 
 
 def _calmest(
@@ -214,7 +214,7 @@ def _refusal(load: Load, findings: tuple[Finding, ...]) -> str:
         return f"{useless[0]}: more replicas do not help."
     if load.capacity is None or math.isnan(load.peak):
         return "What a member can do is not known: the group was never seen saturated."
-    return TOO_LITTLE if any(it.code == "little_data" for it in findings) else ""
+    return TOO_LITTLE if any(it.code == LITTLE_DATA for it in findings) else ""
 
 
 def _promised_seconds(group: Group, load: Load) -> float:
