@@ -32,20 +32,13 @@ class Flags:
         str | None, typer.Option(metavar="HOST:PORT[,HOST:PORT]", help="Watch this one cluster, instead of --config.")
     ] = None
     bind_address: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address of the HTTPS server; :: means IPv6 and IPv4, as far as the machine has them.",
-        ),
+        str, typer.Option(metavar="ADDRESS", help="Address of the HTTPS server; :: means IPv6 and IPv4.")
     ] = "::"
     secure_port: Annotated[
         int, typer.Option(parser=port, metavar="PORT", help="Port of the HTTPS server; 0 chooses a free one.")
     ] = 6443
     tls_cert_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="PEM file with the serving certificate and its chain; reloaded when it changes."
-        ),
+        Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate and its chain; may change.")
     ] = None
     tls_private_key_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate's private key.")
@@ -78,20 +71,11 @@ class Flags:
         int, typer.Option(parser=port, metavar="PORT", help="Port of the plain HTTP server; 0 chooses a free one.")
     ] = 8080
     last_commits_config_map: Annotated[
-        str | None,
-        typer.Option(
-            metavar="[NAMESPACE/]NAME",
-            help="ConfigMap that keeps the last commits of groups over restarts. Default: they are not kept.",
-        ),
+        str | None, typer.Option(metavar="[NAMESPACE/]NAME", help="ConfigMap that keeps last commits over restarts.")
     ] = None
     shutdown_delay_duration: Annotated[
         float,
-        typer.Option(
-            parser=seconds,
-            metavar="DURATION",
-            help="After SIGTERM, serve for this long without being ready, such as 10s; default: 0s.",
-            show_default=False,
-        ),
+        typer.Option(parser=seconds, metavar="DURATION", help="Time to serve, unready, after SIGTERM, such as 10s."),
     ] = 0.0
     log_level: Annotated[
         LogLevel, typer.Option(metavar="LEVEL", help="Lowest level that is logged: debug, info, warning or error.")

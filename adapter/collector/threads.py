@@ -146,9 +146,9 @@ class Collector(Repeating):
         self._has_begun = self._has_begun or is_read or is_late or has_failed
         if not is_complete:
             message = "nothing could be read" if has_failed else "a part could not be read"
-            given = {"details": self.trouble, "cluster": self.name}
             status = ConditionStatus.FALSE if self._has_begun else ConditionStatus.UNKNOWN
-            conditions.fails(VALUES, completeness.capitalize(), message, **given, status=status)
+            reason, name = completeness.capitalize(), self.name
+            conditions.fails(VALUES, reason, message, details=self.trouble, cluster=name, status=status)
         elif self._has_begun:
             conditions.holds(VALUES, cluster=self.name)
         if problem := self._brokers.credentials_problem:

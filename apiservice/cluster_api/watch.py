@@ -69,6 +69,7 @@ class Watch(Repeating):
         self._listed, self._wanted = 0, 1
         """How many lists have been taken, and how many are due."""
         self._response: urllib3.BaseHTTPResponse | None = None
+        self._is_interrupted = False
         self.has_tried = Event()
         """Set after the first list, or when it has failed."""
 
@@ -83,6 +84,7 @@ class Watch(Repeating):
         super().stop(timeout_seconds)
 
     def turn(self) -> float:
+        self._is_interrupted = False
         try:
             if self._is_list_due:
                 self._list()
@@ -163,7 +165,7 @@ class Watch(Repeating):
             self._follower.changed(kind, changed)
 
     def _interrupt(self) -> None:
-        response = self._response
+        self._is_interrupted, response = True, self._response
         if response is not None:
             with contextlib.suppress(ClusterUnreachable):  # it has just ended by itself
                 calling(response.shutdown)
@@ -182,7 +184,7 @@ class Watch(Repeating):
             self._conditions.holds(self._condition)
 
     def _note_failure(self, error: AdapterError) -> None:
-        if self._stopping.is_set():
+        if self._stopping.is_set() or self._is_interrupted:
             return
         self._failures += 1
         self.has_tried.set()

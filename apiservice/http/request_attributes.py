@@ -16,8 +16,8 @@ _MOST_KEPT, _LONGEST_KEPT = 1024, 512  # requests, and bytes of each: at most 3 
 def attributes_of(method: str, path: str, query: bytes) -> Attributes:
     """Returns resource attributes below `/apis/GROUP/VERSION/`, otherwise the path's. Resources are lower-cased as in
     client-go."""
-    is_kept = path.isascii() and len(path) + len(query) <= _LONGEST_KEPT
-    return (_kept if is_kept else _parsed)(method, path, query)
+    parse = _kept if path.isascii() and len(path) + len(query) <= _LONGEST_KEPT else _parsed
+    return parse(method, path, query)
 
 
 def _parsed(method: str, path: str, query: bytes) -> Attributes:

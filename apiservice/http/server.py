@@ -90,8 +90,7 @@ def serve(listeners: tuple[Listener, ...], stages: Stages) -> None:
         await serve_until(_first_signal(), listeners, stages)
 
     allow_open_files()
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve_until_signal())
+    uvloop.run(serve_until_signal())
 
 
 async def serve_until(stopping: asyncio.Event, listeners: tuple[Listener, ...], stages: Stages) -> None:

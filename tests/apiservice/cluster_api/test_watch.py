@@ -197,7 +197,9 @@ def test_a_missing_right_is_said_once_and_missing_no_longer_when_it_is_there(
     assert caplog.messages[-1] == "autoscalers: Read: HPAs can be read"
 
 
-def test_a_list_is_taken_anew_on_request(watch: Watch, fake: FakeCluster, names: Names) -> None:
+def test_a_list_is_taken_anew_on_request_and_without_a_warning(
+    watch: Watch, fake: FakeCluster, names: Names, caplog: pytest.LogCaptureFixture
+) -> None:
     watch.start()
     names.next()
     wait_until(lambda: watches(fake) == 1, "the watch", WAIT_SECONDS)
@@ -205,3 +207,5 @@ def test_a_list_is_taken_anew_on_request(watch: Watch, fake: FakeCluster, names:
     watch.list_again()
 
     assert names.next() == "first"
+    wait_until(lambda: watches(fake) == 2, "the next watch", WAIT_SECONDS)
+    assert [record for record in caplog.records if record.levelname == "WARNING"] == []
