@@ -282,6 +282,8 @@ def test_a_frozen_replica_that_wakes_up_writes_nothing_that_another_has_written(
     name = replicas.holder
     wait_until(lambda: name in replicas.kept(), "the first file", WAIT_SECONDS)
     wait_until(lambda: has_samples(other), "samples in the other's memory", WAIT_SECONDS)
+    # Rows that have just been written are buffered until the file is counted.
+    wait_until(lambda: counted(writer, "history_files_total") > 0, "the first file to be counted", WAIT_SECONDS)
     wait_until(lambda: has_samples(writer), "samples that it has not written", WAIT_SECONDS)
 
     writer.process.send(signal.SIGSTOP)
