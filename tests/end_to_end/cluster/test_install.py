@@ -85,37 +85,37 @@ def test_every_command_of_the_page_prints_what_it_shows(plane: ControlPlane, tmp
 def test_helm_leaves_an_api_service_alone_that_somebody_else_holds(
     plane: ControlPlane, somebody_elses: Manifest
 ) -> None:
-    install = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "lag")
+    install = ("upgrade", "--install", "lag", str(MANIFESTS), "--create-namespace", "-n", "releases")
 
     with pytest.raises(RigError, match="cannot be imported into the current release"):
         helm(plane, *install, f"--values={VALUES['api-service']}")
     assert plane.get(API_SERVICE)["spec"] == somebody_elses
 
     helm(plane, *install)
-    helm(plane, "uninstall", "lag", "-n", "lag")
+    helm(plane, "uninstall", "lag", "-n", "releases")
     assert plane.get(API_SERVICE)["spec"] == somebody_elses
 
 
 @pytest.mark.usefixtures("somebody_elses")
 def test_helm_takes_an_api_service_over_when_told_to_and_removes_it_with_the_release(plane: ControlPlane) -> None:
-    install = ("upgrade", "--install", "taken", str(MANIFESTS), "--create-namespace", "-n", "lag")
+    install = ("upgrade", "--install", "taken", str(MANIFESTS), "--create-namespace", "-n", "releases")
 
     helm(plane, *install, f"--values={VALUES['api-service']}", "--take-ownership", "--force-conflicts")
     assert plane.get(API_SERVICE)["spec"]["service"]["name"] == "taken-kafka-lag-adapter"
 
-    helm(plane, "uninstall", "taken", "-n", "lag")
+    helm(plane, "uninstall", "taken", "-n", "releases")
     assert plane.request("GET", API_SERVICE)[0] == 404
 
 
 def test_an_upgrade_with_other_values_keeps_the_selectors(plane: ControlPlane) -> None:
     """They cannot be changed: an upgrade that tried would be refused."""
-    upgrade = ("upgrade", "--install", "kept", str(MANIFESTS), "--create-namespace", "-n", "lag")
+    upgrade = ("upgrade", "--install", "kept", str(MANIFESTS), "--create-namespace", "-n", "releases")
     helm(plane, *upgrade)
     changed = ("several-clusters", "cert-manager", "volume", "monitoring", "host-network", "scheduling")
     helm(plane, *upgrade, *(f"--values={VALUES[name]}" for name in changed))
 
-    assert '"deployed"' in helm(plane, "list", "-n", "lag", "--output", "json")
-    helm(plane, "uninstall", "kept", "-n", "lag")
+    assert '"deployed"' in helm(plane, "list", "-n", "releases", "--output", "json")
+    helm(plane, "uninstall", "kept", "-n", "releases")
     assert plane.request("GET", API_SERVICE)[0] == 404
 
 
