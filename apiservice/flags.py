@@ -38,7 +38,7 @@ class Flags:
         int, typer.Option(parser=port, metavar="PORT", help="Port of the HTTPS server; 0 chooses a free one.")
     ] = 6443
     tls_cert_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate and its chain; may change.")
+        Path | None, typer.Option(metavar="FILE", help="PEM certificate and its chain; reloaded when it changes.")
     ] = None
     tls_private_key_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="PEM file with the certificate's private key.")
@@ -74,8 +74,7 @@ class Flags:
         str | None, typer.Option(metavar="[NAMESPACE/]NAME", help="ConfigMap that keeps last commits over restarts.")
     ] = None
     shutdown_delay_duration: Annotated[
-        float,
-        typer.Option(parser=seconds, metavar="DURATION", help="Time to serve, unready, after SIGTERM, such as 10s."),
+        float, typer.Option(parser=seconds, metavar="DURATION", show_default="0s", help="Time to serve after SIGTERM.")
     ] = 0.0
     log_level: Annotated[
         LogLevel, typer.Option(metavar="LEVEL", help="Lowest level that is logged: debug, info, warning or error.")

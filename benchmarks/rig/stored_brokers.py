@@ -113,26 +113,31 @@ class _StoredFrames(WireFake):
         # Metadata is the same from all nodes, and slow to encode.
         key = (0 if asked.key == METADATA else asked.node, asked.key, asked.version, asked.body)
         stored = self._kept.get(key)
-        if stored is None or self._is_to_be_refused(asked.key, stored):
-            stored = self._kept[key] = _stored(self._made(asked), answers=0 if stored is None else REFUSED_AFTER + 1)
+        is_refused = stored is not None and self._is_to_be_refused(asked.key, stored)
+        if is_refused:
+            self._refuse()
+        if stored is None or is_refused:
+            stored = self._kept[key] = _stored(self._made(asked), answers=REFUSED_AFTER + 1 if is_refused else 0)
         return stored.at(asked.correlation, int((time.monotonic() - self._cluster.began) * 1000))
 
     def _made(self, asked: Asked) -> bytes:
         try:
             return super().frame(asked)
         except Exception:
+            # The tests' brokers keep their mistakes for the process that started them, which is another one here.
             logger.exception("request %d of version %d", asked.key, asked.version)
             raise
 
     def _is_to_be_refused(self, key: int, stored: _Stored) -> bool:
         """True once for each request: the frame made then refuses everything."""
-        if stored.answers != REFUSED_AFTER:
-            return False
+        refused = {Refusal.GROUPS: OFFSET_FETCH, Refusal.TOPICS: LIST_OFFSETS, None: None}[self._cluster.refusal]
+        return key == refused and stored.answers == REFUSED_AFTER
+
+    def _refuse(self) -> None:
         if self._cluster.refusal is Refusal.GROUPS:
             self.kafka.commit_errors = dict.fromkeys(self.kafka.commits, GROUP_NOT_AUTHORIZED)
-        if self._cluster.refusal is Refusal.TOPICS:
+        else:
             self.kafka.end_errors = dict.fromkeys(self.kafka.ends, TOPIC_NOT_AUTHORIZED)
-        return key == {Refusal.GROUPS: OFFSET_FETCH, Refusal.TOPICS: LIST_OFFSETS, None: None}[self._cluster.refusal]
 
 
 def _stored(frame: bytes, answers: int) -> _Stored:
