@@ -147,7 +147,8 @@ class Members:
         state = state.outdated(now) if is_another else state
         if is_listed:
             empty_since = min(state.empty_since, now) if status.phase is Phase.EMPTY else NOT_EMPTY
-            state = replace(state, gone_as=None, empty_since=empty_since)
+            if state.gone_as is not None or state.empty_since != empty_since:
+                state = replace(state, gone_as=None, empty_since=empty_since)
         self._groups[group] = state
 
     def _plans(self, directory: Directory, due: Collection[int]) -> dict[Kind, dict[int, list[str]]]:
@@ -202,15 +203,16 @@ def _learnt(state: _Group, group: str, kind: Kind, answer: Answer[dict[str, Desc
     description = answer.content[group]
     if description is None:
         return replace(state.outdated(state.asked_at), gone_as=kind)
-    state = replace(state, members=description.members or state.members, gone_as=None)
+    members = description.members or state.members
     if not description.topics:
-        return state.outdated(state.asked_at)
-    return replace(
-        state,
+        return replace(state.outdated(state.asked_at), members=members, gone_as=None)
+    return _Group(
+        asked_at=state.asked_at,
+        members=members,
         topics=description.topics,
         owned=description.owned,
         described_at=answer.received,
-        outdated_since=STILL_HOLDS,
+        empty_since=state.empty_since,
     )
 
 

@@ -6,6 +6,7 @@ may send anything: what cannot be decoded is unknown, and affects only its own g
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
+from typing import TypeVar
 
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
@@ -14,6 +15,7 @@ from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.group_responses import Decoded
 from adapter.protocol.reader import malformed_as_ours
 
+Decoding = TypeVar("Decoding")
 Assigned = tuple[tuple[str, tuple[int, ...]], ...]
 """Topics, each with its partitions."""
 Assignment = Iterable[Owned]
@@ -44,11 +46,11 @@ def _description_of(group: Decoded, kind: Kind) -> Description | None:
 
 def _read_by_classic(group: Decoded) -> Read:
     try:
-        subscribed = _union(_topics_subscribed(bytes(member.member_metadata)) for member in group.members)
+        subscribed = _union(_subscription(bytes(member.member_metadata)) for member in group.members)
         owned = [
             Owned(member.member_id, topic, partitions)
             for member in group.members
-            for topic, partitions in _partitions_assigned(bytes(member.member_assignment))
+            for topic, partitions in _assignment(bytes(member.member_assignment))
         ]
     except MalformedResponse:
         return frozenset(), ()
@@ -60,19 +62,20 @@ def _topics_subscribed(body: bytes) -> frozenset[str]:
     return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
 
 
-def _partitions_assigned(body: bytes) -> Assigned:
-    """Members' assignments rarely change, and decoding 1,000 of 100 partitions each takes 50 ms. Long ones are decoded
-    each time, so that members cannot fill the memory: 2,000 of 600 bytes take up to 30 MB."""
-    return (_kept if len(body) <= 600 else _decoded)(body)
-
-
 @malformed_as_ours()
-def _decoded(body: bytes) -> Assigned:
+def _partitions_assigned(body: bytes) -> Assigned:
     assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
     return tuple((part.topic, tuple(part.partitions)) for part in assigned)
 
 
-_kept = lru_cache(2000)(_decoded)
+def _kept(decode: Callable[[bytes], Decoding]) -> Callable[[bytes], Decoding]:
+    """Members' subscriptions and assignments rarely change, and decoding 1,000 of 100 partitions each takes 50 ms. Long
+    ones are decoded each time, so that members cannot fill the memory: 2,000 of 600 bytes take up to 30 MB."""
+    kept = lru_cache(2000)(decode)
+    return lambda body: (kept if len(body) <= 600 else decode)(body)
+
+
+_subscription, _assignment = _kept(_topics_subscribed), _kept(_partitions_assigned)
 
 
 def _of_version_0(body: bytes) -> bytes:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from adapter.cluster.topics import Topic, Topology, sharing
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
-from adapter.protocol.offset_responses import SEVERAL_BYTES, THROTTLE_BYTES, after_tags, length_at
+from adapter.protocol.offset_responses import THROTTLE_BYTES
 from adapter.protocol.reader import Reader, malformed_as_ours
 
 MOST_BROKERS = 1000
@@ -89,19 +89,13 @@ def _walk_topic(reader: Reader, topics: dict[str, Topic], hidden: list[str]) -> 
 
 def _leaders(reader: Reader, count: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
     """Returns leaders and epochs by partition."""
-    body, at, rows = reader.body, reader.position, []
+    rows = []
     for _ in range(count):
-        rows.append(_ROW.unpack_from(body, at))
-        at += _ROW.size
+        rows.append(_ROW.unpack_from(reader.body, reader.position))
+        reader.skip(_ROW.size)
         for _ in range(_LISTS_PER_ROW):
-            length = body[at]
-            at += 1
-            if length >= SEVERAL_BYTES:
-                length, at = length_at(body, at - 1)
-            if length:  # one more than the list's; 0 for null
-                at += _INT32_BYTES * (length - 1)
-        at = at + 1 if body[at] == 0 else after_tags(body, at)
-    reader.position = at
+            reader.skip(_INT32_BYTES * max(reader.varint() - 1, 0))
+        reader.skip_tags()
     partitions, leaders, epochs = zip(*sorted(rows), strict=True)
     if partitions != tuple(range(count)):
         raise MalformedResponse("a topic whose partitions are not numbered from 0 on")

@@ -1,8 +1,11 @@
 """Parses OffsetFetch and ListOffsets responses into columns.
 
-Python loops over groups and topics; a topic's rows are read as a block. `offset_requests` explains the encoding."""
+A response is walked only if it differs from the one before in more than numbers: walking tens of thousands of topics
+takes ten times as long as comparing the bytes. `offset_requests` explains the encoding."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +15,8 @@ from adapter.protocol.reader import Reader, malformed_as_ours, values_at
 
 THROTTLE_BYTES = 4
 
-_NULL, SEVERAL_BYTES = 0, 0x80
-"""In place of a length: null, and a length of more than one byte."""
+Positions = NDArray[np.int32]
+"""In bytes; LARGEST_FRAME_BYTES of `adapter.kafka.connections` bounds them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,42 +42,69 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """Where the numbers of a response are, and all of its other bytes."""
+
+    shape: Shape
+    """The same object as before if only texts of commits have changed."""
+    offset_at: Positions
+    error_at: Positions
+    group_error_at: Positions
+    size: int
+    is_fixed: NDArray[np.uint8]
+    """Which bytes belong to no number or text, eight in one."""
+    fixed: NDArray[np.uint8]
+    """Those bytes."""
+
+    def is_of(self, body: bytes) -> bool:
+        return len(body) == self.size and np.array_equal(_only(self.is_fixed, body), self.fixed)
+
+
+def _only(is_fixed: NDArray[np.uint8], body: bytes) -> NDArray[np.uint8]:
+    return np.frombuffer(body, np.uint8)[np.unpackbits(is_fixed, count=len(body)).view(bool)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Columns:
     """A response's numbers, with one entry per row of the shape."""
 
-    shape: Shape
-    """The same object while the structure of responses is the same."""
+    structure: Structure
+    """The same object while responses differ in numbers only."""
     offset: NDArray[np.int64]
     error: NDArray[np.int16]
     """Kafka's error code; 0 if the offset is valid."""
     group_error: NDArray[np.int16]
     """One entry per group of the shape."""
 
+    @property
+    def shape(self) -> Shape:
+        return self.structure.shape
 
-def commits_in(body: bytes, known: Shape | None = None) -> Columns:
-    """Parses an OffsetFetch response of version 8; reuses the `known` shape if equal. Raises MalformedResponse."""
-    with malformed_as_ours():
-        reader, found = Reader(body, THROTTLE_BYTES), _Found()
-        for number in range(reader.count(least_bytes=5)):
-            found.groups.append(reader.text())
-            topics = reader.count(least_bytes=3)
-            found.group += [number] * topics
-            reader.position = found.read_topics(body, reader.position, topics, _COMMIT)
-            found.group_error_at.append(reader.position)
-            reader.int16()
-            reader.skip_tags()
-        columns = found.columns(body, _COMMIT, known)
+
+def commits_in(body: bytes, known: Structure | None = None) -> Columns:
+    """Parses an OffsetFetch response of version 8. Raises MalformedResponse.
+
+    `known` is the structure of an earlier response, which is reused as far as it is the same."""
+    columns = _columns(body, known, _walk_commits)
     columns.group_error[columns.group_error == GROUP_NOT_FOUND] = NO_ERROR
     return columns
 
 
-def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
+def offsets_in(body: bytes, known: Structure | None = None) -> Columns:
     """Parses a ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
-    with malformed_as_ours():
-        reader, found = Reader(body, THROTTLE_BYTES), _Found()
-        topics = reader.count(least_bytes=3)
-        found.read_topics(body, reader.position, topics, _OFFSET)
-        return found.columns(body, _OFFSET, known)
+    return _columns(body, known, _walk_offsets)
+
+
+@malformed_as_ours()
+def _columns(body: bytes, known: Structure | None, walk: "Callable[[Reader], _Walked]") -> Columns:
+    if known is None or not known.is_of(body):
+        known = walk(Reader(body, THROTTLE_BYTES)).structure(body, known and known.shape)
+    return Columns(
+        known,
+        offset=values_at(body, known.offset_at, ">i8").astype(np.int64, copy=False),
+        error=values_at(body, known.error_at, ">i2").astype(np.int16, copy=False),
+        group_error=values_at(body, known.group_error_at, ">i2").astype(np.int16, copy=False),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,19 +114,41 @@ class _Row:
     size: int
     offset: int
     error: int
+    numbers: range
+    """All that may change without a change of structure, apart from errors."""
     metadata: int | None = None
     """Position of the length of a commit's metadata; the other numbers assume empty metadata."""
 
 
-_COMMIT = _Row(size=20, offset=4, error=17, metadata=16)
+_COMMIT = _Row(size=20, offset=4, error=17, numbers=range(4, 16), metadata=16)
 """Partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1 bytes."""
-_OFFSET = _Row(size=27, offset=14, error=4)
+_OFFSET = _Row(size=27, offset=14, error=4, numbers=range(6, 26))
 """Partition 4, error 2, timestamp 8, offset 8, epoch 4, tags 1 bytes."""
 _EMPTY = 1
+_UnevenRow = tuple[int, int, int]
+"""The positions of a row, of its metadata's text and of its error."""
+
+
+def _walk_commits(reader: Reader) -> "_Walked":
+    walked = _Walked(_COMMIT)
+    for number in range(reader.count(least_bytes=5)):
+        walked.groups.append(reader.text())
+        walked.group += [number] * walked.read_topics(reader)
+        walked.group_error_at.append(reader.position)
+        reader.int16()
+        reader.skip_tags()
+    return walked
+
+
+def _walk_offsets(reader: Reader) -> "_Walked":
+    walked = _Walked(_OFFSET)
+    walked.read_topics(reader)
+    return walked
 
 
 @dataclass(slots=True)
-class _Found:
+class _Walked:
+    row: _Row
     groups: list[str] = field(default_factory=list)
     group: list[int] = field(default_factory=list)
     group_error_at: list[int] = field(default_factory=list)
@@ -104,83 +156,70 @@ class _Found:
     begins: list[int] = field(default_factory=list)
     """Block -> position of its first row."""
     sizes: list[int] = field(default_factory=list)
-    uneven: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
-    """Block -> positions of each row and its error, if its rows differ in length."""
+    uneven: dict[int, Sequence[_UnevenRow]] = field(default_factory=dict)
+    """Block -> its rows, if they differ in length."""
 
-    def read_topics(self, body: bytes, at: int, count: int, row: _Row) -> int:
-        """Reads this many topics and the positions of their rows; returns the position after them.
-
-        Responses have tens of thousands of topics in a cycle, so a one-byte length is read without a call. A length
-        beyond the response raises IndexError at the next read."""
-        topics, begins, sizes, row_size = self.topics, self.begins, self.sizes, row.size
-        tags, metadata = row.size - 1, row.metadata
+    def read_topics(self, reader: Reader) -> int:
+        """Reads a list of topics and where their rows are; returns its length."""
+        row, count = self.row, reader.count(least_bytes=3)
         for _ in range(count):
-            length, begin = body[at], at + 1
-            if not _NULL < length < SEVERAL_BYTES:
-                length, begin = length_at(body, at)
-            end = begin + length - 1
-            topics.append(body[begin:end].decode("utf-8", "surrogateescape"))
-            length, begin = body[end], end + 1
-            if not _NULL < length < SEVERAL_BYTES:
-                length, begin = length_at(body, end)
-            size = length - 1
-            at = begin + size * row_size
-            if body[begin + tags : at : row_size].count(0) != size or (
-                metadata is not None and body[begin + metadata : at : row_size].count(_EMPTY) != size
-            ):
-                self.uneven[len(sizes)], at = _uneven_rows(body, begin, size, row)
-            begins.append(begin)
-            sizes.append(size)
-            at = at + 1 if body[at] == 0 else after_tags(body, at)
-        return at
+            self.topics.append(reader.text())
+            size = reader.count(row.size)
+            self.begins.append(reader.position)
+            rows = memoryview(reader.body)[reader.position : reader.position + size * row.size]
+            has_tags = rows[row.size - 1 :: row.size].tobytes().count(0) != size
+            if has_tags or (row.metadata and rows[row.metadata :: row.size].tobytes().count(_EMPTY) != size):
+                self.uneven[len(self.sizes)] = _uneven_rows(reader, size, row)
+            else:
+                reader.skip(len(rows))
+            self.sizes.append(size)
+            reader.skip_tags()
+        return count
 
-    def columns(self, body: bytes, row: _Row, known: Shape | None) -> Columns:
-        sizes = np.array(self.sizes, dtype=np.int64)
+    def structure(self, body: bytes, known: Shape | None) -> Structure:
+        sizes, row = np.array(self.sizes, dtype=np.int64), self.row
         first_rows = np.cumsum(sizes) - sizes
         number_in_block = np.arange(int(sizes.sum())) - np.repeat(first_rows, sizes)
         row_at = np.repeat(np.array(self.begins, dtype=np.int64), sizes) + number_in_block * row.size
-        error_at = row_at + row.error
+        error_at, group_error_at = row_at + row.error, np.array(self.group_error_at, dtype=np.int64)
         for block, places in self.uneven.items():
             rows = slice(int(first_rows[block]), int(first_rows[block]) + len(places))
-            row_at[rows], error_at[rows] = zip(*places, strict=True)
+            row_at[rows], _, error_at[rows] = zip(*places, strict=True)
         partition = values_at(body, row_at, ">i4").astype(np.int32)
         if (partition < 0).any():
             # A negative partition would index a column from its end.
             raise MalformedResponse("a partition with a negative number")
         shape = Shape(tuple(self.groups), np.array(self.group, np.int32), tuple(self.topics), sizes, partition)
-        return Columns(
-            shape=known if known is not None and known.equals(shape) else shape,
-            offset=values_at(body, row_at + row.offset, ">i8").astype(np.int64, copy=False),
-            error=values_at(body, error_at, ">i2").astype(np.int16, copy=False),
-            group_error=values_at(body, np.array(self.group_error_at, np.int64), ">i2").astype(np.int16, copy=False),
+        is_fixed = np.ones(len(body), dtype=bool)
+        is_fixed[:THROTTLE_BYTES] = False
+        for byte in row.numbers:
+            is_fixed[row_at + byte] = False
+        for byte in range(2):
+            is_fixed[error_at + byte] = is_fixed[group_error_at + byte] = False
+        for _, begin, end in chain.from_iterable(self.uneven.values()):
+            is_fixed[begin:end] = False
+        packed = np.packbits(is_fixed)
+        return Structure(
+            known if known is not None and known.equals(shape) else shape,
+            *(each.astype(np.int32) for each in (row_at + row.offset, error_at, group_error_at)),
+            size=len(body),
+            is_fixed=packed,
+            fixed=_only(packed, body),
         )
 
 
-def _uneven_rows(body: bytes, at: int, count: int, row: _Row) -> tuple[list[tuple[int, int]], int]:
-    """Returns where each row and its error are, and the rows' end. Kafka Streams, for instance, writes metadata."""
+def _uneven_rows(reader: Reader, count: int, row: _Row) -> Sequence[_UnevenRow]:
+    """Reads rows with texts or tagged fields. Kafka Streams, for instance, writes metadata."""
     if row.metadata is None:
         raise MalformedResponse("tagged fields in a row that has none in its version")
-    reader, places = Reader(body, at), []
+    places = []
     for _ in range(count):
         begin = reader.position
         reader.skip(row.metadata)
-        reader.skip_text()
-        places.append((begin, reader.position))
+        length = reader.varint()
+        text_at = reader.position
+        reader.skip(max(length - 1, 0))
+        places.append((begin, text_at, reader.position))
         reader.int16()
         reader.skip_tags()
-    return places, reader.position
-
-
-def length_at(body: bytes, at: int) -> tuple[int, int]:
-    """Returns a varint-encoded length + 1 and the position after it."""
-    reader = Reader(body, at)
-    length = reader.varint()
-    if length == _NULL:
-        raise MalformedResponse("null instead of a name or a list")
-    return length, reader.position
-
-
-def after_tags(body: bytes, at: int) -> int:
-    reader = Reader(body, at)
-    reader.skip_tags()
-    return reader.position
+    return places

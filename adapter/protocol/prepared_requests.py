@@ -1,7 +1,6 @@
 """Requests that are encoded once and sent in every cycle.
 
-They are kept while groups, leaders and coordinators do not change. Each keeps the shape of its last response, and what
-was derived from it."""
+They are kept while groups, leaders and coordinators do not change. Each keeps the structure of its last response."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -9,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.protocol.offset_requests import RawRequest, list_offsets, offset_fetch
-from adapter.protocol.offset_responses import Columns, Shape, commits_in, offsets_in
+from adapter.protocol.offset_responses import Columns, Structure, commits_in, offsets_in
 from adapter.settings.models import Isolation
 
 LATEST, EARLIEST = -1, -2
@@ -18,18 +17,18 @@ LATEST, EARLIEST = -1, -2
 class Question:
     """A request to `node`."""
 
-    def __init__(self, node: int, request: RawRequest, parse: Callable[[bytes, Shape | None], Columns]) -> None:
+    def __init__(self, node: int, request: RawRequest, parse: Callable[[bytes, Structure | None], Columns]) -> None:
         self.node = node
         self._encoded = (request.API_KEY, request.API_VERSION, request.body)
         self._parse = parse
-        self._shape: Shape | None = None
+        self._structure: Structure | None = None
 
     def request(self) -> RawRequest:
         return RawRequest(*self._encoded)
 
     def columns(self, body: bytes) -> Columns:
-        columns = self._parse(body, self._shape)
-        self._shape = columns.shape
+        columns = self._parse(body, self._structure)
+        self._structure = columns.structure
         return columns
 
 

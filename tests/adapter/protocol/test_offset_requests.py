@@ -166,10 +166,12 @@ def test_responses_with_the_same_partitions_have_the_same_shape() -> None:
     def ends(offset: int, index: int = 0) -> bytes:
         return responses.body(responses.log_offsets({"orders": [(index, offset, 0)]}), 7)
 
-    of_commits, of_ends = commits_in(commits(7, "")).shape, offsets_in(ends(7)).shape
-    assert commits_in(commits(8, "AQ=="), of_commits).shape is of_commits
+    of_commits, of_ends = commits_in(commits(7, "")).structure, offsets_in(ends(7)).structure
+    with_text = commits_in(commits(8, "AQ=="), of_commits).structure
+    assert with_text.shape is of_commits.shape
+    assert commits_in(commits(9, "Ag=="), with_text).structure is with_text
     assert commits_in(commits(8, "", "refunds"), of_commits).shape.topics == ("refunds",)
-    assert offsets_in(ends(8), of_ends).shape is of_ends
+    assert offsets_in(ends(8), of_ends).structure is of_ends
     assert offsets_in(ends(8, index=1), of_ends).shape.partition.tolist() == [1]
 
 
