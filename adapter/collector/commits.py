@@ -122,7 +122,7 @@ class Commits:
         return everything
 
     def follow_asked(
-        self, asked: Mapping[str, frozenset[str]], is_remembered: Callable[[str], bool], topics: Collection[str]
+        self, asked: Mapping[str, tuple[str, ...]], is_remembered: Callable[[str], bool], topics: Collection[str]
     ) -> None:
         """Reads what HPAs ask for: the existing `topics` of groups that Kafka knows or once knew."""
         if self._watching.ask(asked, lambda group: group in self.directory.groups or is_remembered(group), topics):

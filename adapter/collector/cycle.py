@@ -108,9 +108,9 @@ class Cycle:
         self._memory = memory
         self._recalled: ClusterMemory = NOTHING
         self._is_recalled = memory is None
-        self._recalled_for: Mapping[str, frozenset[str]] = {}
+        self._recalled_for: Mapping[str, tuple[str, ...]] = {}
         """What HPAs asked for then."""
-        self.asked: Mapping[str, frozenset[str]] = {}
+        self.asked: Mapping[str, tuple[str, ...]] = {}
         """Group -> the topics that the selectors of HPAs name for it; replaced by any thread."""
         self._began_at = 0.0
         """When the cycle began, in seconds since the epoch."""

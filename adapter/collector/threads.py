@@ -82,7 +82,7 @@ class Collector(Repeating):
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)
 
-    def ask(self, asked: Mapping[str, frozenset[str]]) -> None:
+    def ask(self, asked: Mapping[str, tuple[str, ...]]) -> None:
         """Replaces what HPAs ask for, group -> topics; what has no row yet is read at once."""
         if asked != self._cycle.asked:
             self._cycle.asked = asked

@@ -35,16 +35,17 @@ class AskedTopics:
     cluster: str | None
     """None: every cluster."""
     group: str
-    topics: frozenset[str]
+    topics: tuple[str, ...]
+    """Sorted. A set takes 216 bytes, and there may be thousands."""
 
 
-def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> dict[str, frozenset[str]]:
+def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) -> dict[str, tuple[str, ...]]:
     """Returns group -> the topics that HPAs ask for in this cluster, where `may_name(group, namespace)`."""
-    topics: dict[str, frozenset[str]] = {}
+    topics: dict[str, tuple[str, ...]] = {}
     for each in asked:
         if each.cluster in {None, cluster} and may_name(each.group, each.namespace):
-            # Most groups have one HPA, whose set is used as it is: an empty one takes 216 bytes.
-            topics[each.group] = topics[each.group] | each.topics if each.group in topics else each.topics
+            others = topics.get(each.group)
+            topics[each.group] = tuple(sorted({*others, *each.topics})) if others else each.topics
     return topics
 
 
@@ -68,18 +69,20 @@ class Watching:
         self._listed_groups = frozenset(self.by_metrics).union(listed)
         self.named_groups = self._listed_groups
         """Groups that are read whether Kafka lists them or not."""
-        self._asked: Mapping[str, frozenset[str]] = {}
-        self._wanted: Mapping[str, frozenset[str]] = {}
+        self._asked: Mapping[str, tuple[str, ...]] = {}
+        self._wanted: Mapping[str, tuple[str, ...]] = {}
         """What of it the settings leave to selectors."""
         self.asked: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that the selectors of HPAs name for it, of those that exist."""
 
-    def ask(self, asked: Mapping[str, frozenset[str]], is_known: Callable[[str], bool], topics: Container[str]) -> bool:
+    def ask(
+        self, asked: Mapping[str, tuple[str, ...]], is_known: Callable[[str], bool], topics: Container[str]
+    ) -> bool:
         """Returns whether this changes what is read: groups that are known, and existing `topics`."""
         if asked is not self._asked:
             self._asked = asked
             groups = filter(self._is_left_to_selectors, asked)
-            self._wanted = {group: frozenset(filter(self.watches_topic, asked[group])) for group in groups}
+            self._wanted = {group: tuple(filter(self.watches_topic, asked[group])) for group in groups}
         readable = {
             group: existing
             for group, names in self._wanted.items()

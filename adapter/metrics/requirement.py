@@ -1,6 +1,7 @@
 """One requirement of a label selector, as a query or a named metric has it."""
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -25,12 +26,13 @@ class Requirement:
 
     key: str
     operator: Operator
-    values: frozenset[str] = frozenset()
+    values: Collection[str] = frozenset()
+    """A set, or a tuple that is only kept: it takes less memory."""
 
     @property
     def only(self) -> frozenset[str] | None:
         """The only matching values, if the requirement lists them."""
-        return self.values if self.operator in _LISTS_VALUES else None
+        return frozenset(self.values) if self.operator in _LISTS_VALUES else None
 
     def matches(self, value: str | None) -> bool:
         """Whether the label's value (None if absent) meets the requirement."""

@@ -3,6 +3,7 @@
 A response is walked only if it differs from the one before in more than numbers: walking tens of thousands of topics
 takes ten times as long as comparing the bytes. `offset_requests` explains the encoding."""
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -11,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
-from adapter.protocol.reader import Reader, malformed_as_ours, values_at
+from adapter.protocol.reader import Places, Reader, malformed_as_ours, values_at
 
 THROTTLE_BYTES = 4
-
-Positions = NDArray[np.int32]
-"""In bytes; LARGEST_FRAME_BYTES of `adapter.kafka.connections` bounds them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,25 +41,26 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """Where the numbers of a response are, and all of its other bytes."""
+    """Where the numbers of a response are, and what identifies all of its other bytes."""
 
     shape: Shape
     """The same object as before if only texts of commits have changed."""
-    offset_at: Positions
-    error_at: Positions
-    group_error_at: Positions
+    offset_at: Places
+    error_at: Places
+    group_error_at: Places
     size: int
     is_fixed: NDArray[np.uint8]
     """Which bytes belong to no number or text, eight in one."""
-    fixed: NDArray[np.uint8]
-    """Those bytes."""
+    fingerprint: bytes
+    """Of those bytes."""
 
     def is_of(self, body: bytes) -> bool:
-        return len(body) == self.size and np.array_equal(_only(self.is_fixed, body), self.fixed)
+        return len(body) == self.size and _fingerprint(body, self.is_fixed) == self.fingerprint
 
 
-def _only(is_fixed: NDArray[np.uint8], body: bytes) -> NDArray[np.uint8]:
-    return np.frombuffer(body, np.uint8)[np.unpackbits(is_fixed, count=len(body)).view(bool)]
+def _fingerprint(body: bytes, is_fixed: NDArray[np.uint8]) -> bytes:
+    fixed = np.frombuffer(body, np.uint8)[np.unpackbits(is_fixed, count=len(body)).view(bool)]
+    return hashlib.blake2b(fixed, digest_size=16).digest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +97,7 @@ def offsets_in(body: bytes, known: Structure | None = None) -> Columns:
 @malformed_as_ours()
 def _columns(body: bytes, known: Structure | None, walk: "Callable[[Reader], _Walked]") -> Columns:
     if known is None or not known.is_of(body):
-        known = walk(Reader(body, THROTTLE_BYTES)).structure(body, known and known.shape)
+        known = walk(Reader(body, THROTTLE_BYTES)).structure(body, known)
     return Columns(
         known,
         offset=values_at(body, known.offset_at, ">i8").astype(np.int64, copy=False),
@@ -176,7 +175,7 @@ class _Walked:
             reader.skip_tags()
         return count
 
-    def structure(self, body: bytes, known: Shape | None) -> Structure:
+    def structure(self, body: bytes, known: Structure | None) -> Structure:
         sizes, row = np.array(self.sizes, dtype=np.int64), self.row
         first_rows = np.cumsum(sizes) - sizes
         number_in_block = np.arange(int(sizes.sum())) - np.repeat(first_rows, sizes)
@@ -200,11 +199,13 @@ class _Walked:
             is_fixed[begin:end] = False
         packed = np.packbits(is_fixed)
         return Structure(
-            known if known is not None and known.equals(shape) else shape,
-            *(each.astype(np.int32) for each in (row_at + row.offset, error_at, group_error_at)),
+            known.shape if known is not None and known.shape.equals(shape) else shape,
+            (row_at + row.offset).astype(np.int32),
+            error_at.astype(np.int32),
+            group_error_at.astype(np.int32),
             size=len(body),
             is_fixed=packed,
-            fixed=_only(packed, body),
+            fingerprint=_fingerprint(body, packed),
         )
 
 

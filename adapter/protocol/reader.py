@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adapter.protocol.codes import MalformedResponse
 
-Places = NDArray[np.int64]
+Places = NDArray[np.integer]
 """Byte positions in a response."""
 
 _INT16, _INT32 = Struct(">h"), Struct(">i")

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import product
 
-from adapter.lag.rules import NO_TOPICS, AskedTopics
+from adapter.lag.rules import AskedTopics
 from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import named
 from apiservice.autoscalers.autoscaler import Autoscaler
@@ -21,6 +21,6 @@ def _asked(namespace: str, selector: tuple[Requirement, ...]) -> Iterator[AskedT
     The groups that any other selector names are asked for too, so that what is known of them is remembered."""
     groups, topics, clusters = (named(selector, key) for key in ("group", "topic", "cluster"))
     is_plain = all(one.key == "partition" or (one.key in _NAMED and one.only is not None) for one in selector)
-    topics = (topics if is_plain and groups and len(groups) == 1 else None) or NO_TOPICS
+    counted = tuple(sorted(topics or ())) if is_plain and groups and len(groups) == 1 else ()
     for group, cluster in product(groups or (), (None,) if clusters is None else clusters):
-        yield AskedTopics(namespace, cluster, group, topics)
+        yield AskedTopics(namespace, cluster, group, counted)

@@ -136,9 +136,9 @@ def _selector(selector: Json) -> tuple[Requirement, ...] | None:
     if not all(each["operator"] in _OPERATORS for each in expressions):
         return None
     return (
-        *(Requirement(intern(key), Operator.EQUALS, frozenset((value,))) for key, value in labels.items()),
+        *(Requirement(intern(key), Operator.EQUALS, (value,)) for key, value in labels.items()),
         *(
-            Requirement(intern(each["key"]), _OPERATORS[each["operator"]], frozenset(each.get("values") or ()))
+            Requirement(intern(each["key"]), _OPERATORS[each["operator"]], tuple(each.get("values") or ()))
             for each in expressions
         ),
     )

@@ -150,7 +150,7 @@ def test_commits_that_have_expired_count_from_the_last_one_seen_before_the_chang
 
 def asked(topic: str, namespace: str = "shop") -> AskedTopics:
     """By an HPA, of the group billing, which has never committed for these topics."""
-    return AskedTopics(namespace, None, "billing", frozenset({topic}))
+    return AskedTopics(namespace, None, "billing", (topic,))
 
 
 def lag_for(metrics: Metrics, topic: str) -> int | None:

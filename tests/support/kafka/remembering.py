@@ -63,7 +63,7 @@ class Adapter(Rig):
 
 
 def hpa(group: str, *topics: str, namespace: str = "shop", cluster: str | None = None) -> AskedTopics:
-    return AskedTopics(namespace, cluster, group, frozenset(topics))
+    return AskedTopics(namespace, cluster, group, tuple(sorted(topics)))
 
 
 BILLING_ORDERS = hpa("billing", "orders")
