@@ -48,4 +48,3 @@ class OffsetQuestion(Question):
     ) -> None:
         committed_only = isolation is Isolation.READ_COMMITTED
         super().__init__(node, list_offsets(topics, timestamp, committed_only=committed_only), offsets_in)
-        self.topics, self.timestamp, self.isolation = topics, timestamp, isolation

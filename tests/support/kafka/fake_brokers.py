@@ -6,11 +6,12 @@ remembered as `(kind, node)`.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from threading import Condition
 from typing import Any, TypeVar
 
 import numpy as np
+from kafka.protocol.consumer import ListOffsetsRequest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
 from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Phase
@@ -20,8 +21,10 @@ from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
+from adapter.protocol.offset_requests import LIST_OFFSETS_VERSION
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
+from adapter.settings.models import Isolation
 from tests.support import samples
 from tests.support.kafka import responses
 from tests.support.kafka.fake_cluster import Kafka, Partition
@@ -292,19 +295,17 @@ class FakeBrokers(Brokers):
         )
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
-        kinds = {_kind_of(question) for question in questions.values()}
-        for kind in kinds:
-            plan = {node: one.topics for node, one in questions.items() if _kind_of(one) == kind}
-            asked = {node: {t: tuple(ps.tolist()) for t, ps in topics.items()} for node, topics in plan.items()}
-            self.asked_for.append((kind, asked))
+        asked = {node: _asked_offsets(question.request().body) for node, question in questions.items()}
+        for kind in {kind for kind, _ in asked.values()}:
+            self.asked_for.append((kind, {node: topics for node, (its, topics) in asked.items() if its == kind}))
         self._clock.seconds += self.kafka.busy_seconds
         return self._in_flight(
-            {node: (_kind_of(one), node, partial(self._offsets_reported, one)) for node, one in questions.items()}
+            {node: (asked[node][0], node, partial(self._offsets_reported, one)) for node, one in questions.items()}
         )
 
     def _offsets_reported(self, question: OffsetQuestion) -> Columns:
-        partitions = [(topic, index) for topic, indexes in question.topics.items() for index in indexes.tolist()]
-        kind = _kind_of(question)
+        kind, topics = _asked_offsets(question.request().body)
+        partitions = [(topic, index) for topic, indexes in topics.items() for index in indexes]
         if kind == "ListOffsets earliest":
             reported, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
         else:
@@ -384,7 +385,11 @@ def _as_it_is(_: int, outcome: Any, __: float) -> Any:  # noqa: ANN401 - an answ
     return outcome
 
 
-def _kind_of(question: OffsetQuestion) -> str:
-    if question.timestamp == EARLIEST:
-        return "ListOffsets earliest"
-    return f"ListOffsets {question.isolation.value}"
+@lru_cache(1000)
+def _asked_offsets(body: bytes) -> tuple[str, dict[str, tuple[int, ...]]]:
+    """Returns the kind of a request, and topic -> partitions."""
+    asked = ListOffsetsRequest.decode(body, version=LIST_OFFSETS_VERSION)
+    is_earliest = any(part.timestamp == EARLIEST for topic in asked.topics for part in topic.partitions)
+    kind = "earliest" if is_earliest else list(Isolation)[asked.isolation_level].value
+    topics = {topic.name: tuple(part.partition_index for part in topic.partitions) for topic in asked.topics}
+    return f"ListOffsets {kind}", topics
