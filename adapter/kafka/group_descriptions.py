@@ -46,26 +46,15 @@ def _description_of(group: Decoded, kind: Kind) -> Description | None:
 
 def _read_by_classic(group: Decoded) -> Read:
     try:
-        subscribed = _union(_subscription(bytes(member.member_metadata)) for member in group.members)
+        subscribed = _union(_topics_subscribed(bytes(member.member_metadata)) for member in group.members)
         owned = [
             Owned(member.member_id, topic, partitions)
             for member in group.members
-            for topic, partitions in _assignment(bytes(member.member_assignment))
+            for topic, partitions in _partitions_assigned(bytes(member.member_assignment))
         ]
     except MalformedResponse:
         return frozenset(), ()
     return subscribed | {part.topic for part in owned}, _non_empty(owned)
-
-
-@malformed_as_ours()
-def _topics_subscribed(body: bytes) -> frozenset[str]:
-    return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
-
-
-@malformed_as_ours()
-def _partitions_assigned(body: bytes) -> Assigned:
-    assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
-    return tuple((part.topic, tuple(part.partitions)) for part in assigned)
 
 
 def _kept(decode: Callable[[bytes], Decoding]) -> Callable[[bytes], Decoding]:
@@ -75,7 +64,17 @@ def _kept(decode: Callable[[bytes], Decoding]) -> Callable[[bytes], Decoding]:
     return lambda body: (kept if len(body) <= 600 else decode)(body)
 
 
-_subscription, _assignment = _kept(_topics_subscribed), _kept(_partitions_assigned)
+@_kept
+@malformed_as_ours()
+def _topics_subscribed(body: bytes) -> frozenset[str]:
+    return frozenset(ConsumerProtocolSubscription.decode(_of_version_0(body)).topics) if body else frozenset()
+
+
+@_kept
+@malformed_as_ours()
+def _partitions_assigned(body: bytes) -> Assigned:
+    assigned = ConsumerProtocolAssignment.decode(_of_version_0(body)).assigned_partitions if body else ()
+    return tuple((part.topic, tuple(part.partitions)) for part in assigned)
 
 
 def _of_version_0(body: bytes) -> bytes:

@@ -12,6 +12,8 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.settings.models import Isolation
+
 OFFSET_FETCH, OFFSET_FETCH_VERSION = 9, 8
 """Deliberately version 8: from 10 on, topics are identified by id, and a request for all topics returns only ids."""
 LIST_OFFSETS, LIST_OFFSETS_VERSION = 2, 7
@@ -98,9 +100,9 @@ def offset_fetch(groups: Sequence[str]) -> RawRequest:
     return RawRequest(OFFSET_FETCH, OFFSET_FETCH_VERSION, body)
 
 
-def list_offsets(topics: Mapping[str, Partitions], timestamp: int, *, committed_only: bool) -> RawRequest:
+def list_offsets(topics: Mapping[str, Partitions], timestamp: int, isolation: Isolation) -> RawRequest:
     """Requests one offset of each partition; `timestamp` is -1 for the end, -2 for the start."""
-    replica_and_isolation = b"\xff\xff\xff\xff" + (b"\1" if committed_only else b"\0")
+    replica_and_isolation = b"\xff\xff\xff\xff" + (b"\1" if isolation is Isolation.READ_COMMITTED else b"\0")
     blocks = (_asked(topic, partitions, timestamp) for topic, partitions in topics.items())
     body = b"".join((replica_and_isolation, _varint(len(topics) + 1), *blocks, _NO_TAGS))
     return RawRequest(LIST_OFFSETS, LIST_OFFSETS_VERSION, body)

@@ -19,7 +19,7 @@ THROTTLE_BYTES = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """A response's structure without its numbers: blocks of rows, one per group and topic, or per topic."""
+    """A response without its numbers: blocks of rows, one per group and topic, or per topic."""
 
     groups: tuple[str, ...]
     """In the order of the response; empty for ListOffsets."""
@@ -28,33 +28,16 @@ class Shape:
     topics: tuple[str, ...]
     sizes: NDArray[np.int64]
     partition: NDArray[np.int32]
-
-    def equals(self, other: "Shape") -> bool:
-        return (
-            self.groups == other.groups
-            and self.topics == other.topics
-            and np.array_equal(self.group, other.group)
-            and np.array_equal(self.sizes, other.sizes)
-            and np.array_equal(self.partition, other.partition)
-        )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Structure:
-    """Where the numbers of a response are, and what identifies all of its other bytes."""
-
-    shape: Shape
-    """The same object as before if only texts of commits have changed."""
     offset_at: Places
     error_at: Places
     group_error_at: Places
     size: int
     is_fixed: NDArray[np.uint8]
-    """Which bytes belong to no number or text, eight in one."""
+    """Which bytes belong to no number and to no commit's text, eight in one."""
     fingerprint: bytes
     """Of those bytes."""
 
-    def is_of(self, body: bytes) -> bool:
+    def fits(self, body: bytes) -> bool:
         return len(body) == self.size and _fingerprint(body, self.is_fixed) == self.fingerprint
 
 
@@ -67,7 +50,7 @@ def _fingerprint(body: bytes, is_fixed: NDArray[np.uint8]) -> bytes:
 class Columns:
     """A response's numbers, with one entry per row of the shape."""
 
-    structure: Structure
+    shape: Shape
     """The same object while responses differ in numbers only."""
     offset: NDArray[np.int64]
     error: NDArray[np.int16]
@@ -75,34 +58,31 @@ class Columns:
     group_error: NDArray[np.int16]
     """One entry per group of the shape."""
 
-    @property
-    def shape(self) -> Shape:
-        return self.structure.shape
 
-
-def commits_in(body: bytes, known: Structure | None = None) -> Columns:
-    """Parses an OffsetFetch response of version 8. Raises MalformedResponse.
-
-    `known` is the structure of an earlier response, which is reused as far as it is the same."""
-    columns = _columns(body, known, _walk_commits)
+def commits_in(body: bytes, known: Shape | None = None) -> Columns:
+    """Parses an OffsetFetch response of version 8; reuses the `known` shape if it fits. Raises MalformedResponse."""
+    walked = _Walked(_COMMIT)
+    columns = _columns(body, known, walked, walked.read_groups)
     columns.group_error[columns.group_error == GROUP_NOT_FOUND] = NO_ERROR
     return columns
 
 
-def offsets_in(body: bytes, known: Structure | None = None) -> Columns:
+def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
     """Parses a ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
-    return _columns(body, known, _walk_offsets)
+    walked = _Walked(_OFFSET)
+    return _columns(body, known, walked, walked.read_topics)
 
 
 @malformed_as_ours()
-def _columns(body: bytes, known: Structure | None, walk: "Callable[[Reader], _Walked]") -> Columns:
-    if known is None or not known.is_of(body):
-        known = walk(Reader(body, THROTTLE_BYTES)).structure(body, known)
+def _columns(body: bytes, shape: Shape | None, walked: "_Walked", walk: Callable[[Reader], object]) -> Columns:
+    if shape is None or not shape.fits(body):
+        walk(Reader(body, THROTTLE_BYTES))
+        shape = walked.shape(body)
     return Columns(
-        known,
-        offset=values_at(body, known.offset_at, ">i8").astype(np.int64, copy=False),
-        error=values_at(body, known.error_at, ">i2").astype(np.int16, copy=False),
-        group_error=values_at(body, known.group_error_at, ">i2").astype(np.int16, copy=False),
+        shape,
+        offset=values_at(body, shape.offset_at, ">i8").astype(np.int64, copy=False),
+        error=values_at(body, shape.error_at, ">i2").astype(np.int16, copy=False),
+        group_error=values_at(body, shape.group_error_at, ">i2").astype(np.int16, copy=False),
     )
 
 
@@ -114,7 +94,7 @@ class _Row:
     offset: int
     error: int
     numbers: range
-    """All that may change without a change of structure, apart from errors."""
+    """All that may change without a change of shape, apart from errors."""
     metadata: int | None = None
     """Position of the length of a commit's metadata; the other numbers assume empty metadata."""
 
@@ -126,23 +106,6 @@ _OFFSET = _Row(size=27, offset=14, error=4, numbers=range(6, 26))
 _EMPTY = 1
 _UnevenRow = tuple[int, int, int]
 """The positions of a row, of its metadata's text and of its error."""
-
-
-def _walk_commits(reader: Reader) -> "_Walked":
-    walked = _Walked(_COMMIT)
-    for number in range(reader.count(least_bytes=5)):
-        walked.groups.append(reader.text())
-        walked.group += [number] * walked.read_topics(reader)
-        walked.group_error_at.append(reader.position)
-        reader.int16()
-        reader.skip_tags()
-    return walked
-
-
-def _walk_offsets(reader: Reader) -> "_Walked":
-    walked = _Walked(_OFFSET)
-    walked.read_topics(reader)
-    return walked
 
 
 @dataclass(slots=True)
@@ -157,6 +120,14 @@ class _Walked:
     sizes: list[int] = field(default_factory=list)
     uneven: dict[int, Sequence[_UnevenRow]] = field(default_factory=dict)
     """Block -> its rows, if they differ in length."""
+
+    def read_groups(self, reader: Reader) -> None:
+        for number in range(reader.count(least_bytes=5)):
+            self.groups.append(reader.text())
+            self.group += [number] * self.read_topics(reader)
+            self.group_error_at.append(reader.position)
+            reader.int16()
+            reader.skip_tags()
 
     def read_topics(self, reader: Reader) -> int:
         """Reads a list of topics and where their rows are; returns its length."""
@@ -175,37 +146,39 @@ class _Walked:
             reader.skip_tags()
         return count
 
-    def structure(self, body: bytes, known: Structure | None) -> Structure:
+    def shape(self, body: bytes) -> Shape:
         sizes, row = np.array(self.sizes, dtype=np.int64), self.row
         first_rows = np.cumsum(sizes) - sizes
         number_in_block = np.arange(int(sizes.sum())) - np.repeat(first_rows, sizes)
         row_at = np.repeat(np.array(self.begins, dtype=np.int64), sizes) + number_in_block * row.size
         error_at, group_error_at = row_at + row.error, np.array(self.group_error_at, dtype=np.int64)
-        for block, places in self.uneven.items():
-            rows = slice(int(first_rows[block]), int(first_rows[block]) + len(places))
-            row_at[rows], _, error_at[rows] = zip(*places, strict=True)
+        for block, uneven in self.uneven.items():
+            rows = slice(int(first_rows[block]), int(first_rows[block]) + len(uneven))
+            row_at[rows], _, error_at[rows] = zip(*uneven, strict=True)
         partition = values_at(body, row_at, ">i4").astype(np.int32)
         if (partition < 0).any():
             # A negative partition would index a column from its end.
             raise MalformedResponse("a partition with a negative number")
-        shape = Shape(tuple(self.groups), np.array(self.group, np.int32), tuple(self.topics), sizes, partition)
         is_fixed = np.ones(len(body), dtype=bool)
         is_fixed[:THROTTLE_BYTES] = False
-        for byte in row.numbers:
-            is_fixed[row_at + byte] = False
-        for byte in range(2):
-            is_fixed[error_at + byte] = is_fixed[group_error_at + byte] = False
+        for places, numbers in ((row_at, row.numbers), (error_at, range(2)), (group_error_at, range(2))):
+            for byte in numbers:
+                is_fixed[places + byte] = False
         for _, begin, end in chain.from_iterable(self.uneven.values()):
             is_fixed[begin:end] = False
         packed = np.packbits(is_fixed)
-        return Structure(
-            known.shape if known is not None and known.shape.equals(shape) else shape,
+        return Shape(
+            tuple(self.groups),
+            np.array(self.group, dtype=np.int32),
+            tuple(self.topics),
+            sizes,
+            partition,
             (row_at + row.offset).astype(np.int32),
             error_at.astype(np.int32),
             group_error_at.astype(np.int32),
-            size=len(body),
-            is_fixed=packed,
-            fingerprint=_fingerprint(body, packed),
+            len(body),
+            packed,
+            _fingerprint(body, packed),
         )
 
 
@@ -217,8 +190,7 @@ def _uneven_rows(reader: Reader, count: int, row: _Row) -> Sequence[_UnevenRow]:
     for _ in range(count):
         begin = reader.position
         reader.skip(row.metadata)
-        length = reader.varint()
-        text_at = reader.position
+        length, text_at = reader.varint(), reader.position
         reader.skip(max(length - 1, 0))
         places.append((begin, text_at, reader.position))
         reader.int16()

@@ -1,6 +1,6 @@
 """Requests that are encoded once and sent in every cycle.
 
-They are kept while groups, leaders and coordinators do not change. Each keeps the structure of its last response."""
+They are kept while groups, leaders and coordinators do not change. Each keeps the shape of its last response."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adapter.protocol.offset_requests import RawRequest, list_offsets, offset_fetch
-from adapter.protocol.offset_responses import Columns, Structure, commits_in, offsets_in
+from adapter.protocol.offset_responses import Columns, Shape, commits_in, offsets_in
 from adapter.settings.models import Isolation
 
 LATEST, EARLIEST = -1, -2
@@ -17,18 +17,18 @@ LATEST, EARLIEST = -1, -2
 class Question:
     """A request to `node`."""
 
-    def __init__(self, node: int, request: RawRequest, parse: Callable[[bytes, Structure | None], Columns]) -> None:
+    def __init__(self, node: int, request: RawRequest, parse: Callable[[bytes, Shape | None], Columns]) -> None:
         self.node = node
         self._encoded = (request.API_KEY, request.API_VERSION, request.body)
         self._parse = parse
-        self._structure: Structure | None = None
+        self._shape: Shape | None = None
 
     def request(self) -> RawRequest:
         return RawRequest(*self._encoded)
 
     def columns(self, body: bytes) -> Columns:
-        columns = self._parse(body, self._structure)
-        self._structure = columns.structure
+        columns = self._parse(body, self._shape)
+        self._shape = columns.shape
         return columns
 
 
@@ -46,5 +46,4 @@ class OffsetQuestion(Question):
     def __init__(
         self, node: int, topics: Mapping[str, NDArray[np.integer]], timestamp: int, isolation: Isolation
     ) -> None:
-        committed_only = isolation is Isolation.READ_COMMITTED
-        super().__init__(node, list_offsets(topics, timestamp, committed_only=committed_only), offsets_in)
+        super().__init__(node, list_offsets(topics, timestamp, isolation), offsets_in)

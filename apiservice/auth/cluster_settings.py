@@ -2,7 +2,6 @@
 
 They follow its changes, so that a rotated CA needs no restart."""
 
-import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,6 @@ from cryptography import x509
 from pydantic import TypeAdapter, ValidationError
 
 from adapter.errors import AdapterError
-
-logger = logging.getLogger(__name__)
 
 PATH = "/api/v1/namespaces/kube-system/configmaps"
 ONE_NAME = ("fieldSelector", "metadata.name=extension-apiserver-authentication")
@@ -84,7 +81,6 @@ class AuthenticationFollower:
         if newest != self._newest:
             self._on_change(newest)
             self._newest = newest
-            logger.info("authentication settings of the cluster: %s", _summary(newest))
         if not newest.requestheader_ca:
             raise AdapterError("requestheader-client-ca-file is missing, so no front proxy can be recognised")
 
@@ -116,11 +112,3 @@ def _texts(data: Data, key: str) -> tuple[str, ...]:
         return _TEXTS.validate_json(data.get(key) or "[]")
     except ValidationError as error:
         raise AdapterError(f"{key} is not a JSON array of strings") from error
-
-
-def _summary(authentication: Authentication) -> str:
-    names = ", ".join(sorted(authentication.allowed_names)) or "any name"
-    proxies, clients = (
-        len(certificates_of(bundle)) for bundle in (authentication.requestheader_ca, authentication.client_ca)
-    )
-    return f"{proxies} CA certificates for front proxies ({names}), {clients} for clients"

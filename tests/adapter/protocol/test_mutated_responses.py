@@ -104,8 +104,8 @@ def plain(columns: Columns) -> object:
 
 
 def reads_alike_whatever_was_read_before(decode: Callable[..., Columns], valid: bytes, body: bytes) -> None:
-    """The structure of the response before never changes what is read."""
-    known = decode(valid).structure
+    """The shape of the response before never changes what is read."""
+    known = decode(valid).shape
     fresh = value_or_malformed(decode, body)
     again = value_or_malformed(lambda one: decode(one, known), body)
 

@@ -11,6 +11,7 @@ from adapter.protocol import offset_requests
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.offset_requests import RawRequest
 from adapter.protocol.offset_responses import commits_in, offsets_in
+from adapter.settings.models import Isolation
 from tests.support.kafka import responses
 from tests.support.kafka.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
 
@@ -82,16 +83,14 @@ def test_a_request_for_commits_is_the_library_s_to_the_byte(groups: list[str]) -
     assert framed(offset_requests.offset_fetch(groups)) == framed(expected)
 
 
-@given(st.dictionaries(names, partitions, max_size=5), st.sampled_from([-1, -2]), st.booleans())
+@given(st.dictionaries(names, partitions, max_size=5), st.sampled_from([-1, -2]), st.sampled_from([*Isolation]))
 def test_a_request_for_offsets_is_the_library_s_to_the_byte(
-    topics: dict[str, list[int]],
-    timestamp: int,
-    committed_only: bool,  # noqa: FBT001 - hypothesis passes by name
+    topics: dict[str, list[int]], timestamp: int, isolation: Isolation
 ) -> None:
     part = ListOffsetsRequest.ListOffsetsTopic
     expected = ListOffsetsRequest(
         replica_id=-1,
-        isolation_level=int(committed_only),
+        isolation_level=int(isolation is Isolation.READ_COMMITTED),
         topics=[
             part(
                 name=name,
@@ -102,7 +101,7 @@ def test_a_request_for_offsets_is_the_library_s_to_the_byte(
         version=7,
     )
 
-    assert framed(offset_requests.list_offsets(topics, timestamp, committed_only=committed_only)) == framed(expected)
+    assert framed(offset_requests.list_offsets(topics, timestamp, isolation)) == framed(expected)
 
 
 @given(commit_responses)
@@ -166,12 +165,10 @@ def test_responses_with_the_same_partitions_have_the_same_shape() -> None:
     def ends(offset: int, index: int = 0) -> bytes:
         return responses.body(responses.log_offsets({"orders": [(index, offset, 0)]}), 7)
 
-    of_commits, of_ends = commits_in(commits(7, "")).structure, offsets_in(ends(7)).structure
-    with_text = commits_in(commits(8, "AQ=="), of_commits).structure
-    assert with_text.shape is of_commits.shape
-    assert commits_in(commits(9, "Ag=="), with_text).structure is with_text
-    assert commits_in(commits(8, "", "refunds"), of_commits).shape.topics == ("refunds",)
-    assert offsets_in(ends(8), of_ends).structure is of_ends
+    of_commits, of_ends = commits_in(commits(7, "AQ==")).shape, offsets_in(ends(7)).shape
+    assert commits_in(commits(8, "Ag=="), of_commits).shape is of_commits
+    assert commits_in(commits(8, "AQ==", "refunds"), of_commits).shape.topics == ("refunds",)
+    assert offsets_in(ends(8), of_ends).shape is of_ends
     assert offsets_in(ends(8, index=1), of_ends).shape.partition.tolist() == [1]
 
 
