@@ -1,5 +1,6 @@
 """Table: memory for thousands of HPAs, and how long listing and following them keeps the server from answering."""
 
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -25,7 +26,9 @@ HOW = (
     "reports that the watched version is gone, so that the server lists all of them while it serves. Some use a metric "
     f"of the adapter. Then {UPDATES_PER_SECOND} of them change a second. Memory is the resident set of the server "
     "beyond the one without HPAs. A task in the event loop that should wake up every millisecond shows how long the "
-    "loop was blocked."
+    "loop was blocked: the median of the longest times in each of several rounds, with the worst in brackets, because "
+    "such a task is sometimes late by more than 20 ms on a machine that does nothing else. A round is a list, or a few "
+    "seconds."
 )
 
 
@@ -48,32 +51,44 @@ def _rows(home: Path, effort: Effort, ours: int) -> list[Row]:
             wait_until(lambda: stored.watches == 1, "the watch of no HPAs", TIMEOUT_SECONDS)
             time.sleep(effort.slice_seconds)
             before, idle = memory(adapter.process.pid)[0], _blocking(server, time.monotonic() - effort.slice_seconds)
-            listed = _list(stored, server, [hpa(number, LAG if number < ours else OTHER) for number in range(HPAS)])
-            followed = _follow(stored, server, effort.busy_seconds)
+            hpas = [hpa(number, LAG if number < ours else OTHER) for number in range(HPAS)]
+            listed = [_list(stored, server, hpas)]
+            followed = _follow(stored, server, effort.busy_seconds, effort.rounds)
             after, peak = memory(adapter.process.pid)
+            listed += [_list(stored, server, hpas) for _ in range(1, effort.rounds)]
     grown = row(f"{who}: memory more", (after - before) / MEGABYTE, MOST_MEGABYTES, " MB", ".1f")
     return [
         Row(grown.what, f"{grown.figure} (peak {(peak - before) / MEGABYTE:.1f} MB)", grown.goal, grown.verdict),
         row(f"{who}: longest blocking of the loop before the list", idle, unit=" ms", form=".1f"),
-        row(f"{who}: longest blocking of the loop by the list", listed, MOST_MILLISECONDS, " ms", ".1f"),
-        row(f"{who}: longest blocking of the loop by the changes", followed, MOST_MILLISECONDS, " ms", ".1f"),
+        _blocking_row(f"{who}: longest blocking of the loop by the list", listed),
+        _blocking_row(f"{who}: longest blocking of the loop by the changes", followed),
     ]
+
+
+def _blocking_row(what: str, rounds: list[float]) -> Row:
+    """The goal applies to the median; the worst value is added in brackets."""
+    median = row(what, statistics.median(rounds), MOST_MILLISECONDS, " ms", ".1f")
+    return Row(median.what, f"{median.figure} (worst {max(rounds):.1f} ms)", median.goal, median.verdict)
 
 
 def _list(stored: StoredHpas, server: Watched, hpas: list[bytes]) -> float:
     """Returns the longest blocking in milliseconds."""
-    began = time.monotonic()
+    began, watches = time.monotonic(), stored.watches
     stored.replace(hpas)
-    wait_until(lambda: stored.watches == 2, "the watch of all HPAs", TIMEOUT_SECONDS)
+    wait_until(lambda: stored.watches > watches, "the watch of all HPAs", TIMEOUT_SECONDS)
     return _blocking(server, began)
 
 
-def _follow(stored: StoredHpas, server: Watched, seconds: float) -> float:
-    began = time.monotonic()
+def _follow(stored: StoredHpas, server: Watched, seconds: float, rounds: int) -> list[float]:
+    """Returns the longest blocking of each round in milliseconds."""
     stored.is_updating = True
-    time.sleep(seconds)
+    longest = []
+    for _ in range(rounds):
+        began = time.monotonic()
+        time.sleep(seconds / rounds)
+        longest.append(_blocking(server, began))
     stored.is_updating = False
-    return _blocking(server, began)
+    return longest
 
 
 def _blocking(server: Watched, began: float) -> float:
