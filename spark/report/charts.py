@@ -36,9 +36,9 @@ def axis_of(hours: Periods, zone: ZoneInfo) -> svg.Axis:
     )
 
 
-def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
+def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> svg.Chart:
     if not len(hours) or np.isnan(hours.lag_max).all():
-        return svg.nothing("Lag", "The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
+        return svg.Chart("Lag", missing="The lag was not known in any hour of this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     p50, p95, largest = (axis.thin(column) for column in (hours.lag_p50, hours.lag_p95, hours.lag_max))
     shown, said = float(np.nanmax(largest)), partial(formatting.with_wait, hours)
@@ -53,7 +53,7 @@ def lag_chart(hours: Periods, above: Above, zone: ZoneInfo) -> str:
     texts = [
         f"lag p50 {said(a)}, p95 {said(b)}, max {said(c)} messages" for a, b, c in zip(p50, p95, largest, strict=True)
     ]
-    return svg.figure(
+    return svg.Chart(
         "Lag",
         "messages, by hour" + (", logarithmic" if frame.least else ""),
         f"at most {said(shown)} messages, threshold {formatting.count(above.threshold)}",
@@ -70,10 +70,11 @@ def _least(top: float, threshold: int, p50: Floats) -> float:
     return least if top > 20 * least else 0.0
 
 
-def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
+def rates_chart(hours: Periods, zone: ZoneInfo) -> svg.Chart:
     production, consumption = hours.production_rate, hours.consumption_rate
     if not len(hours) or (np.isnan(production).all() and np.isnan(consumption).all()):
-        return svg.nothing("Production and consumption", "No rate is known in this range." if len(hours) else NO_HOURS)
+        missing = "No rate is known in this range." if len(hours) else NO_HOURS
+        return svg.Chart("Production and consumption", missing=missing)
     axis = axis_of(hours, zone)
     produced, consumed = axis.thin(production, "mean"), axis.thin(consumption, "mean")
     shown = float(np.nanmax(np.concatenate([produced, consumed])))
@@ -82,7 +83,7 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
     texts = [
         f"produced {formatting.rate(a)}, consumed {formatting.rate(b)}" for a, b in zip(produced, consumed, strict=True)
     ]
-    return svg.figure(
+    return svg.Chart(
         "Production and consumption",
         "messages/s, mean of the hour",
         f"at most {formatting.rate(shown)}",
@@ -91,9 +92,9 @@ def rates_chart(hours: Periods, zone: ZoneInfo) -> str:
     )
 
 
-def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
+def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> svg.Chart:
     if not len(hours) or np.isnan(hours.members_max).all():
-        return svg.nothing("Members", "Members were not counted in this range." if len(hours) else NO_HOURS)
+        return svg.Chart("Members", missing="Members were not counted in this range." if len(hours) else NO_HOURS)
     axis = axis_of(hours, zone)
     members = axis.thin(hours.members_max)
     most = float(np.nanmax(members))
@@ -101,7 +102,7 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
     frame = svg.Frame(top if step >= 1 else max(top, 1.0), max(step, 1.0))
     drawn = svg.limit_line(frame, partitions) + svg.line(frame, axis, members, "used")
     texts = ["members unknown" if np.isnan(n) else formatting.plural(int(n), "member") for n in members]
-    return svg.figure(
+    return svg.Chart(
         "Members",
         "most in the hour",
         f"at most {formatting.count(most)} of {partitions} that could read",
@@ -110,10 +111,10 @@ def members_chart(hours: Periods, partitions: int, zone: ZoneInfo) -> str:
     )
 
 
-def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, zone: ZoneInfo) -> str:
+def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, zone: ZoneInfo) -> svg.Chart:
     """Weekday by hour of the day: the stronger the color, the more. `said` puts a value in words, `name` is CSS."""
     if np.isnan(week.rates).all():
-        return svg.nothing(title, NO_HOURS)
+        return svg.Chart(title, missing=NO_HOURS)
     most = float(np.nanmax(week.rates))
     left, cell, row, height = 40, 18, 20, 176
     parts = [
@@ -134,7 +135,7 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
             shade = f'class="{name}" {at} fill-opacity="{0.06 + 0.94 * depth:.2f}"'
             parts.append(f"<rect {shade}><title>{svg.escaped(text)}</title></rect>")
     worst = ", ".join(f"{when} {said(value)}" for when, value in week.busiest(1)) or "none"
-    return svg.figure(
+    return svg.Chart(
         title,
         f"{'lag p95' if 'lags' in name else 'production'}, mean by weekday and hour, {zone.key}",
         f"most: {worst}",
@@ -144,10 +145,10 @@ def week_chart(title: str, week: Week, said: Callable[[float], str], name: str, 
     )
 
 
-def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> str:
+def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> svg.Chart:
     """What each partition got in the busiest hour, beside its fair share."""
     if shares is None or not shares.of or not sum(share.produced for share in shares.of):
-        return svg.nothing("Partitions", "Nothing was produced, so there is no share to compare.")
+        return svg.Chart("Partitions", missing="Nothing was produced, so there is no share to compare.")
     whole = sum(share.produced for share in shares.of)
     fair = 1 / len(shares.of)
     shown = shares.of if len(shares.of) <= MOST_BARS else sorted(shares.of, key=lambda it: -it.produced)[:MOST_BARS]
@@ -171,7 +172,7 @@ def shares_chart(shares: HourShares | None, zone: ZoneInfo) -> str:
     body = svg.grid(frame, labels, formatting.share) + "".join(parts) + svg.limit_line(frame, fair)
     largest = max(share.produced for share in shown) / whole
     more = "" if len(shown) == len(shares.of) else f", the {MOST_BARS} largest of {len(shares.of)}"
-    return svg.figure(
+    return svg.Chart(
         "Partitions",
         f"share of what was produced, {formatting.moment(shares.hour, zone)}{more}",
         f"the largest gets {formatting.share(largest)}, a fair share is {formatting.share(fair)}",

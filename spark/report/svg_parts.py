@@ -74,26 +74,27 @@ class Axis:
         return thin
 
 
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A figure of the page, which the macro `chart` of `templates/parts.html.j2` shows."""
+
+    title: str
+    unit: str = ""
+    description: str = ""
+    drawing: str = ""
+    """What is inside the SVG: its elements are made here, of numbers and escaped text."""
+    legend: tuple[tuple[str, str], ...] = ()
+    """A class and a word for each mark."""
+    height: int = HEIGHT
+    width: int = WIDTH
+    missing: str = ""
+    """Why there is no drawing; empty: there is one."""
+
+
 def escaped(text: str) -> str:
     """Fit for HTML and XML, text and attributes alike; what XML cannot hold is shown as `\\x00`."""
     shown = UNSHOWN.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
     return html.escape(shown).replace("\t", " ").replace("\n", " ")
-
-
-def figure(
-    title: str, unit: str, description: str, body: str, legend: Sequence[tuple[str, str]] = (), height: int = HEIGHT
-) -> str:
-    """A chart with its caption; `legend` gives a class and a word for each mark."""
-    marks = "".join(f'<span class="key"><i class="{name}"></i>{escaped(word)}</span>' for name, word in legend)
-    label = escaped(f"{title}: {description}")
-    return (
-        f'<figure><figcaption><b>{escaped(title)}</b> <span class="unit">{escaped(unit)}</span>{marks}</figcaption>'
-        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{label}">{body}</svg></figure>'
-    )
-
-
-def nothing(title: str, why: str) -> str:
-    return f'<figure><figcaption><b>{escaped(title)}</b></figcaption><p class="none">{escaped(why)}</p></figure>'
 
 
 def nice_top(value: float) -> tuple[float, float]:

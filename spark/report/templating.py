@@ -22,7 +22,7 @@ MOST_SKIPPED = 50
 def filled(template: str, escape: Escape, report: Report, **values: object) -> str:
     """The template's text; `escape` is applied to each value that the template inserts."""
     return (
-        _environment(escape)
+        environment_of(escape)
         .get_template(template)
         .render(
             report=report,
@@ -39,7 +39,7 @@ def filled(template: str, escape: Escape, report: Report, **values: object) -> s
 
 
 @cache
-def _environment(escape: Escape) -> Environment:
+def environment_of(escape: Escape) -> Environment:
     environment = Environment(
         autoescape=True,
         finalize=lambda value: value if isinstance(value, Markup) else Markup(escape(str(value))),  # noqa: S704

@@ -14,7 +14,8 @@ from spark.figures import formatting
 from spark.figures.model import HourShares
 from spark.figures.periods import between
 from spark.report import charts
-from spark.report.svg_parts import HEIGHT, WIDTH, escaped, nice_top
+from spark.report.svg_parts import HEIGHT, WIDTH, Chart, escaped, nice_top
+from spark.report.templating import environment_of
 from tests.support.history.report_groups import MONDAY, hours, topic
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -28,15 +29,21 @@ def titles(text: str) -> list[str]:
     return [it.text or "" for it in parsed(text).iter("title")]
 
 
+def shown(chart: Chart) -> str:
+    """As the page shows it."""
+    return str(environment_of(escaped).get_template("parts.html.j2").module.chart(chart))  # type: ignore[attr-defined]  # a macro
+
+
 def all_charts(number: int = 48) -> list[str]:
     of = hours(number, lambda hour: 10 + hour, lambda hour: 5 * hour)
-    return [
+    drawn = [
         charts.lag_chart(of, topic().above, BERLIN),
         charts.rates_chart(of, BERLIN),
         charts.members_chart(of, 4, BERLIN),
         charts.week_chart("Busy hours", week_of(of, BERLIN), formatting.rate, "heat", BERLIN),
         charts.shares_chart(topic().shares, BERLIN),
     ]
+    return [shown(chart) for chart in drawn]
 
 
 @pytest.mark.parametrize("number", [1, 2, 48, 170, 171, 1000])
@@ -59,14 +66,14 @@ def test_every_chart_says_in_words_what_it_shows() -> None:
 
 
 def test_each_hour_has_a_tooltip_with_numbers_and_units() -> None:
-    text = charts.rates_chart(hours(3, lambda hour: 10.0 * (hour + 1)), BERLIN)
+    text = shown(charts.rates_chart(hours(3, lambda hour: 10.0 * (hour + 1)), BERLIN))
 
     assert titles(text)[1] == "Mon 01 Jun 03:00: produced 20\u202f/s, consumed 20\u202f/s"
 
 
 def test_many_hours_are_thinned_to_their_largest_lag_and_the_chart_says_so() -> None:
     of = hours(1000, lag=lambda hour: 777.0 if hour == 501 else 1.0)
-    seen = titles(charts.lag_chart(of, topic().above, BERLIN))
+    seen = titles(shown(charts.lag_chart(of, topic().above, BERLIN)))
 
     assert len(seen) <= 170
     assert sum("max 1\u202f554" in text for text in seen) == 1
@@ -80,22 +87,22 @@ def test_a_line_stops_where_hours_are_missing() -> None:
     def strokes(text: str) -> int:
         return next(it for it in parsed(text).iter("path") if it.get("class") == "line made").get("d", "").count("M")
 
-    assert strokes(charts.rates_chart(whole, BERLIN)) == 1
-    assert strokes(charts.rates_chart(holed, BERLIN)) == 2
+    assert strokes(shown(charts.rates_chart(whole, BERLIN))) == 1
+    assert strokes(shown(charts.rates_chart(holed, BERLIN))) == 2
 
 
 def test_what_is_not_known_is_said_and_not_drawn_as_zero() -> None:
     unknown = replace(hours(4), members_max=np.full(4, math.nan), lag_max=np.full(4, math.nan))
 
-    assert "not counted" in charts.members_chart(unknown, 4, BERLIN)
-    assert "not known" in charts.lag_chart(unknown, topic().above, BERLIN)
-    assert "No hour" in charts.rates_chart(hours(0), BERLIN)
-    assert "Nothing was produced" in charts.shares_chart(HourShares(MONDAY, ()), BERLIN)
+    assert "not counted" in shown(charts.members_chart(unknown, 4, BERLIN))
+    assert "not known" in shown(charts.lag_chart(unknown, topic().above, BERLIN))
+    assert "No hour" in shown(charts.rates_chart(hours(0), BERLIN))
+    assert "Nothing was produced" in shown(charts.shares_chart(HourShares(MONDAY, ()), BERLIN))
 
 
 def test_the_threshold_never_flattens_the_lag() -> None:
     low = hours(24, lag=lambda _: 3.0)
-    text = charts.lag_chart(low, replace(topic().above, threshold=1_000_000), BERLIN)
+    text = shown(charts.lag_chart(low, replace(topic().above, threshold=1_000_000), BERLIN))
 
     assert 'class="limit" d' not in text
 
@@ -118,10 +125,10 @@ def test_any_text_can_be_shown(text: str) -> None:
 def test_a_lag_that_dwarfs_its_threshold_is_drawn_on_a_scale_that_shows_both() -> None:
     """The median is 60, the threshold 600, and two hours have a million."""
     of = hours(48, lag=lambda hour: 1e6 if hour > 45 else 60.0)
-    text = charts.lag_chart(of, topic(threshold=600).above, BERLIN)
+    text = shown(charts.lag_chart(of, topic(threshold=600).above, BERLIN))
     limit = float(re.findall(r'class="limit" d="M52 ([\d.]+)H', text)[0])
 
     assert "messages, by hour, logarithmic" in text
     assert HEIGHT / 3 < limit < HEIGHT - 40
     assert [label for label in ("100", "10\u202fk", "1\u202fM") if f">{label}</text>" not in text] == []
-    assert "logarithmic" not in charts.lag_chart(hours(48, lag=lambda _: 60.0), topic().above, BERLIN)
+    assert "logarithmic" not in shown(charts.lag_chart(hours(48, lag=lambda _: 60.0), topic().above, BERLIN))
