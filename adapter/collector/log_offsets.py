@@ -202,7 +202,7 @@ def _moved_table(table: OffsetTable, before: Layout, layout: Layout) -> OffsetTa
 
 
 def _fill_failed(
-    table: OffsetTable, places: Indexes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
+    table: OffsetTable, places: Codes, error: NDArray[np.int16], block: Indexes, topics: Sequence[str], causes: Causes
 ) -> None:
     """Uses one cause for each run of rows of one topic with the same error."""
     begins = np.flatnonzero((np.diff(block, prepend=-1) != 0) | (np.diff(error, prepend=NO_ERROR) != 0))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from adapter.columns import Indexes
+from adapter.columns import Codes
 from adapter.lag.layout import Layout
 from adapter.protocol.offset_responses import Shape
 
@@ -14,10 +14,10 @@ NO_ROWS = slice(0, 0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowMapping:
-    """Two columns of equal length: a response's row, and its target."""
+    """Two columns of equal length: a response's row, and its target; 32 bits each, as there is one per partition."""
 
-    source: Indexes
-    target: Indexes
+    source: Codes
+    target: Codes
 
 
 def mapped_commits(shape: Shape, layout: Layout) -> RowMapping:
@@ -34,5 +34,5 @@ def mapped_offsets(shape: Shape, layout: Layout) -> RowMapping:
 def _mapped(shape: Shape, spans: Sequence[slice]) -> RowMapping:
     begins = np.array([span.start for span in spans], dtype=np.intp)
     counts = np.array([span.stop - span.start for span in spans], dtype=np.intp)
-    inside = np.flatnonzero(shape.partition < np.repeat(counts, shape.sizes))
-    return RowMapping(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.intp))
+    inside = np.flatnonzero(shape.partition < np.repeat(counts, shape.sizes)).astype(np.int32)
+    return RowMapping(inside, (np.repeat(begins, shape.sizes) + shape.partition)[inside].astype(np.int32))
