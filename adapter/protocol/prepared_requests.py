@@ -4,10 +4,7 @@ They are kept while groups, leaders and coordinators do not change. Each keeps t
 
 from collections.abc import Callable, Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from adapter.protocol.offset_requests import RawRequest, list_offsets, offset_fetch
+from adapter.protocol.offset_requests import Partitions, RawRequest, list_offsets, offset_fetch
 from adapter.protocol.offset_responses import Columns, Shape, commits_in, offsets_in
 from adapter.settings.models import Isolation
 
@@ -43,7 +40,5 @@ class CommitQuestion(Question):
 class OffsetQuestion(Question):
     """One offset (LATEST or EARLIEST) of each partition, as known by the leader `node`."""
 
-    def __init__(
-        self, node: int, topics: Mapping[str, NDArray[np.integer]], timestamp: int, isolation: Isolation
-    ) -> None:
+    def __init__(self, node: int, topics: Mapping[str, Partitions], timestamp: int, isolation: Isolation) -> None:
         super().__init__(node, list_offsets(topics, timestamp, isolation), offsets_in)

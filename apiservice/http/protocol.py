@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import socket
+import struct
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ LONGEST_PATH = 8 * 1024  # bytes, escaped
 MOST_HEADERS = 200  # without a client certificate; only kube-apiserver, which has one, sends a user's groups
 PIECE = 4096  # bytes parsed between two checks of the limits
 CONNECTION_BYTES = 128 * 1024  # of memory; 52 KB with TLS, up to 200 KB with a long chain of client certificates
+DROP_UNSENT = struct.pack("ii", 1, 0)  # linger for 0 s
 CLOSE_SECONDS = 1.0  # for the peer's part of closing TLS when the process ends
 
 
@@ -71,6 +74,8 @@ class PeerProtocol(HttpToolsProtocol):
         if self.transport is None:
             self.arrival.cancel()
         else:
+            # Otherwise the kernel keeps what a peer does not read for minutes after.
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP_UNSENT)
             self.transport.abort()
 
     def recognise(self) -> None:
@@ -118,7 +123,7 @@ class PeerProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         super().pause_writing()
         self._hold()
-        self._reading_deadline = self.loop.call_later(self._limits.reading, self.transport.abort)
+        self._reading_deadline = self.loop.call_later(self._limits.reading, self.abort)
 
     def resume_writing(self) -> None:
         if self._reading_deadline is not None:
@@ -217,7 +222,7 @@ class PeerProtocol(HttpToolsProtocol):
     def _set_deadline(self, seconds: float) -> None:
         """Aborts the connection after this time; replaces the previous deadline."""
         self._stop_deadline()
-        self._deadline = self.loop.call_later(seconds, self.transport.abort)
+        self._deadline = self.loop.call_later(seconds, self.abort)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:

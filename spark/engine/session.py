@@ -93,6 +93,8 @@ def started(wanted: SparkSettings) -> Iterator[SparkSession]:
 def stop(session: SparkSession) -> None:
     """Ends the session; a JVM that is gone already (a signal to the whole process group) is no trouble."""
     with contextlib.suppress(Exception):  # py4j and the JVM's own end raise whatever they like here
+        # Its thread, a daemon, would look only once a second whether it is to end.
+        session.sparkContext._accumulatorServer = None  # type: ignore[assignment]  # as pyspark itself does then
         session.stop()
 
 

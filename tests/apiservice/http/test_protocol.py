@@ -1,9 +1,12 @@
 from dataclasses import replace
+from errno import ECONNRESET
 from pathlib import Path
+from socket import SO_ERROR, SOL_SOCKET
 
 import pytest
 
 from apiservice.http.protocol import LONGEST_OF_STRANGERS, LONGEST_PATH, LONGEST_REQUEST, MOST_HEADERS, PIECE, Limits
+from local.processes import wait_until
 from tests.support.kubernetes.authorities import Issued
 from tests.support.kubernetes.listeners import (
     PATIENT,
@@ -124,11 +127,12 @@ def test_a_body_that_never_ends_is_cut_off(tmp_path: Path) -> None:
         assert is_cut_off(slow, b"x")
 
 
-def test_a_peer_that_reads_no_answer_is_cut_off(tmp_path: Path) -> None:
+def test_a_peer_that_reads_no_answer_is_cut_off_and_the_kernel_keeps_none_of_it(tmp_path: Path) -> None:
     request = b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n"
-    with serving(tmp_path, replace(PATIENT, reading=0.2)) as running, connected(running.plain, request):
+    with serving(tmp_path, replace(PATIENT, reading=0.2)) as running, connected(running.plain, request) as peer:
         # The application waits for the peer, or for its connection to be gone.
         assert running.application.ended.wait(SECONDS)
+        wait_until(lambda: peer.getsockopt(SOL_SOCKET, SO_ERROR) == ECONNRESET, "a reset connection", SECONDS)
 
 
 def test_an_idle_connection_is_closed_after_its_time(tmp_path: Path) -> None:
