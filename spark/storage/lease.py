@@ -8,10 +8,10 @@ that time without a renewal.
 from __future__ import annotations
 
 import contextlib
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from obstore.exceptions import (
@@ -23,6 +23,7 @@ from obstore.exceptions import (
 )
 
 from adapter import clock
+from adapter.repeating import Repeated
 from spark.errors import Unavailable, Unusable
 
 if TYPE_CHECKING:
@@ -46,14 +47,12 @@ def leased(store: ObjectStore, shown: str) -> Iterator[Check]:
     lease = _Lease(store, shown)
     with _translated(shown):
         lease.acquire()
-    ended = threading.Event()
-    renewals = threading.Thread(target=_renew_until, args=(lease, ended), name="reservation", daemon=True)
+    renewals = Repeated("reservation", partial(_renew, lease))
     renewals.start()
     try:
         yield lease.check
     finally:
-        ended.set()
-        renewals.join()
+        renewals.stop(EXPIRY_SECONDS)
         lease.release()
 
 
@@ -68,10 +67,10 @@ def _translated(shown: str) -> Iterator[None]:
         raise (Unavailable if isinstance(error, BaseError) else Unusable)(text) from error
 
 
-def _renew_until(lease: _Lease, ended: threading.Event) -> None:
-    while not ended.wait(EXPIRY_SECONDS / RENEWALS):
-        with contextlib.suppress(BaseError, OSError):  # what is wrong shows in the time since the last renewal
-            lease.renew()
+def _renew(lease: _Lease) -> float:
+    with contextlib.suppress(BaseError, OSError):  # what is wrong shows in the time since the last renewal
+        lease.renew()
+    return EXPIRY_SECONDS / RENEWALS
 
 
 class _Lease:
