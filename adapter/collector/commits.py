@@ -13,7 +13,7 @@ from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.rules import Absences, Watching, still_committed
+from adapter.lag.rules import Absences, Asked, Watching, still_committed
 from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
 from adapter.protocol import codes
@@ -121,9 +121,7 @@ class Commits:
         self._update_groups()
         return everything
 
-    def follow_asked(
-        self, asked: Mapping[str, tuple[str, ...]], is_remembered: Callable[[str], bool], topics: Collection[str]
-    ) -> None:
+    def follow_asked(self, asked: Asked, is_remembered: Callable[[str], bool], topics: Collection[str]) -> None:
         """Reads what HPAs ask for: the existing `topics` of groups that Kafka knows or once knew."""
         if self._watching.ask(asked, lambda group: group in self.directory.groups or is_remembered(group), topics):
             self.version += 1

@@ -23,7 +23,7 @@ from adapter.history.sample import NOT_ASKED, Sample
 from adapter.kafka.answers import BrokersUnreachable, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
-from adapter.lag.rules import Watching, treatment_of, updated_treatment
+from adapter.lag.rules import Asked, Watching, treatment_of, updated_treatment
 from adapter.lag.snapshot import Cause, Causes, Observed, Snapshot, State
 from adapter.lag.states import (
     COMMIT_IS_GONE,
@@ -108,10 +108,10 @@ class Cycle:
         self._memory = memory
         self._recalled: ClusterMemory = NOTHING
         self._is_recalled = memory is None
-        self._recalled_for: Mapping[str, tuple[str, ...]] = {}
+        self._recalled_for: Asked = {}
         """What HPAs asked for then."""
-        self.asked: Mapping[str, tuple[str, ...]] = {}
-        """Group -> the topics that the selectors of HPAs name for it; replaced by any thread."""
+        self.asked: Asked = {}
+        """Replaced by any thread."""
         self._began_at = 0.0
         """When the cycle began, in seconds since the epoch."""
         self._unanswered = 0

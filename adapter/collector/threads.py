@@ -13,7 +13,7 @@ from adapter.errors import some_of
 from adapter.history.sample import Keep
 from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.client import Brokers
-from adapter.lag.rules import Watching
+from adapter.lag.rules import Asked, Watching
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.memory.keeper import MemoryKeeper
@@ -82,7 +82,7 @@ class Collector(Repeating):
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)
 
-    def ask(self, asked: Mapping[str, tuple[str, ...]]) -> None:
+    def ask(self, asked: Asked) -> None:
         """Replaces what HPAs ask for, group -> topics; what has no row yet is read at once."""
         if asked != self._cycle.asked:
             self._cycle.asked = asked

@@ -24,6 +24,8 @@ NO_RULE = Rule(groups=".*")
 MayName = Callable[[str, str], bool]
 Absences = Mapping[str, int]
 """Topic -> the number of consecutive responses without the group's commits for it."""
+Asked = Mapping[str, tuple[str, ...]]
+"""Group -> the topics that the selectors of HPAs name for it, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +71,13 @@ class Watching:
         self._listed_groups = frozenset(self.by_metrics).union(listed)
         self.named_groups = self._listed_groups
         """Groups that are read whether Kafka lists them or not."""
-        self._asked: Mapping[str, tuple[str, ...]] = {}
-        self._wanted: Mapping[str, tuple[str, ...]] = {}
+        self._asked: Asked = {}
+        self._wanted: Asked = {}
         """What of it the settings leave to selectors."""
         self.asked: Mapping[str, frozenset[str]] = {}
         """Group -> the topics that the selectors of HPAs name for it, of those that exist."""
 
-    def ask(
-        self, asked: Mapping[str, tuple[str, ...]], is_known: Callable[[str], bool], topics: Container[str]
-    ) -> bool:
+    def ask(self, asked: Asked, is_known: Callable[[str], bool], topics: Container[str]) -> bool:
         """Returns whether this changes what is read: groups that are known, and existing `topics`."""
         if asked is not self._asked:
             self._asked = asked

@@ -74,8 +74,9 @@ class PeerProtocol(HttpToolsProtocol):
         if self.transport is None:
             self.arrival.cancel()
         else:
-            # Otherwise the kernel keeps what a peer does not read for minutes after.
-            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP_UNSENT)
+            with contextlib.suppress(AttributeError, OSError):  # no socket any more, or a closed one
+                # Otherwise the kernel keeps what a peer does not read for minutes after.
+                self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, DROP_UNSENT)
             self.transport.abort()
 
     def recognise(self) -> None:

@@ -1,6 +1,7 @@
 """Pure: the report as one HTML file that needs no script, no network and no other file; it is well-formed XML too.
 
-`templates/report.html.j2` is the page. All text that it inserts passes `escaped`; charts are inserted as they are.
+`templates/report.html.j2` is the page. All text that it inserts passes `escaped`; only the drawings of charts are
+inserted as they are.
 """
 
 from functools import partial
