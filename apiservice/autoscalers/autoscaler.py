@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
@@ -41,10 +42,24 @@ class ScaleTarget:
     name: str
 
 
+class Source(StrEnum):
+    """The types of metrics that we serve, as an HPA names them."""
+
+    EXTERNAL = "External"
+    OBJECT = "Object"
+    """A custom metric with any object as its handle: the same value as the external one."""
+    PODS = "Pods"
+    """A custom metric of each pod."""
+
+
+_SOURCES = {source.value: source for source in Source}
+
+
 @dataclass(frozen=True, slots=True)
-class ExternalMetric:
+class UsedMetric:
+    source: Source
     name: str
-    """As written in the HPA; Kubernetes reads it in lower case."""
+    """As written in the HPA; Kubernetes reads external metrics in lower case."""
     selector: tuple[Requirement, ...]
     target_type: str
     """`Value` or `AverageValue`."""
@@ -65,7 +80,7 @@ class Autoscaler:
     namespace: str
     name: str
     target: ScaleTarget
-    metrics: tuple[ExternalMetric, ...]
+    metrics: tuple[UsedMetric, ...]
     """Ours alone."""
     minimum: int
     maximum: int
@@ -118,16 +133,16 @@ def _shared(conditions: tuple[AutoscalerCondition, ...]) -> tuple[AutoscalerCond
     return conditions
 
 
-def _metrics(spec: Json, names: Collection[str]) -> Iterator[ExternalMetric]:
+def _metrics(spec: Json, names: Collection[str]) -> Iterator[UsedMetric]:
     for each in spec.get("metrics") or ():
-        external = each.get("external")
-        if external is None or external["metric"]["name"].lower() not in names:
+        source = _SOURCES.get(each["type"])
+        if source is None or each[source.lower()]["metric"]["name"].lower() not in names:
             continue
-        metric, target = external["metric"], external["target"]
+        metric, target = each[source.lower()]["metric"], each[source.lower()]["target"]
         selector = _selector(metric.get("selector") or {})
         if selector is not None:
             quantity = target.get("value") or target.get("averageValue") or ""
-            yield ExternalMetric(intern(metric["name"]), selector, intern(target["type"]), intern(quantity))
+            yield UsedMetric(source, intern(metric["name"]), selector, intern(target["type"]), intern(quantity))
 
 
 def _selector(selector: Json) -> tuple[Requirement, ...] | None:

@@ -14,12 +14,13 @@ from apiservice.autoscalers.autoscaler import (
     LONGEST,
     Autoscaler,
     AutoscalerCondition,
-    ExternalMetric,
     ScaleTarget,
+    Source,
+    UsedMetric,
     autoscaler_of,
 )
 from apiservice.autoscalers.followed import Autoscalers
-from tests.support.kubernetes.hpas import LAG, expression, external, hpa
+from tests.support.kubernetes.hpas import LAG, custom, expression, external, hpa
 
 CPU: dict[str, Any] = {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization"}}}
 ORDERS = external(group="billing", topic="orders")
@@ -56,7 +57,7 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
         namespace="shop",
         name="consumer",
         target=ScaleTarget("apps/v1", "Deployment", "consumer"),
-        metrics=(ExternalMetric(LAG, selector, "AverageValue", "1k"),),
+        metrics=(UsedMetric(Source.EXTERNAL, LAG, selector, "AverageValue", "1k"),),
         minimum=0,
         maximum=9,
         behavior='{"scaleDown": {"stabilizationWindowSeconds": 60}}',
@@ -99,6 +100,20 @@ def test_a_selector_asks_for_the_groups_that_it_names_and_for_the_topics_of_one_
     metric: dict[str, Any], asked: list[AskedTopics]
 ) -> None:
     assert asked_by(metric) == set(asked)
+
+
+@pytest.mark.parametrize("source", ["Object", "Pods"])
+def test_a_custom_metric_asks_for_the_same_as_the_external_one(source: str) -> None:
+    for metric in (ORDERS, external(group="billing"), external(LAG, expression("topic", "Exists"), group="billing")):
+        assert asked_by(custom(source, metric)) == asked_by(metric)
+
+
+@pytest.mark.parametrize("source", ["Object", "Pods"])
+def test_a_custom_metric_is_kept_with_its_source(source: str) -> None:
+    found = autoscaler_of(hpa("consumer", CPU, custom(source, ORDERS)), SERVED)
+
+    assert found is not None
+    assert [(one.source, one.name, one.target) for one in found.metrics] == [(source, LAG, "1k")]
 
 
 def test_what_several_hpas_ask_for_is_passed_on_once() -> None:

@@ -33,5 +33,11 @@ def external(metric: str = LAG, *expressions: Json, **labels: str) -> Json:
     return {"type": "External", "external": {"metric": {"name": metric, "selector": selector}, "target": target}}
 
 
+def custom(source: str, metric: Json) -> Json:
+    """The same metric, which `external` returned, as an Object or Pods metric."""
+    of_object = {"describedObject": {"apiVersion": "v1", "kind": "Service", "name": "kafka"}}
+    return {"type": source, source.lower(): {**metric["external"], **(of_object if source == "Object" else {})}}
+
+
 def expression(key: str, operator: str, *values: str) -> Json:
     return {"key": key, "operator": operator, "values": [*values]}
