@@ -39,6 +39,7 @@ HISTORY_WRITER = Definition("history-writer", "Elected", "a replica writes the h
 AUTOSCALERS = Definition("autoscalers", "Read", "HPAs can be read")
 API_SERVICE = Definition("api-service", "Registered", "kube-apiserver reads metrics here")
 UPSTREAM = Definition("upstream", "Available", "the other server answers")
+CUSTOM_UPSTREAM = Definition("custom-metrics-upstream", "Available", "the other server of custom metrics answers")
 
 
 class ConditionStatus(StrEnum):

@@ -54,7 +54,7 @@ class Telemetry:
             ["cluster", "request"],
         )
         self._reads = counter(
-            "kafka_lag_adapter_reads", "Reads of external metrics, by metric and HTTP status.", ["metric", "code"]
+            "kafka_lag_adapter_reads", "Reads of metrics, by metric and HTTP status.", ["metric", "code"]
         )
         self.certificate_end = gauge(
             "kafka_lag_adapter_certificate_expiration_timestamp_seconds",

@@ -20,7 +20,7 @@ app = new_command("Kafka consumer lag for the native Kubernetes autoscaler.")
 
 @app.command()
 def serve(**options: Any) -> None:  # noqa: ANN401 - see Flags
-    """Read consumer lag from the brokers and serve it as external metrics, until SIGTERM."""
+    """Read consumer lag from the brokers and serve it as external and custom metrics, until SIGTERM."""
     flags = Flags(**options)
     log_to_stderr(flags.log_level)
     from apiservice import serving  # noqa: PLC0415 - see above

@@ -16,16 +16,16 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from adapter.errors import AdapterError
-from apiservice.api_group import EXTERNAL
 from apiservice.auth.caller import UNAUTHENTICATED, Unauthorized
 from apiservice.auth.callers import Callers
 from apiservice.http import health
 from apiservice.http.query_parameters import check_bounds
+from apiservice.http.read_paths import Read
 from apiservice.http.replies import json_reply
 from apiservice.http.request_attributes import attributes_of
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown, status_of
 from apiservice.metrics_api import discovery, openapi
-from apiservice.metrics_api.reads import MetricReads
+from apiservice.metrics_api.reads import MetricReads, Replies
 from apiservice.upstream.client import AGENT
 from apiservice.upstream.live import Upstream, Upstreams
 
@@ -41,17 +41,18 @@ class ApiServer:
     def __init__(
         self,
         apis: Sequence[MetricReads],
+        replies: Replies,
         callers: Callers,
         of_both_ports: APIRouter,
         *,
         count_read: Callable[[str, int], None],
         version: str,
-        upstreams: Upstreams | None = None,
+        upstreams: Sequence[Upstreams] = (),
     ) -> None:
         names = {api.group: partial(self._names, api) for api in apis}
         self._others = _framework(of_both_ports, discovery.routes(names), openapi.routes(names, version))
-        self._apis = apis
-        self._upstreams = upstreams
+        self._apis, self._replies = apis, replies
+        self._upstreams = {group: each for each in upstreams for group in each.groups}
         self._callers = callers
         self._count_read = count_read
 
@@ -60,19 +61,20 @@ class ApiServer:
         await (self._others if response is None else response)(scope, receive, send)
 
     def close(self) -> None:
-        for api in self._apis:
-            api.close()
+        self._replies.close()
 
     async def _answer(self, scope: Scope) -> Response | None:
         """Answers reads of metrics and refuses callers; returns None if another route must answer."""
         api, read = self._read_of(scope["path"])
-        upstream = None if api is None or read is None else self._upstream_for(api, read[1], scope)
+        upstream = None if api is None or read is None else self._upstream_for(api, read.metric, scope)
         response: Response | None = None
         try:
             await self._admit(scope)
             if api is not None and read is not None:
                 if scope["method"] == "GET":
-                    response = await (upstream or api).answer(*read, scope["query_string"])
+                    query = scope["query_string"]
+                    asking = api.answer(read, query) if upstream is None else upstream.answer(api.group, read, query)
+                    response = await asking
                 else:
                     response = refusal(MethodNotAllowed())
         except AdapterError as error:
@@ -84,17 +86,16 @@ class ApiServer:
             logger.exception("%s %r failed", scope["method"], scope["path"])
             response = refusal(error)
         if api is not None and read is not None and response is not None:
-            name = api.spelled(read[1]) or ("other" if upstream is None else "upstream")
+            name = api.spelled(read.metric) or ("other" if upstream is None else "upstream")
             self._count_read(name, response.status_code)
         return response
 
     def _names(self, api: MetricReads) -> tuple[str, ...]:
         """Returns what discovery lists."""
-        if self._upstreams is None or api.group is not EXTERNAL:
-            return api.names
-        return self._upstreams.names_beside(api.names)
+        upstreams = self._upstreams.get(api.group)
+        return api.resources if upstreams is None else upstreams.names_beside(api.resources)
 
-    def _read_of(self, path: str) -> tuple[MetricReads, tuple[str, str]] | tuple[None, None]:
+    def _read_of(self, path: str) -> tuple[MetricReads, Read] | tuple[None, None]:
         for api in self._apis:
             read = api.read_of(path)
             if read is not None:
@@ -103,11 +104,10 @@ class ApiServer:
 
     def _upstream_for(self, api: MetricReads, metric: str, scope: Scope) -> Upstream | None:
         """Our metrics win, also for those who may not read them. What an adapter asks for is not passed on again."""
-        if self._upstreams is None or api.group is not EXTERNAL or api.spelled(metric):
+        upstreams = self._upstreams.get(api.group)
+        if upstreams is None or api.spelled(metric) or (b"user-agent", AGENT.encode()) in scope["headers"]:
             return None
-        if (b"user-agent", AGENT.encode()) in scope["headers"]:
-            return None
-        return self._upstreams.current
+        return upstreams.current
 
     async def _admit(self, scope: Scope) -> None:
         """Returns if the caller is known and allowed."""

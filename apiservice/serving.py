@@ -19,7 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from adapter import clock
-from adapter.conditions import AUTHENTICATION_SETTINGS, AUTOSCALERS, LISTENING, SERVING_CERTIFICATE, Conditions
+from adapter.conditions import (
+    AUTHENTICATION_SETTINGS,
+    AUTOSCALERS,
+    CUSTOM_UPSTREAM,
+    LISTENING,
+    SERVING_CERTIFICATE,
+    UPSTREAM,
+    Conditions,
+)
 from adapter.errors import AdapterError, SettingsInvalid
 from adapter.history.writer_election import process_name
 from adapter.memory.keeper import Exchange
@@ -30,7 +38,7 @@ from adapter.repeating import Repeated
 from adapter.settings import file as settings_file
 from adapter.settings.models import Settings
 from adapter.telemetry import HistoryTelemetry, Telemetry
-from apiservice.api_group import API_GROUPS
+from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL
 from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth import cluster_settings
 from apiservice.auth.callers import Callers
@@ -46,7 +54,7 @@ from apiservice.cluster_api.watch import Watch
 from apiservice.flags import Flags
 from apiservice.http import health
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
-from apiservice.metrics_api.reads import MetricReads
+from apiservice.metrics_api.reads import MetricReads, Replies
 from apiservice.registration.api_service import Service, service_of
 from apiservice.registration.keeper import Registration
 from apiservice.tls.certificates import PairFiles, ServingTls, self_signed_files
@@ -174,12 +182,18 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
-    upstreams = Upstreams(lambda: metrics.settings.upstream, partial(authorization_of, client), conditions)
+    authorization = partial(authorization_of, client)
+    upstreams = (
+        Upstreams((EXTERNAL,), UPSTREAM, lambda: metrics.settings.upstream, authorization, conditions),
+        Upstreams(CUSTOM, CUSTOM_UPSTREAM, lambda: metrics.settings.custom_metrics.upstream, authorization, conditions),
+    )
     reviews = ClusterReviews(client)
     callers, stopping = Callers(reviews), threading.Event()
     of_both_ports = health.routes(conditions, stopping, telemetry.exposition)
+    replies = Replies(clock.monotonic)
     api = ApiServer(
-        [MetricReads(group, lambda: metrics.current, clock.monotonic) for group in API_GROUPS],
+        [MetricReads(group, lambda: metrics.current, replies) for group in API_GROUPS],
+        replies,
         callers,
         of_both_ports,
         count_read=telemetry.count_read,
@@ -194,10 +208,17 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     managed = tls if is_managing else None
     registration = None
     if service is not None:
-        registration = Registration(objects, service, managed, telemetry, may_register=flags.register)
+        registration = Registration(
+            objects,
+            service,
+            managed,
+            telemetry,
+            may_register=flags.register,
+            groups=lambda: (EXTERNAL, *(CUSTOM if metrics.settings.custom_metrics.register_services else ())),
+        )
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, upstreams, registration, reloading)
+    beside = (authentication, hpas, *upstreams, registration, reloading)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -232,7 +253,7 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     end_of_collecting.join()
     metrics.memory.stop(MEMORY_STOP_SECONDS)
     logger.info("stopped")
-    return upstreams.is_hanging or (history is not None and history.is_hanging)
+    return any(each.is_hanging for each in upstreams) or (history is not None and history.is_hanging)
 
 
 class _Part(Protocol):

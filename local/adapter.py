@@ -19,7 +19,7 @@ from typing import Any
 import urllib3
 import yaml
 
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import CUSTOM, EXTERNAL, ApiGroup
 from apiservice.tls.issuing import serving_manifests
 from local.certificates import Pair
 from local.kubernetes.control_plane import ControlPlane, Manifest
@@ -29,9 +29,14 @@ from local.processes import Process, free_port, start, wait_until
 
 NAMESPACE = NAME
 SERVER_NAME = f"{NAME}.{NAMESPACE}.svc"
-API_SERVICE_FILE = "api-service/api-service-external.yaml"
-API_SERVICE = f"/apis/apiregistration.k8s.io/v1/apiservices/{EXTERNAL.api_service}"
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+API_SERVICE = f"{API_SERVICES}/{EXTERNAL.api_service}"
 EXTERNAL_METRICS = EXTERNAL.path
+FILES = {
+    EXTERNAL: "api-service/api-service-external.yaml",
+    **{group: f"api-service-custom/api-service-custom-{group.version}.yaml" for group in CUSTOM},
+}
+"""Those of the APIServices."""
 START_TIMEOUT_SECONDS = 60.0
 IDENTITY_KINDS = {
     "Namespace",
@@ -124,21 +129,24 @@ class Adapter:
 
 
 @contextlib.contextmanager
-def adapter(plane: ControlPlane, home: Path, settings: Mapping[str, Any]) -> Iterator[Adapter]:
-    """Runs an adapter whose external metrics kube-apiserver serves; `settings` are as in the settings file.
+def adapter(
+    plane: ControlPlane, home: Path, settings: Mapping[str, Any], groups: Sequence[ApiGroup] = (EXTERNAL,)
+) -> Iterator[Adapter]:
+    """Runs an adapter whose metrics of these groups kube-apiserver serves; `settings` are as in the settings file.
 
     Raises RigError if it does not become available."""
     serving = new_serving(home)
     port = free_port()
-    *documents, api_service = shipped(port, serving.ca_bundle)
-    plane.apply(documents)
+    documents = shipped(port, serving.ca_bundle, groups)
+    api_services = [each for each in documents if each["kind"] == "APIService"]
+    plane.apply([each for each in documents if each not in api_services])
     more = {"last-commits-config-map": f"{NAMESPACE}/{LAST_COMMITS}"}
     with process(home, settings, own_kubeconfig(plane), serving=serving, port=port, more_flags=more) as running:
         wait_until(running.is_ready, "the adapter to be ready", START_TIMEOUT_SECONDS, alive=[running.process])
         # Last, as kube-apiserver takes longer and longer pauses before it tries again whom it found absent.
-        plane.apply([api_service])
+        plane.apply(api_services)
         wait_until(
-            lambda: is_available(plane),
+            lambda: all(is_available(plane, group) for group in groups),
             "kube-apiserver to find the adapter available",
             START_TIMEOUT_SECONDS,
             alive=[running.process],
@@ -196,10 +204,10 @@ def own_kubeconfig(plane: ControlPlane) -> Path:
     return plane.kubeconfig_for_service_account(NAMESPACE, NAME)
 
 
-def shipped(port: int, ca_bundle: str) -> list[Manifest]:
-    """Returns the shipped manifests for a process at this local port; the APIService is last."""
+def shipped(port: int, ca_bundle: str, groups: Sequence[ApiGroup] = (EXTERNAL,)) -> list[Manifest]:
+    """Returns the shipped manifests for a process at this local port; the APIServices of these groups are last."""
     documents: list[Manifest] = []
-    for document in [*load(), placed(read(MANIFESTS / API_SERVICE_FILE), NAMESPACE)]:
+    for document in [*load(), *(placed(read(MANIFESTS / FILES[group]), NAMESPACE) for group in groups)]:
         match document["kind"], document["metadata"]["name"]:
             case "Service", name if name == NAME:
                 documents.append({**document, "spec": external_name(port)})
@@ -229,9 +237,9 @@ def new_serving(home: Path, *, namespace: str = NAMESPACE) -> Serving:
     return Serving(pair, authority, ca_bundle)
 
 
-def is_available(plane: ControlPlane) -> bool:
-    """Whether kube-apiserver forwards requests for external metrics."""
-    conditions = plane.get(API_SERVICE).get("status", {}).get("conditions", [])
+def is_available(plane: ControlPlane, group: ApiGroup = EXTERNAL) -> bool:
+    """Whether kube-apiserver forwards requests for metrics of the group."""
+    conditions = plane.get(f"{API_SERVICES}/{group.api_service}").get("status", {}).get("conditions", [])
     return any(each["type"] == "Available" and each["status"] == "True" for each in conditions)
 
 

@@ -78,6 +78,11 @@ def oldest_of(age: Age, chosen: Sequence[Selection]) -> float:
     return min(oldest for one in chosen for oldest in map(age.oldest(one.totals).__getitem__, one.entries))
 
 
+def total_of(values: Sequence[MetricValue]) -> MetricValue:
+    """Returns what the HPA makes of the items of a reply: their sum, with the time of the oldest."""
+    return MetricValue({}, sum(each.milli for each in values), min(each.measured_at for each in values))
+
+
 def _shared_labels(chosen: Sequence[Selection]) -> dict[str, str]:
     if len(chosen) > 1:
         return {}

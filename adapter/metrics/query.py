@@ -72,7 +72,14 @@ class Metrics:
     def version(self) -> int:
         return self._store.version
 
-    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
+    def read(
+        self,
+        metric: str,
+        requirements: Sequence[Requirement],
+        namespace: str | None = None,
+        *,
+        may_list: bool = True,
+    ) -> Reading:
         """Returns the values; raises MetricUnknown, NoMatch or ValueUnavailable.
 
         A listing leaves out the groups without a value and names them in a warning. `namespace` is the reader's; None
@@ -90,7 +97,7 @@ class Metrics:
         now = self._clock.monotonic()
         query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
         problems = problems_of(query, chosen)
-        if problems and (asked or not served.definition.is_listed):
+        if problems and (asked or not (may_list and served.definition.is_listed)):
             raise refused(self._worded(served, problems[0], views), problems)
         left_out: dict[tuple[str, str], Problem] = {}
         for problem in problems:

@@ -122,7 +122,7 @@ class History(types.SettingsPart):
 
 
 class UpstreamSettings(types.SettingsPart):
-    """The other server of external metrics. It gets this adapter's token, so its certificate is always verified."""
+    """Another server of metrics. It gets this adapter's token, so its certificate is always verified."""
 
     service: types.DnsLabel
     namespace: types.DnsLabel
@@ -136,6 +136,15 @@ class UpstreamSettings(types.SettingsPart):
         return f"{self.service}.{self.namespace}.svc"
 
 
+class CustomMetrics(types.SettingsPart):
+    """custom.metrics.k8s.io, which is always answered."""
+
+    register_services: Annotated[bool, Field(alias="register")] = False
+    """Whether its APIServices are registered where nobody else has them."""
+    upstream: UpstreamSettings | None = None
+    """Who is asked for custom metrics that this adapter does not serve; None: nobody."""
+
+
 class Settings(types.SettingsPart):
     clusters: Annotated[tuple[Cluster, ...], Field(min_length=1)]
     collection: Collection = Collection()
@@ -145,7 +154,8 @@ class Settings(types.SettingsPart):
     tenancy: Literal["open", "closed"] = "open"
     """Whether everybody or nobody may read a group whose rule, if it has one, lists no namespaces."""
     upstream: UpstreamSettings | None = None
-    """Who is asked for metrics that this adapter does not serve; None: nobody."""
+    """Who is asked for external metrics that this adapter does not serve; None: nobody."""
+    custom_metrics: CustomMetrics = CustomMetrics()
 
     def rule_for(self, group: str) -> Rule | None:
         """Returns the first matching rule; rules that name their group are found by a lookup."""

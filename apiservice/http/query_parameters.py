@@ -1,11 +1,12 @@
 """Parses the query of a request.
 
-The first of repeated parameters counts, as in kube-apiserver; but a repeated `labelSelector` is an error, because
-ignoring one would select more than intended. Unknown parameters are ignored."""
+The first of repeated parameters counts, as in kube-apiserver; but a repeated selector is an error, because ignoring one
+would select more than intended. Unknown parameters are ignored."""
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 from urllib.parse import parse_qs
 
 from apiservice.api_group import ApiGroup
@@ -20,19 +21,24 @@ _LONGEST_INTEGER = len(str(2**63))
 _FALSE = frozenset({"false", "0"})
 
 
-def label_selector(query: bytes, group: ApiGroup) -> str:
-    """Returns the label selector of a read; raises BadRequest or MethodNotAllowed."""
+class Selectors(NamedTuple):
+    labels: str
+    """`labelSelector`: of an external metric, over its labels; of custom metrics, over those of objects."""
+    metric_labels: str
+    """`metricLabelSelector`: of custom metrics, over the labels of the metric."""
+
+
+def selectors_in(query: bytes, group: ApiGroup) -> Selectors:
+    """Returns the selectors of a read; raises BadRequest or MethodNotAllowed."""
     parameters = parameters_of(query)
     for name in ("timeoutSeconds", "limit"):  # in kube-apiserver's order
         _check_integer(parameters.get(name, ["0"])[0])
     if any(parameters.get("fieldSelector", ())):
         raise BadRequest("fieldSelector is not supported: metrics are selected by their labels")
-    selectors = parameters.get("labelSelector", [""])
-    if len(selectors) > 1:
-        raise BadRequest("labelSelector is given more than once: join the requirements with ',' instead")
+    selectors = Selectors(_selector(parameters, "labelSelector"), _selector(parameters, "metricLabelSelector"))
     if _is_true(parameters.get("watch", [None])[0]):
         raise MethodNotAllowed(f'watch is not supported on resources of kind "*.{group.name}"')
-    return selectors[0]
+    return selectors
 
 
 def is_watch(query: bytes) -> bool:
@@ -56,6 +62,13 @@ def parameters_of(query: bytes) -> Mapping[str, Sequence[str]]:
         raise BadRequest("the query is not UTF-8") from error
     except ValueError as error:
         raise BadRequest(f"the query has more than {MOST_PARAMETERS} parameters") from error
+
+
+def _selector(parameters: Mapping[str, Sequence[str]], name: str) -> str:
+    selectors = parameters.get(name, [""])
+    if len(selectors) > 1:
+        raise BadRequest(f"{name} is given more than once: join the requirements with ',' instead")
+    return selectors[0]
 
 
 def _is_true(value: str | None) -> bool:

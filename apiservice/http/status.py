@@ -4,7 +4,7 @@ AdapterError (adapter.errors, apiservice.auth)
 ├── BadRequest          the query is invalid: 400
 ├── PathUnknown         nothing is served there: 404
 ├── MethodNotAllowed    only GET is served: 405
-└── UpstreamUnavailable the other server of external metrics has no usable answer: 503
+└── UpstreamUnavailable another server of metrics has no usable answer: 503
 
 There is never a `Retry-After`: client-go would sleep and repeat inside one sync of the autoscaler."""
 
@@ -34,7 +34,7 @@ class MethodNotAllowed(AdapterError):
 
 
 class UpstreamUnavailable(AdapterError):
-    """The other server of external metrics has no usable answer; the message names it and says why."""
+    """Another server of metrics has no usable answer; the message names it and says why."""
 
 
 @dataclass(frozen=True, slots=True)

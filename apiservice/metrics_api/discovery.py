@@ -1,12 +1,13 @@
 """Discovery, identical on all replicas. It changes only with the named metrics in the settings, and with the list of an
 upstream."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Response
 
 from apiservice.api_group import ApiGroup
+from apiservice.http.read_paths import NAMESPACES
 from apiservice.http.replies import HEADERS, digest_of, json_reply, with_headers
 from apiservice.http.status import PathUnknown
 from apiservice.metrics_api.documents import (
@@ -17,6 +18,7 @@ from apiservice.metrics_api.documents import (
     APIResource,
     APIResourceDiscovery,
     APIResourceList,
+    APISubresourceDiscovery,
     APIVersionDiscovery,
     GroupVersion,
     GroupVersionKind,
@@ -25,10 +27,19 @@ from apiservice.metrics_api.documents import (
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 NamesNow = Callable[[], tuple[str, ...]]
+LISTED = ("deployments.apps", NAMESPACES, "services")
+"""Any other resource can be read as well, but a list must end."""
+
+
+def resources_of(metrics: Iterable[str]) -> tuple[str, ...]:
+    """Returns the resources of a group whose metrics are subresources of objects: such as `services/lag`."""
+    names = tuple(metrics)
+    return tuple(f"{resource}/{name}" for resource in LISTED for name in names)
 
 
 def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
-    """`groups`: returns the names of each group's resources."""
+    """`groups`: returns the names of each group's resources, of one group's versions the preferred one first."""
+    versions = {name: [group for group in groups if group.name == name] for name in (each.name for each in groups)}
     router = APIRouter(dependencies=[Depends(with_headers)])
 
     @router.get("/apis/", response_model=APIGroupList | APIGroupDiscoveryList)
@@ -39,9 +50,9 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
         vary = {"vary": "Accept"}
         if not _is_aggregated(accept):
             response.headers.update(vary)
-            return APIGroupList(groups=[_group(group) for group in groups])
-        items = [_aggregated(group, names()) for group, names in groups.items()]
-        body = APIGroupDiscoveryList(items=items).model_dump_json(by_alias=True).encode()
+            return APIGroupList(groups=list(map(_group, versions.values())))
+        items = [_aggregated({group: groups[group]() for group in each}) for each in versions.values()]
+        body = APIGroupDiscoveryList(items=items).model_dump_json(by_alias=True, exclude_none=True).encode()
         tag = f'"{digest_of(body)}"'
         # kube-apiserver takes a 304 for any other document as a failure.
         if tag in if_none_match:
@@ -51,17 +62,18 @@ def routes(groups: Mapping[ApiGroup, NamesNow]) -> APIRouter:
     @router.get("/apis/{name}/")
     @router.get("/apis/{name}")
     async def one_group(name: str) -> APIGroup:
-        for group in groups:
-            if group.name == name:
-                return _group(group)
-        raise PathUnknown
+        if name not in versions:
+            raise PathUnknown
+        return _group(versions[name])
 
     @router.get("/apis/{name}/{version}/")
     @router.get("/apis/{name}/{version}")
     async def resources(name: str, version: str) -> APIResourceList:
         for group, names in groups.items():
             if (group.name, group.version) == (name, version):
-                listed = [APIResource(name=each, kind=group.list_kind) for each in names()]
+                listed = [
+                    APIResource(name=each, kind=group.list_kind, namespaced=_is_namespaced(each)) for each in names()
+                ]
                 return APIResourceList(group_version=group.group_version, resources=listed)
         raise PathUnknown
 
@@ -74,13 +86,37 @@ def _is_aggregated(accept: str) -> bool:
     return any(wanted <= {part.strip() for part in clause.split(";")} for clause in accept.split(","))
 
 
-def _group(group: ApiGroup) -> APIGroup:
-    version = GroupVersion(group_version=group.group_version, version=group.version)
-    return APIGroup(name=group.name, versions=[version], preferred_version=version)
+def _group(versions: Sequence[ApiGroup]) -> APIGroup:
+    listed = [GroupVersion(group_version=each.group_version, version=each.version) for each in versions]
+    return APIGroup(name=versions[0].name, versions=listed, preferred_version=listed[0])
 
 
-def _aggregated(group: ApiGroup, names: tuple[str, ...]) -> APIGroupDiscovery:
+def _aggregated(versions: Mapping[ApiGroup, tuple[str, ...]]) -> APIGroupDiscovery:
+    listed = [
+        APIVersionDiscovery(version=group.version, resources=_resources(group, names))
+        for group, names in versions.items()
+    ]
+    return APIGroupDiscovery(metadata={"name": next(iter(versions)).name}, versions=listed)
+
+
+def _resources(group: ApiGroup, names: Iterable[str]) -> list[APIResourceDiscovery]:
+    """What has only subresources cannot be read itself, and has no verbs."""
     kind = GroupVersionKind(kind=group.list_kind)
-    resources = [APIResourceDiscovery(resource=name, response_kind=kind) for name in names]
-    versions = [APIVersionDiscovery(version=group.version, resources=resources)]
-    return APIGroupDiscovery(metadata={"name": group.name}, versions=versions)
+    found: dict[str, APIResourceDiscovery] = {}
+    for resource, slash, subresource in (name.partition("/") for name in names):
+        scope = "Namespaced" if _is_namespaced(resource) else "Cluster"
+        if not slash:
+            found[resource] = APIResourceDiscovery(resource=resource, response_kind=kind, scope=scope)
+            continue
+        if resource not in found:
+            found[resource] = APIResourceDiscovery(
+                resource=resource, response_kind=kind, scope=scope, verbs=(), subresources=[]
+            )
+        of_resource = found[resource].subresources
+        if of_resource is not None:
+            of_resource.append(APISubresourceDiscovery(subresource=subresource, response_kind=kind))
+    return list(found.values())
+
+
+def _is_namespaced(resource: str) -> bool:
+    return resource.partition("/")[0] != NAMESPACES

@@ -51,12 +51,19 @@ class GroupVersionKind(Document):
     kind: str
 
 
+class APISubresourceDiscovery(Document):
+    subresource: str
+    response_kind: GroupVersionKind
+    verbs: tuple[str, ...] = VERBS
+
+
 class APIResourceDiscovery(Document):
     resource: str
     response_kind: GroupVersionKind
     scope: str = "Namespaced"
     singular_resource: str = ""
     verbs: tuple[str, ...] = VERBS
+    subresources: list[APISubresourceDiscovery] | None = None
 
 
 class APIVersionDiscovery(Document):

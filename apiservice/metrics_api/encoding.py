@@ -1,13 +1,14 @@
 """Encodes metric values, quantities, times and warnings for Kubernetes' clients."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from adapter.clock import utc_text
 from adapter.lag.totals import LARGEST
 from adapter.metrics.aggregation import MetricValue
 from apiservice.api_group import ApiGroup
 from apiservice.http.replies import encoded
+from apiservice.metrics_api.label_selector import Selector
 
 
 def quantity(milli: int) -> str:
@@ -17,15 +18,38 @@ def quantity(milli: int) -> str:
 
 
 def metric_values(group: ApiGroup, metric: str, values: Iterable[MetricValue]) -> bytes:
-    """Returns the group's list of values, without `window`, because offsets are read at one moment.
+    """Returns the group's list of values, without `window`, because offsets are read at one moment."""
+    return _list(
+        group,
+        (
+            {"metricName": metric, "metricLabels": labels, "timestamp": utc_text(at), "value": quantity(milli)}
+            for labels, milli, at in values
+        ),
+    )
 
-    Items are encoded one by one: a single call of the JSON module would block all other threads."""
-    items = [
-        encoded({"metricName": metric, "metricLabels": labels, "timestamp": utc_text(at), "value": quantity(milli)})
-        for labels, milli, at in values
-    ]
+
+def object_values(
+    group: ApiGroup, metric: str, selector: Selector | None, values: Iterable[tuple[Mapping[str, str], MetricValue]]
+) -> bytes:
+    """Returns the list of objects' values, each with a reference to its object; `selector` is that of the request."""
+    naming = (
+        {"metric": {"name": metric, "selector": selector}}
+        if group.has_metric_field
+        else {"metricName": metric, "selector": selector}
+    )
+    return _list(
+        group,
+        (
+            {"describedObject": described, **naming, "timestamp": utc_text(at), "value": quantity(milli)}
+            for described, (_, milli, at) in values
+        ),
+    )
+
+
+def _list(group: ApiGroup, items: Iterable[Mapping[str, object]]) -> bytes:
+    """Encodes items one by one: a single call of the JSON module would block all other threads."""
     head = encoded({"kind": group.list_kind, "apiVersion": group.group_version, "metadata": {}})
-    return head[:-1] + b',"items":[' + b",".join(items) + b"]}"
+    return head[:-1] + b',"items":[' + b",".join(map(encoded, items)) + b"]}"
 
 
 _MOST_CHARACTERS_OF_ONE = 256

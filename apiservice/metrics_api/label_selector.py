@@ -4,7 +4,7 @@ Grammar: https://kubernetes.io/docs/concepts/overview/working-with-objects/label
 A value list may hold empty values anywhere, as in `x in (,a,,)`."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from adapter.metrics.requirement import Operator, Requirement, int64
 from apiservice.http.status import BadRequest
@@ -15,6 +15,35 @@ def parse(text: str) -> tuple[Requirement, ...]:
     """Returns the requirements sorted by key, or raises BadRequest with the wording of Kubernetes' own parser."""
     tokens = [_END, *reversed(_TOKEN.findall(text))]
     return tuple(sorted(_requirements(tokens), key=lambda requirement: requirement.key))
+
+
+Selector = Mapping[str, object]
+"""A LabelSelector as in Kubernetes' API."""
+_NAMES = {
+    Operator.IN: "In",
+    Operator.NOT_IN: "NotIn",
+    Operator.NOT_EQUALS: "NotIn",
+    Operator.EXISTS: "Exists",
+    Operator.ABSENT: "DoesNotExist",
+}
+
+
+def document_of(requirements: Sequence[Requirement]) -> Selector | None:
+    """Returns the selector as replies repeat it, None if there is none; raises BadRequest for other operators.
+
+    A second value of a label becomes an expression, so that the selector still matches nothing."""
+    labels: dict[str, str] = {}
+    expressions: list[Selector] = []
+    for one in requirements:
+        if one.operator in (Operator.GREATER, Operator.LESS):
+            raise BadRequest(f"metricLabelSelector: {str(one.operator)!r} is no operator of a LabelSelector")
+        if one.operator in _NAMES:
+            values = {"values": sorted(one.values)} if one.values else {}
+            expressions.append({"key": one.key, "operator": _NAMES[one.operator], **values})
+        elif labels.setdefault(one.key, min(one.values)) not in one.values:
+            expressions.append({"key": one.key, "operator": "In", "values": sorted(one.values)})
+    parts = {"matchLabels": labels, "matchExpressions": expressions}
+    return {key: part for key, part in parts.items() if part} or None
 
 
 _END = ""

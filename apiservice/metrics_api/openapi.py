@@ -16,6 +16,12 @@ from apiservice.http.replies import digest_of, encoded, with_headers
 from apiservice.http.status import PathUnknown
 
 _SCHEMAS = Path(__file__).parent / "schemas"
+_SELECTOR = '"selector": {"type": "object", "description": "The metricLabelSelector of the request."}'
+_NAMINGS = {
+    "metric": f'"metric": {{"type": "object", "properties": {{"name": {{"type": "string"}}, {_SELECTOR}}}}}',
+    "metricName": f'"metricName": {{"type": "string"}}, {_SELECTOR}',
+}
+"""The field that has the metric's name -> the fields of a value that name the metric."""
 
 Document = dict[str, Any]
 
@@ -50,12 +56,16 @@ def _address(path: str, document: Document) -> str:
 
 def _document(file: str, group: ApiGroup, version: str) -> Document:
     package = "_".join(group.name.split(".")[:2])
+    named_by = "metric" if group.has_metric_field else "metricName"
+    file = f"custom_{file}" if group.describes_objects else file
     text = Template((_SCHEMAS / file).read_text(encoding="utf-8")).safe_substitute(
         product=version,
         group=group.name,
         version=group.version,
         kind=group.list_kind,
         package=package,
+        named_by=named_by,
+        naming=_NAMINGS[named_by],
         operation=f"{package}_{group.version}".title().replace("_", ""),
     )
     document: Document = json.loads(text)

@@ -1,4 +1,4 @@
-"""Reads of the metrics in one API group: parses them, queries the metrics, replies.
+"""Reads of the metrics in one version of an API group: parses them, queries the metrics, replies.
 
 Encoded replies are cached while they are current. Expensive ones are made in a separate thread."""
 
@@ -11,14 +11,18 @@ from typing import NamedTuple
 from cachetools import LRUCache
 from fastapi import Response
 
+from adapter.errors import MetricUnknown
 from adapter.metrics.access import Audience
-from adapter.metrics.query import CHEAP_EFFORT, Metrics
+from adapter.metrics.aggregation import total_of
+from adapter.metrics.query import CHEAP_EFFORT, Metrics, Reading
 from adapter.metrics.requirement import Requirement
 from apiservice.api_group import ApiGroup
-from apiservice.http.query_parameters import label_selector
+from apiservice.http.query_parameters import selectors_in
+from apiservice.http.read_paths import ALL, Handle, Read, reads_of
 from apiservice.http.replies import json_reply
-from apiservice.metrics_api.encoding import metric_values, warning_header
-from apiservice.metrics_api.label_selector import parse
+from apiservice.metrics_api.discovery import resources_of
+from apiservice.metrics_api.encoding import metric_values, object_values, warning_header
+from apiservice.metrics_api.label_selector import document_of, parse
 from apiservice.single_flight import SingleFlight
 
 _MOST_BYTES_KEPT = 32 * 1024 * 1024
@@ -29,7 +33,10 @@ _LONGEST_KEPT = 2000
 class ReplyKey(NamedTuple):
     """The key of a cached reply."""
 
+    path: str
+    """Of the group's version."""
     metric: str
+    handle: Handle | None
     query: bytes
     audience: Audience | None
 
@@ -45,73 +52,98 @@ class _Kept:
         return len(self.response.body) + 2 * _LONGEST_KEPT
 
 
-class MetricReads:
-    """Answers reads from memory. `monotonic` is the clock of `Reading.valid_until`, in seconds."""
+class Replies:
+    """Those of all groups: the cached ones, and the thread for expensive ones.
 
-    def __init__(self, group: ApiGroup, metrics: Callable[[], Metrics], monotonic: Callable[[], float]) -> None:
+    `monotonic` is the clock of `Reading.valid_until`, in seconds."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.monotonic = monotonic
+        self.kept: LRUCache[ReplyKey, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
+        self.large: SingleFlight[tuple[ReplyKey, int, str], _Kept] = SingleFlight()
+        self.thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-reads")
+
+    def close(self) -> None:
+        """Ends the thread: work in progress finishes, queued work is dropped."""
+        self.thread.shutdown(cancel_futures=True)
+
+
+class MetricReads:
+    """Answers reads from memory."""
+
+    def __init__(self, group: ApiGroup, metrics: Callable[[], Metrics], replies: Replies) -> None:
         self.group = group
-        self._namespaces = f"{group.path}/namespaces/"
+        self.read_of = reads_of(group)
+        """Returns what a path reads; None for other paths."""
+        self._path = group.path
         self._metrics = metrics
-        self._monotonic = monotonic
+        self._replies = replies
         self._names: tuple[str, ...] = ()
         self._spelled: dict[str, str] = {}
-        self._kept: LRUCache[ReplyKey, _Kept] = LRUCache(_MOST_BYTES_KEPT, getsizeof=_Kept.size)
-        self._large: SingleFlight[tuple[ReplyKey, int, str], _Kept] = SingleFlight()
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large-reads")
 
     @property
-    def names(self) -> tuple[str, ...]:
-        return self._metrics().names
-
-    def read_of(self, path: str) -> tuple[str, str] | None:
-        """Returns the namespace and the metric's name from the path of a read; None for other paths."""
-        if not path.startswith(self._namespaces):
-            return None
-        namespace, _, metric = path.removeprefix(self._namespaces).removesuffix("/").partition("/")
-        return (namespace, metric) if namespace and metric and "/" not in metric else None
+    def resources(self) -> tuple[str, ...]:
+        """Returns what discovery lists."""
+        names = self._metrics().names
+        return resources_of(names) if self.group.describes_objects else names
 
     def spelled(self, metric: str) -> str | None:
-        """Returns the metric's name as discovery lists it; None if it is not served."""
-        names = self.names
+        """Returns the metric's name as it is defined; None if it is not served."""
+        names = self._metrics().names
         if names is not self._names:
             self._names, self._spelled = names, {name.lower(): name for name in names}
         return self._spelled.get(metric.lower())
 
-    async def answer(self, namespace: str, metric: str, query: bytes) -> Response:
-        metrics = self._metrics()
+    async def answer(self, read: Read, query: bytes) -> Response:
+        metrics, replies = self._metrics(), self._replies
         version = metrics.version
-        key = ReplyKey(metric, query, metrics.audience_of(namespace))
-        kept = self._kept.get(key)
-        if kept is None or kept.version != version or self._monotonic() >= kept.valid_until:
-            kept = await self._made(metrics, key, version, namespace)
+        key = ReplyKey(self._path, read.metric, read.handle, query, metrics.audience_of(read.namespace))
+        kept = replies.kept.get(key)
+        if kept is None or kept.version != version or replies.monotonic() >= kept.valid_until:
+            kept = await self._made(metrics, key, version, read)
             if kept.version == version and len(query) <= _LONGEST_KEPT and kept.size() <= _MOST_BYTES_KEPT:
-                self._kept[key] = kept
+                replies.kept[key] = kept
         return kept.response
 
-    def close(self) -> None:
-        """Ends the thread: work in progress finishes, queued work is dropped."""
-        self._thread.shutdown(cancel_futures=True)
-
-    async def _made(self, metrics: Metrics, key: ReplyKey, version: int, namespace: str) -> _Kept:
+    async def _made(self, metrics: Metrics, key: ReplyKey, version: int, read: Read) -> _Kept:
         """Makes the reply at once if that is cheap; otherwise once for all concurrent readers, in the thread."""
         # Parsing a very long query may take longer than answering it.
         if len(key.query) <= _LONGEST_KEPT:
             asked = self._asked(key.query)
-            if metrics.effort(key.metric, asked, namespace) <= CHEAP_EFFORT:
-                return self._make(metrics, key.metric, asked, namespace)
+            if metrics.effort(read.metric, asked, read.namespace) <= CHEAP_EFFORT:
+                return self._make(metrics, read, asked)
 
         def make() -> _Kept:
-            return self._make(metrics, key.metric, self._asked(key.query), namespace)
+            return self._make(metrics, read, self._asked(key.query))
 
-        return await self._large.result(
-            (key, version, namespace), lambda: asyncio.get_running_loop().run_in_executor(self._thread, make)
+        return await self._replies.large.result(
+            (key, version, read.namespace),
+            lambda: asyncio.get_running_loop().run_in_executor(self._replies.thread, make),
         )
 
-    def _make(self, metrics: Metrics, metric: str, asked: Sequence[Requirement], namespace: str) -> _Kept:
-        reading = metrics.read(metric, asked, namespace)
+    def _make(self, metrics: Metrics, read: Read, asked: Sequence[Requirement]) -> _Kept:
+        if read.handle is None:
+            reading = metrics.read(read.metric, asked, read.namespace)
+            body = metric_values(self.group, reading.metric, reading.values)
+        else:
+            selector = document_of(asked)
+            reading = _of_object(metrics, read, asked)
+            values = [(read.handle.document(), total_of(reading.values))]
+            body = object_values(self.group, reading.metric, selector, values)
         headers = {"warning": warning_header(reading.warnings)} if reading.warnings else {}
-        response = json_reply(metric_values(self.group, reading.metric, reading.values), headers=headers)
-        return _Kept(response, reading.version, reading.valid_until)
+        return _Kept(json_reply(body, headers=headers), reading.version, reading.valid_until)
 
     def _asked(self, query: bytes) -> tuple[Requirement, ...]:
-        return parse(label_selector(query, self.group))
+        selectors = selectors_in(query, self.group)
+        if not self.group.describes_objects:
+            return parse(selectors.labels)
+        parse(selectors.labels)  # it selects objects, and a name has selected one
+        return parse(selectors.metric_labels)
+
+
+def _of_object(metrics: Metrics, read: Read, asked: Sequence[Requirement]) -> Reading:
+    """An object has one value: the sum of what an external metric would list, and never a part of it."""
+    if read.handle is not None and read.handle.name == ALL:
+        resource = read.handle.resource
+        raise MetricUnknown(f"metric {read.metric[:80]!r} is not served for all {resource[:80]}: name one of them")
+    return metrics.read(read.metric, asked, read.namespace, may_list=False)

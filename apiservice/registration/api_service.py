@@ -76,6 +76,8 @@ class ApiServiceState:
     """It must be created, or changed to our CAs, and nobody else has a claim on it."""
     is_lost: bool = False
     """Others hold it, but uninstalling this adapter would delete it."""
+    is_others: bool = False
+    """It leads elsewhere."""
 
 
 def path_of(group: ApiGroup) -> str:
@@ -93,10 +95,16 @@ def state_of(
         is_owned, is_managing = _is_owned(found, service), authorities is not None
         warning = f". Deleting the ClusterRole {service.owner} deletes it: first remove its ownerReferences"
         text = f"{_held(group, holder, service)}{warning if is_owned and not is_managing else ''}"
-        return ApiServiceState(text, is_lost=is_owned and is_managing)
+        return ApiServiceState(text, is_lost=is_owned and is_managing, is_others=True)
     if authorities is None:
         return _registered(found)
     return _bundle_state(group, found, authorities, is_adopted=_is_owned(found, service))
+
+
+def beside(group: ApiGroup, other: ApiGroup) -> ApiServiceState:
+    """Returns the state of a version that must not be created, because others hold another one of the group: HPAs read
+    the preferred version, and would read it here."""
+    return ApiServiceState(f"{group.api_service} is not created while others hold {other.api_service}")
 
 
 def _bundle_state(

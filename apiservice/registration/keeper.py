@@ -4,6 +4,8 @@ Every replica does the same; the API server lets one write succeed, and the othe
 
 import logging
 import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
@@ -12,7 +14,7 @@ from adapter.conditions import API_SERVICE, SERVING_CERTIFICATE
 from adapter.errors import AdapterError
 from adapter.repeating import Repeating
 from adapter.telemetry import Telemetry
-from apiservice.api_group import API_GROUPS, ApiGroup
+from apiservice.api_group import EXTERNAL, ApiGroup
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.registration import api_service
@@ -27,10 +29,20 @@ ROUND_SECONDS = 10.0
 FIRST_SECONDS = 1.0  # until there is a certificate to serve
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is known of one APIService."""
+
+    document: Json | None
+    state: ApiServiceState
+    is_known: bool = True
+    """Whether it could be read."""
+
+
 class Registration(Repeating):
     """`tls`: serves the certificates of the Secret; None if the certificate and the APIService are others' work.
 
-    `may_register`: the APIService is created where there is none."""
+    `may_register`: APIServices are created where there are none. `groups` returns those that are ours to hold."""
 
     def __init__(
         self,
@@ -40,7 +52,7 @@ class Registration(Repeating):
         telemetry: Telemetry,
         *,
         may_register: bool,
-        groups: tuple[ApiGroup, ...] = API_GROUPS,
+        groups: Callable[[], tuple[ApiGroup, ...]] = lambda: (EXTERNAL,),
     ) -> None:
         super().__init__("registration")
         self._objects = objects
@@ -54,28 +66,44 @@ class Registration(Repeating):
         """The newest CA, once kube-apiserver has it."""
 
     def look(self) -> None:
-        """One round: the Secret, then the APIService of each group. Raises AdapterError."""
+        """One round: the Secret, then the APIServices of all groups. Raises AdapterError."""
         managed = None if self._tls is None else self._certificates(self._tls)
-        objects, states = zip(*(self._look_at(group, managed) for group in self._groups), strict=True)
-        if managed and all(api_service.may_serve_from(managed.authorities[0], each, self._service) for each in objects):
+        seen = {group: self._seen(group, managed) for group in self._groups()}
+        seen = {group: self._written(group, seen, managed) for group in seen}
+        if managed and all(self._may_serve_from(managed.authorities[0], each) for each in seen.values()):
             self._spread = managed.authorities[0]
+        states = [each.state for each in seen.values()]
         unregistered = [state for state in states if not state.is_registered]
         text = "; ".join(dict.fromkeys(state.text for state in unregistered or states))
         if unregistered:
             details = "; ".join(state.details for state in unregistered if state.details)
-            self._conditions.fails(API_SERVICE, "NotRegistered", text, details=details)
+            reason = "NotRegistered" if all(each.is_known for each in seen.values()) else "NotChecked"
+            self._conditions.fails(API_SERVICE, reason, text, details=details)
         else:
             self._conditions.holds(API_SERVICE, text)
 
-    def _look_at(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, ApiServiceState]:
-        found, state = self._found(group, managed)
-        if self._write(group, found, state, managed):
-            found, state = self._found(group, managed)
-        return found, state
+    def _seen(self, group: ApiGroup, managed: Managed | None) -> _Seen:
+        try:
+            found = self._objects.read(api_service.path_of(group))
+        except AdapterError as error:
+            state = ApiServiceState(f"{group.api_service} cannot be checked", str(error))
+            return _Seen(None, state, is_known=False)
+        authorities = managed.authorities if managed else None
+        return _Seen(found, api_service.state_of(group, found, self._service, authorities))
 
-    def _found(self, group: ApiGroup, managed: Managed | None) -> tuple[Json | None, ApiServiceState]:
-        found = self._objects.read(api_service.path_of(group))
-        return found, api_service.state_of(group, found, self._service, managed.authorities if managed else None)
+    def _written(self, group: ApiGroup, seen: Mapping[ApiGroup, _Seen], managed: Managed | None) -> _Seen:
+        """Returns what is there once the APIService is as it must be."""
+        one = seen[group]
+        if one.is_known and one.document is None:
+            versions = (other for other in seen if other.name == group.name)
+            others = [each for each in versions if seen[each].state.is_others or not seen[each].is_known]
+            if others:
+                return _Seen(None, api_service.beside(group, others[0]))
+        is_written = self._write(group, one.document, one.state, managed)
+        return self._seen(group, managed) if is_written else one
+
+    def _may_serve_from(self, authority: x509.Certificate, seen: _Seen) -> bool:
+        return seen.is_known and api_service.may_serve_from(authority, seen.document, self._service)
 
     def _certificates(self, tls: ServingTls) -> Managed:
         name, namespace = self._service.secret, self._service.namespace

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.types import CertificatePublicKeyTypes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from apiservice.api_group import API_GROUPS, ApiGroup
+from apiservice.api_group import EXTERNAL, ApiGroup
 
 SECRET_NAME = "kafka-lag-adapter-tls"  # noqa: S105 - the name of an object
 SERVICE_PORT = 443
@@ -74,7 +74,7 @@ def self_signed(names: tuple[str, ...], now: datetime.datetime, days: int) -> Pa
 
 
 def serving_manifests(
-    namespace: str, service: str, days: int, now: datetime.datetime, groups: tuple[ApiGroup, ...] = API_GROUPS
+    namespace: str, service: str, days: int, now: datetime.datetime, groups: tuple[ApiGroup, ...] = (EXTERNAL,)
 ) -> str:
     """Returns the serving Secret and the APIServices as YAML. The key of their CA, made for them, is discarded."""
     authority = new_authority(authority_name(service), now, days)
@@ -119,7 +119,7 @@ def api_service(
             "caBundle": base64_of(bundle),
             "insecureSkipTLSVerify": False,  # the previous server may have set it, and then no caBundle is accepted
             "groupPriorityMinimum": 100,
-            "versionPriority": 100,
+            "versionPriority": group.priority,
         },
     }
 

@@ -6,8 +6,9 @@ from fastapi import Response
 
 from adapter.https import object_in
 from adapter.settings.types import DNS_LABEL
-from apiservice.api_group import EXTERNAL
-from apiservice.http.query_parameters import label_selector
+from apiservice.api_group import ApiGroup
+from apiservice.http.query_parameters import selectors_in
+from apiservice.http.read_paths import NAMESPACES, Handle, Read
 from apiservice.http.replies import json_reply
 from apiservice.http.status import PathUnknown
 from apiservice.upstream.client import MOST_BYTES, Reply
@@ -17,18 +18,30 @@ _PATHS = {".", "..", "status", "finalize"}
 """What would be another path, or one of Kubernetes' own below a namespace."""
 
 
-def path_of(namespace: str, metric: str, query: bytes) -> str:
-    """Returns the path of the same read; of the query, only the selector is passed on. Raises what our reads raise.
+def path_of(group: ApiGroup, read: Read, query: bytes) -> str:
+    """Returns the path of the same read; of the query, only the selectors are passed on. Raises what our reads raise.
 
-    The name is in lower case, as in the access review."""
-    if not DNS_LABEL.fullmatch(namespace) or metric.lower() in _PATHS:
+    Names are as in the access review: an external metric's in lower case."""
+    handle, metric = read.handle, read.metric if read.handle else read.metric.lower()
+    parts = [*(("namespaces", read.namespace) if read.namespace else ()), *_object_in(handle), metric]
+    if (read.namespace and not DNS_LABEL.fullmatch(read.namespace)) or not _PATHS.isdisjoint(map(str.lower, parts)):
         raise PathUnknown
-    selector = label_selector(query, EXTERNAL)
-    passed_on = f"?labelSelector={quote(selector, safe='')}" if selector else ""
-    return f"{EXTERNAL.path}/namespaces/{namespace}/{quote(metric.lower(), safe='')}{passed_on}"
+    selectors = selectors_in(query, group)
+    given = {"labelSelector": selectors.labels}
+    if handle is not None:
+        given["metricLabelSelector"] = selectors.metric_labels
+    passed_on = "&".join(f"{name}={quote(text, safe='')}" for name, text in given.items() if text)
+    path = "/".join([group.path, *(quote(part, safe="") for part in parts)])
+    return f"{path}?{passed_on}" if passed_on else path
 
 
-def response_of(reply: Reply) -> Response | str:
+def _object_in(handle: Handle | None) -> tuple[str, ...]:
+    if handle is None:
+        return ()
+    return ("metrics",) if handle.resource == NAMESPACES else (handle.resource, handle.name)
+
+
+def response_of(group: ApiGroup, reply: Reply) -> Response | str:
     """Returns the reply for our client, or why there is none, as the end of a sentence about the upstream."""
     if len(reply.body) > MOST_BYTES:
         return f"sent more than {MOST_BYTES // 1024} KiB"
@@ -38,14 +51,14 @@ def response_of(reply: Reply) -> Response | str:
     document = object_in(reply.body)
     if 200 <= reply.code < 300:
         items = document.get("items") or []  # Go writes null for none
-        is_valid = document.get("kind") == EXTERNAL.list_kind and isinstance(items, list)
+        is_valid = document.get("kind") == group.list_kind and isinstance(items, list)
         is_valid = is_valid and all(isinstance(item, dict) and "value" in item for item in items)
     else:
         is_valid = document.get("kind") == "Status" and 400 <= reply.code < 600
     return json_reply(reply.body, reply.code) if is_valid else f"sent no reply of the metrics API (status {reply.code})"
 
 
-def names_in(reply: Reply) -> tuple[str, ...] | str:
+def names_in(group: ApiGroup, reply: Reply) -> tuple[str, ...] | str:
     """Returns the metrics of an APIResourceList, sorted, or what is wrong as in `response_of`."""
     document = object_in(reply.body)
     if reply.code != 200:
@@ -55,7 +68,8 @@ def names_in(reply: Reply) -> tuple[str, ...] | str:
     if document.get("kind") != "APIResourceList" or not isinstance(resources, list):
         return "does not list its metrics: it sent no APIResourceList"
     names = {each["name"] for each in resources if isinstance(each, dict) and isinstance(each.get("name"), str)}
-    return tuple(sorted(name for name in names if _is_name(name)))
+    slashes = 1 if group.describes_objects else 0
+    return tuple(sorted(name for name in names if _is_name(name) and name.count("/") == slashes))
 
 
 def merged(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
@@ -67,4 +81,4 @@ def merged(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and "/" not in name and " " not in name
+    return 0 < len(name) <= _LONGEST_NAME and name.isprintable() and " " not in name

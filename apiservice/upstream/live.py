@@ -12,10 +12,11 @@ from functools import lru_cache
 from fastapi import Response
 
 from adapter import clock
-from adapter.conditions import UPSTREAM, Conditions
+from adapter.conditions import Conditions, Definition
 from adapter.repeating import Repeating
 from adapter.settings import models as settings
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import ApiGroup
+from apiservice.http.read_paths import Read
 from apiservice.http.status import UpstreamUnavailable
 from apiservice.upstream.circuit import PAUSE_SECONDS, Circuit
 from apiservice.upstream.client import ANSWER_SECONDS, MOST_AT_ONCE, UpstreamClient
@@ -28,8 +29,11 @@ LIST_SECONDS = 30.0
 
 
 class Upstream:
+    """`listed`: the version of the API group whose list of metrics is read."""
+
     def __init__(
         self,
+        listed: ApiGroup,
         wanted: settings.UpstreamSettings,
         authorization: Callable[[], str],
         threads: ThreadPoolExecutor,
@@ -38,6 +42,7 @@ class Upstream:
         self.names: tuple[str, ...] = ()
         """The metrics of its last known list."""
         self.client = UpstreamClient(wanted, authorization)
+        self._group = listed
         self._threads = threads
         self._circuit = Circuit(monotonic)
         self._list_problem = ""
@@ -47,15 +52,15 @@ class Upstream:
         """Returns why its metrics are unavailable; empty: they are not."""
         return self._circuit.problem or self._list_problem
 
-    async def answer(self, namespace: str, metric: str, query: bytes) -> Response:
+    async def answer(self, group: ApiGroup, read: Read, query: bytes) -> Response:
         """Returns its values or its Status; raises UpstreamUnavailable, or what a read of our own metrics raises."""
-        path = path_of(namespace, metric, query)
+        path = path_of(group, read, query)
         if not self._circuit.admits():
             raise UpstreamUnavailable(f"{self._circuit.reason}; it is asked again every {PAUSE_SECONDS:g} s")
         before = self._circuit.answers
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                response = await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, path)
+                response = await asyncio.get_running_loop().run_in_executor(self._threads, self._asked, group, path)
         except TimeoutError:
             error = self.client.unavailable("does not answer in time")
             self._circuit.fail(str(error), before)
@@ -72,33 +77,39 @@ class Upstream:
         """Renews the list, and the authority in its file; a failure keeps the last one."""
         try:
             self.client.trust()
-            listed = names_in(self.client.get(EXTERNAL.path))
+            listed = names_in(self._group, self.client.get(self._group.path))
             if isinstance(listed, str):
                 raise self.client.unavailable(listed)
             self.names, self._list_problem = listed, ""
         except UpstreamUnavailable as error:
             self._list_problem = str(error)
 
-    def _asked(self, path: str) -> Response | str:
-        return response_of(self.client.get(path))
+    def _asked(self, group: ApiGroup, path: str) -> Response | str:
+        return response_of(group, self.client.get(path))
 
 
 class Upstreams(Repeating):
-    """Follows the settings: `wanted` returns those in force. A thread renews the list and the condition."""
+    """Follows the settings: `wanted` returns those in force. A thread renews the list and the condition.
+
+    `groups`: the versions of the API group that the upstream is asked for."""
 
     def __init__(
         self,
+        groups: tuple[ApiGroup, ...],
+        condition: Definition,
         wanted: Callable[[], settings.UpstreamSettings | None],
         authorization: Callable[[], str],
         conditions: Conditions,
         monotonic: Callable[[], float] = clock.monotonic,
     ) -> None:
-        super().__init__("upstream-list")
+        super().__init__(f"{condition.name}-list")
+        self.groups = groups
+        self._condition = condition
         self._conditions = conditions
         self._wanted = wanted
         self._monotonic = monotonic
         self._threads = ThreadPoolExecutor(MOST_AT_ONCE, THREADS)
-        self._of = lru_cache(1)(lambda wanted: Upstream(wanted, authorization, self._threads, monotonic))
+        self._of = lru_cache(1)(lambda wanted: Upstream(groups[0], wanted, authorization, self._threads, monotonic))
         self._listed: Upstream | None = None
         self._due = 0.0
 
@@ -127,9 +138,9 @@ class Upstreams(Repeating):
             self._listed, self._due = upstream, self._monotonic() + LIST_SECONDS
             upstream.list_metrics()
         if upstream is None:
-            self._conditions.forget(name=UPSTREAM.name)
+            self._conditions.forget(name=self._condition.name)
         elif upstream.problem:
-            self._conditions.fails(UPSTREAM, "Unavailable", "requests to it fail", details=upstream.problem)
+            self._conditions.fails(self._condition, "Unavailable", "requests to it fail", details=upstream.problem)
         else:
-            self._conditions.holds(UPSTREAM)
+            self._conditions.holds(self._condition)
         return LOOK_SECONDS

@@ -10,7 +10,7 @@ import yaml
 from adapter.errors import SettingsInvalid
 from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
-from apiservice.api_group import EXTERNAL
+from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
 
@@ -101,6 +101,9 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
         role = shipped.objects.get(name, {})
         if [each for rule in role.get("rules") or [] for each in rule.get("resourceNames") or []] != expected:
             yield f"{name}: resourceNames must be {expected}, as in the code"
+    custom = shipped.added(f"custom-metrics/patch-{REGISTRATION.removeprefix('base/')}").get("resourceNames")
+    if custom != [group.api_service for group in CUSTOM]:
+        yield f"custom-metrics: resourceNames must be {[group.api_service for group in CUSTOM]}, as in the code"
     if at(shipped.objects.get(REGISTRATION), "metadata.name") != f"{NAME}-registration":
         yield f"{REGISTRATION}: must be named {NAME}-registration, as in the code"
     if f"{NAME}-serving" not in shipped.names("Secret"):
@@ -128,13 +131,13 @@ def api_service_points_to_the_service(shipped: Shipped) -> Iterator[str]:
         for port in at(found, "spec.ports") or []
         if port.get("targetPort") == "https"
     }
+    groups = {group.api_service: (group.name, group.version, group.priority) for group in API_GROUPS}
+    if shipped.names("APIService") != groups.keys():
+        yield f"api-service: there must be the APIServices {', '.join(sorted(groups))}, as in the code"
     for name, found in shipped.of_kind("APIService"):
-        spec = found.get("spec") or {}
-        if at(found, "metadata.name") != EXTERNAL.api_service or (spec.get("version"), spec.get("group")) != (
-            EXTERNAL.version,
-            EXTERNAL.name,
-        ):
-            yield f"{name}: name, group and version must be {EXTERNAL.api_service}, as in the code"
+        spec, wanted = found.get("spec") or {}, groups.get(at(found, "metadata.name"))
+        if (spec.get("group"), spec.get("version"), spec.get("versionPriority")) != wanted:
+            yield f"{name}: group, version and versionPriority must be {wanted}, as in the code"
         if (at(spec, "service.name"), at(spec, "service.port")) not in ports:
             yield f"{name}: spec.service is no port of a Service that leads to the port https"
         if spec.get("insecureSkipTLSVerify") is not False or "caBundle" in spec:
@@ -149,9 +152,10 @@ def certificate_is_for_the_service(shipped: Shipped) -> Iterator[str]:
     service = at(api_service, "spec.service") or {}
     if f"{service.get('name')}.NAMESPACE.svc" not in (at(certificate, "spec.dnsNames") or []):
         yield f"{file}: dnsNames must have the name that kube-apiserver verifies, SERVICE.NAMESPACE.svc"
-    annotation = (at(api_service, "metadata.annotations") or {}).get("cert-manager.io/inject-ca-from")
-    if annotation != f"NAMESPACE/{at(certificate, 'metadata.name')}":
-        yield f"{API_SERVICE}: inject-ca-from {annotation} is not the serving Certificate"
+    for name, found in shipped.of_kind("APIService"):
+        annotation = (at(found, "metadata.annotations") or {}).get("cert-manager.io/inject-ca-from")
+        if annotation != f"NAMESPACE/{at(certificate, 'metadata.name')}":
+            yield f"{name}: inject-ca-from {annotation} is not the serving Certificate"
     for name, found in shipped.of_kind("Certificate"):
         if at(found, "spec.issuerRef.name") not in shipped.names("Issuer"):
             yield f"{name}: issuerRef {at(found, 'spec.issuerRef.name')} is not there"

@@ -78,7 +78,7 @@ an empty one other than 0 removes what is there. At a path that ends in /-, the 
 {{/* settings.yaml: the values that are the adapter's settings. */}}
 {{- define "adapter.settings" -}}
 {{- $settings := dict -}}
-{{- range $key := list "clusters" "collection" "rules" "tenancy" "upstream" "metrics" "history" -}}
+{{- range $key := list "clusters" "collection" "rules" "tenancy" "upstream" "customMetrics" "metrics" "history" -}}
 {{- with index $.Values $key }}{{ $_ := set $settings $key . }}{{ end -}}
 {{- end -}}
 {{- toYaml $settings -}}
@@ -87,10 +87,14 @@ an empty one other than 0 removes what is there. At a path that ends in /-, the 
 {{/* The folders whose patches apply. */}}
 {{- define "adapter.components" -}}
 {{- $history := include "adapter.history" . -}}
-{{- $caFile := (.Values.upstream | default dict).caFile | default "" -}}
-{{- $reads := hasPrefix "/etc/kafka-lag-adapter/upstream/" $caFile | ternary "upstream" "" -}}
+{{- $custom := .Values.customMetrics | default dict -}}
+{{- $registers := $custom.register | ternary "custom-metrics" "" -}}
+{{- $reads := "" -}}
+{{- range list .Values.upstream $custom.upstream -}}
+{{- if hasPrefix "/etc/kafka-lag-adapter/upstream/" ((. | default dict).caFile | default "") }}{{ $reads = "upstream" }}{{ end -}}
+{{- end -}}
 {{- $keeps := get (dict "volume" "report" "bucket" "report-bucket") $history -}}
-{{- list (include "adapter.registration" .) $reads $keeps | compact | join " " -}}
+{{- list (include "adapter.registration" .) $registers $reads $keeps | compact | join " " -}}
 {{- end -}}
 
 {{/* The component for what the adapter does not do: `tls-secret` if the serving certificate comes from elsewhere. */}}

@@ -34,10 +34,33 @@ ROOT = Path(__file__).parents[2]
 NOT_FOUND = "the server could not find the requested resource"
 NOT_ALLOWED = "the server does not allow this method on the requested resource"
 
+SHOP = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop"
+
 REFUSALS: list[tuple[str, str, str, int, str]] = [
     ("a version that is not served", "GET", f"{GROUP}/v1beta2", 404, NOT_FOUND),
-    ("the group of custom metrics", "GET", "/apis/custom.metrics.k8s.io", 404, NOT_FOUND),
-    ("a custom metric", "GET", "/apis/custom.metrics.k8s.io/v1beta1/namespaces/shop/pods/*/lag", 404, NOT_FOUND),
+    ("the group of resource metrics", "GET", "/apis/metrics.k8s.io", 404, NOT_FOUND),
+    (
+        "an object without a metric",
+        "GET",
+        f"{SHOP}/services/kafka",
+        404,
+        NOT_FOUND,
+    ),
+    (
+        "a namespace without a metric",
+        "GET",
+        f"{SHOP}/metrics",
+        404,
+        NOT_FOUND,
+    ),
+    (
+        "more than a metric",
+        "GET",
+        f"{SHOP}/services/kafka/lag/more",
+        404,
+        NOT_FOUND,
+    ),
+    ("a metric of nothing", "GET", f"{SHOP}//kafka/lag", 404, NOT_FOUND),
     ("a resource without namespace", "GET", f"{V1BETA1}/kafka_consumergroup_lag", 404, NOT_FOUND),
     ("namespaces", "GET", f"{V1BETA1}/namespaces", 404, NOT_FOUND),
     ("a namespace", "GET", NAMESPACE, 404, NOT_FOUND),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from apiservice.api_group import API_GROUPS
 from local.adapter import Adapter
 from local.adapter import adapter as running_adapter
 from local.certificates import Pair
@@ -104,7 +105,8 @@ def documented(guarded: Kafka, rig_home: Path) -> Kafka:
 def adapter(control_plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> Iterator[Adapter]:
     """An adapter that kube-apiserver serves from, on one broker whose groups it has all read."""
     groups_to_read.prepare(one_broker)
-    with running_adapter(control_plane, rig_home / "adapter", groups_to_read.settings(one_broker)) as running:
+    settings = groups_to_read.settings(one_broker)
+    with running_adapter(control_plane, rig_home / "adapter", settings, API_GROUPS) as running:
         groups_to_read.wait_until_read(control_plane)
         yield running
 

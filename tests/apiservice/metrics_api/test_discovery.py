@@ -18,8 +18,22 @@ def test_groups_and_versions_are_listed(slash: str) -> None:
     kind = {"kind": "APIGroup", "apiVersion": "v1", "name": "external.metrics.k8s.io"}
     group = {**kind, "versions": [version], "preferredVersion": version}
 
+    custom = [{"groupVersion": f"custom.metrics.k8s.io/{each}", "version": each} for each in ("v1beta2", "v1beta1")]
+    of_custom = {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": "custom.metrics.k8s.io",
+        "versions": custom,
+        "preferredVersion": custom[0],
+    }
+
     assert house.get(GROUP + slash).document == group
-    assert house.get("/apis" + slash).document == {"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}
+    assert house.get("/apis/custom.metrics.k8s.io" + slash).document == of_custom
+    assert house.get("/apis" + slash).document == {
+        "kind": "APIGroupList",
+        "apiVersion": "v1",
+        "groups": [group, of_custom],
+    }
 
 
 @pytest.mark.parametrize("slash", ["", "/"])
@@ -40,7 +54,7 @@ def test_every_metric_is_a_namespaced_resource_that_can_only_be_got(slash: str) 
 )
 def test_all_groups_come_in_one_document_for_who_asks(accept: str) -> None:
     answer = House().get("/apis", accept=accept)
-    (group,) = answer.document["items"]
+    group, _ = answer.document["items"]
     kind = {"group": "", "version": "", "kind": "ExternalMetricValueList"}
 
     assert answer.headers["content-type"] == AGGREGATED
@@ -53,6 +67,43 @@ def test_all_groups_come_in_one_document_for_who_asks(accept: str) -> None:
         "scope": "Namespaced",
         "singularResource": "",
         "verbs": ["get"],
+    }
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_custom_metrics_are_subresources_of_the_usual_objects(version: str) -> None:
+    """Any other object can be read as well."""
+    listed = House().get(f"/apis/custom.metrics.k8s.io/{version}").document["resources"]
+
+    assert {each["kind"] for each in listed} == {"MetricValueList"}
+    assert [(each["name"], each["namespaced"]) for each in listed] == [
+        (f"{resource}/{metric}", resource != "namespaces")
+        for resource in ("deployments.apps", "namespaces", "services")
+        for metric in ("kafka_consumergroup_lag", "Billing-Backlog")
+    ]
+
+
+def test_aggregated_discovery_has_custom_metrics_below_their_objects() -> None:
+    _, group = House().get("/apis", accept=AGGREGATED).document["items"]
+    resources = group["versions"][0]["resources"]
+    kind = {"group": "", "version": "", "kind": "MetricValueList"}
+
+    assert [each["version"] for each in group["versions"]] == ["v1beta2", "v1beta1"]
+    assert {each["resource"]: each["scope"] for each in resources} == {
+        "deployments.apps": "Namespaced",
+        "namespaces": "Cluster",
+        "services": "Namespaced",
+    }
+    assert resources[-1] == {
+        "resource": "services",
+        "responseKind": kind,
+        "scope": "Namespaced",
+        "singularResource": "",
+        "verbs": [],
+        "subresources": [
+            {"subresource": metric, "responseKind": kind, "verbs": ["get"]}
+            for metric in ("kafka_consumergroup_lag", "Billing-Backlog")
+        ],
     }
 
 
@@ -109,13 +160,42 @@ def resolves(document: Any, reference: str) -> bool:  # noqa: ANN401 - any JSON
     return bool(document)
 
 
+CUSTOM_PATHS = ("/namespaces/{namespace}/{resource}/{name}/{metric}", "/namespaces/{namespace}/metrics/{metric}")
+
+
+def custom_paths(version: str) -> set[str]:
+    return {f"/apis/custom.metrics.k8s.io/{version}{tail}" for tail in (*CUSTOM_PATHS, "/{resource}/{name}/{metric}")}
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_openapi_describes_the_reads_of_custom_metrics(version: str) -> None:
+    document = House().get(f"/openapi/v3/apis/custom.metrics.k8s.io/{version}").document
+    (schema,) = document["components"]["schemas"].values()
+    item = schema["properties"]["items"]["items"]
+    named_by = "metric" if version == "v1beta2" else "metricName"
+
+    assert document["paths"].keys() == custom_paths(version)
+    assert set(item["required"]) == {"describedObject", named_by, "timestamp", "value"} <= item["properties"].keys()
+    assert schema["x-kubernetes-group-version-kind"][0]["version"] == version
+    assert all(resolves(document, reference) for reference in references_in(document))
+
+
+def test_openapi_2_has_every_version_of_every_group() -> None:
+    document = House().get("/openapi/v2").document
+    operations = [operation["get"]["operationId"] for operation in document["paths"].values()]
+
+    assert document["paths"].keys() > custom_paths("v1beta1") | custom_paths("v1beta2")
+    assert len(document["definitions"]) == 3
+    assert len(set(operations)) == 7
+
+
 @pytest.mark.parametrize("target", ["/openapi/v2", "/openapi/v3/apis/external.metrics.k8s.io/v1beta1"])
 def test_openapi_describes_the_read_and_what_it_refers_to(target: str) -> None:
     document = House().get(target).document
-    ((path, operations),) = document["paths"].items()
+    path = f"{V1BETA1}/namespaces/{{namespace}}/{{metric}}"
+    operations = document["paths"][path]
     references = references_in(document)
 
-    assert path == f"{V1BETA1}/namespaces/{{namespace}}/{{metric}}"
     assert operations["get"]["responses"]["200"]["description"] == "OK"
     assert {one["name"] for one in operations["get"]["parameters"] if one["in"] == "path"} == {"namespace", "metric"}
     assert references

@@ -148,6 +148,6 @@ def test_messages_of_the_api_server_are_for_the_log_alone() -> None:
     found = reported(None), reported({**with_bundle(FRESH.bundle), "status": unreached})
 
     assert [(each.reason, each.message, each.details) for each in found] == [
-        ("NotChecked", "it cannot be checked", "refused"),
+        ("NotChecked", "v1beta1.external.metrics.k8s.io cannot be checked", "refused"),
         ("NotRegistered", "kube-apiserver does not reach this adapter", "no answer from 10.0.0.7"),
     ]

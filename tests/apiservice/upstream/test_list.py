@@ -7,7 +7,6 @@ import pytest
 
 from adapter.conditions import Conditions
 from apiservice.upstream import live
-from apiservice.upstream.live import Upstreams
 from local.processes import wait_until
 from tests.support.kubernetes.authorities import Authority
 from tests.support.kubernetes.beside import NAME, Beside
@@ -41,7 +40,7 @@ def test_a_thread_renews_the_list_and_logs_what_changes(
     caplog.set_level("INFO", "adapter.conditions")
     monkeypatch.setattr(live, "LOOK_SECONDS", 0.01)
     conditions = Conditions()
-    renewing = Upstreams(lambda: beside.settings, lambda: beside.tokens[-1], conditions, beside.clock)
+    renewing = beside.upstreams_with(conditions)
     beside.other.answer = Answer(500, b"")
     renewing.start()
     try:
@@ -81,7 +80,7 @@ def test_a_changed_authority_is_taken_up(beside: Beside, tmp_path: Path) -> None
 def test_discovery_lists_the_upstreams_metrics(beside: Beside) -> None:
     beside.other.answer = Answer(body=LIST)
     beside.upstream.list_metrics()
-    house = House(upstreams=beside.upstreams)
+    house = House(upstreams=(beside.upstreams,))
     listed = [each["name"] for each in house.get(V1BETA1).document["resources"]]
 
     assert listed == ["kafka_consumergroup_lag", "Billing-Backlog", "queue"]

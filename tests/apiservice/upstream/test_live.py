@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from adapter.errors import AdapterError
+from apiservice.api_group import EXTERNAL
+from apiservice.http.read_paths import Read
 from apiservice.http.status import BadRequest, MethodNotAllowed, PathUnknown
 from apiservice.upstream import client, live
 from apiservice.upstream.circuit import FAILURES, FORGET_SECONDS, PAUSE_SECONDS
@@ -191,11 +193,13 @@ def test_a_metric_that_fails_while_others_are_answered_leaves_them_available(
     beside.other.answer = Answer(gate=(gate := threading.Event()), length=1000)
 
     async def read_both() -> list[object]:
-        failing = [asyncio.create_task(beside.upstream.answer("shop", "slow", b"")) for _ in range(FAILURES)]
+        failing = [
+            asyncio.create_task(beside.upstream.answer(EXTERNAL, Read("shop", "slow"), b"")) for _ in range(FAILURES)
+        ]
         while reads(beside) < FAILURES:
             await asyncio.sleep(0.01)
         beside.other.answer = Answer()
-        await beside.upstream.answer("shop", "queue", b"")
+        await beside.upstream.answer(EXTERNAL, Read("shop", "queue"), b"")
         beside.other.answer = Answer(length=1000)
         gate.set()
         return await asyncio.gather(*failing, return_exceptions=True)
@@ -228,7 +232,7 @@ def test_the_upstream_follows_the_settings(beside: Beside) -> None:
 
 
 def test_our_metrics_are_never_asked_of_the_upstream(beside: Beside) -> None:
-    house = House(metrics=FakeMetrics({}), upstreams=beside.upstreams)
+    house = House(metrics=FakeMetrics({}), upstreams=(beside.upstreams,))
     answer = house.get(LAG)
 
     assert answer.is_status(404, "no metric kafka_consumergroup_lag is served here")
@@ -237,17 +241,17 @@ def test_our_metrics_are_never_asked_of_the_upstream(beside: Beside) -> None:
 
 def test_others_metrics_are_asked_of_the_upstream_once_the_caller_may_read_them(beside: Beside) -> None:
     beside.other.answer = Answer()
-    refusing = House(callers=FakeCallers(allowed=frozenset()), upstreams=beside.upstreams)
+    refusing = House(callers=FakeCallers(allowed=frozenset()), upstreams=(beside.upstreams,))
     assert refusing.get(THEIRS).code == 403
     assert reads(beside) == 0
 
-    house = House(upstreams=beside.upstreams)
+    house = House(upstreams=(beside.upstreams,))
     assert (house.get(THEIRS).code, house.get(THEIRS).body) == (200, VALUES)
     assert house.counted == [("upstream", 200)] * 2
 
 
 def test_what_another_adapter_asks_for_is_not_passed_on_in_a_circle(beside: Beside) -> None:
-    answer = House(upstreams=beside.upstreams).get(THEIRS, user_agent="kafka-lag-adapter")
+    answer = House(upstreams=(beside.upstreams,)).get(THEIRS, user_agent="kafka-lag-adapter")
 
     assert answer.is_status(404, "no metric queue is served here")
     assert reads(beside) == 0

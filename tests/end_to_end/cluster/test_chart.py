@@ -23,6 +23,11 @@ ALIKE = {
     "cert-manager": (["cert-manager", "api-service"], ["cert-manager"]),
     "monitoring": (["monitoring"], ["monitoring"]),
     "upstream": (["upstream"], ["upstream"]),
+    "custom metrics": (["custom-metrics", "upstream"], ["custom-metrics"]),
+    "custom metrics, with a certificate of cert-manager": (
+        ["cert-manager", "api-service", "api-service-custom", "custom-metrics", "upstream"],
+        ["cert-manager", "custom-metrics"],
+    ),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),
     "no registration": (["no-registration"], ["no-registration"]),
@@ -45,8 +50,8 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     """Returns the objects without what is meant to differ.
 
     These are the Namespace, the Pod of `helm test`, the labels and annotations for Helm, the checksum that restarts
-    the pods and the labels for Prometheus. The settings become a value without history and upstream, which users of
-    kustomize add themselves.
+    the pods and the labels for Prometheus. The settings become a value without history, upstream and custom metrics,
+    which users of kustomize add themselves.
     """
     found = by_name([document for document in documents if document["kind"] not in {"Namespace", "Pod"}])
     for document in found.values():
@@ -60,7 +65,8 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap" and "data" in document:
             settings = yaml.safe_load(document["data"]["settings.yaml"])
-            document["data"] = parse({**settings, "history": {}, "upstream": None}, SERVED, opens_files=False)
+            settings |= {"history": {}, "upstream": None, "customMetrics": {}}
+            document["data"] = parse(settings, SERVED, opens_files=False)
     return found
 
 

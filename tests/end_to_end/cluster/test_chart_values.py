@@ -314,7 +314,17 @@ def test_the_package_has_the_chart_and_nothing_of_kustomize(tmp_path: Path) -> N
 
     assert kustomizations == set()
     assert {name.partition("/")[0] for name in files if "/" in name} == {
-        *("api-service", "base", "cert-manager", "history", "monitoring", "no-registration", "report"),
+        *(
+            "api-service",
+            "api-service-custom",
+            "custom-metrics",
+            "base",
+            "cert-manager",
+            "history",
+            "monitoring",
+            "no-registration",
+            "report",
+        ),
         *("report-bucket", "templates", "test", "tls-secret", "upstream"),
     }
     assert {name for name in files if "/" not in name} == {

@@ -8,6 +8,7 @@ from pathlib import Path
 import urllib3
 import yaml
 
+from apiservice.api_group import API_GROUPS
 from local.adapter import (
     Adapter,
     is_available,
@@ -61,11 +62,12 @@ def test_a_renewed_certificate_is_served_and_verified_without_a_restart(
 
     # The new authority is in the file that direct requests are verified with.
     wait_until(lambda: _is_verified(adapter), "the adapter to serve the renewed certificate", 60)
-    *_, api_service = shipped(adapter.port, renewed.ca_bundle)
-    control_plane.apply([api_service])
+    documents = shipped(adapter.port, renewed.ca_bundle, API_GROUPS)
+    control_plane.apply([each for each in documents if each["kind"] == "APIService"])
 
     def reads() -> bool:
-        return is_available(control_plane) and control_plane.raw(path("default", LAG))[0] == 200
+        is_verified = all(is_available(control_plane, group) for group in API_GROUPS)
+        return is_verified and control_plane.raw(path("default", LAG))[0] == 200
 
     wait_until(reads, "kube-apiserver to verify the renewed certificate", 60)
 

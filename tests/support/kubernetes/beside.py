@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from fastapi import Response
 
-from adapter.conditions import Conditions
+from adapter.conditions import UPSTREAM, Conditions
 from adapter.settings.models import UpstreamSettings
+from apiservice.api_group import EXTERNAL, ApiGroup
+from apiservice.http.read_paths import Read
 from apiservice.http.status import UpstreamUnavailable, status_of
 from apiservice.upstream.live import Upstream, Upstreams
 from tests.support.kubernetes.authorities import Authority
@@ -32,12 +34,16 @@ class Beside:
     clock: FixedClock = field(default_factory=FixedClock)
     tokens: list[str] = field(default_factory=lambda: ["Bearer first"])
     settings: UpstreamSettings | None = None
+    groups: tuple[ApiGroup, ...] = (EXTERNAL,)
 
     def __post_init__(self) -> None:
         self.ca_file = self.folder / "ca.crt"
         self.ca_file.write_text(self.authority.pem)
         self.settings = self.settings_with()
-        self.upstreams = Upstreams(lambda: self.settings, lambda: self.tokens[-1], Conditions(), self.clock)
+        self.upstreams = self.upstreams_with(Conditions())
+
+    def upstreams_with(self, conditions: Conditions) -> Upstreams:
+        return Upstreams(self.groups, UPSTREAM, lambda: self.settings, lambda: self.tokens[-1], conditions, self.clock)
 
     def settings_with(self, **changes: object) -> UpstreamSettings:
         place = {"service": SERVICE, "namespace": NAMESPACE, "port": self.other.port, "caFile": str(self.ca_file)}
@@ -51,7 +57,7 @@ class Beside:
 
     def answer(self, metric: str = "queue", query: str = "", namespace: str = "shop") -> Response:
         """Raises what the read raises."""
-        return asyncio.run(self.upstream.answer(namespace, metric, query.encode()))
+        return asyncio.run(self.upstream.answer(EXTERNAL, Read(namespace, metric), query.encode()))
 
     def read(self, metric: str = "queue", query: str = "", namespace: str = "shop") -> bytes:
         """The body of a 200."""

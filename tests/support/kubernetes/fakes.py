@@ -21,7 +21,7 @@ from apiservice.app import ApiServer, create_metrics_app
 from apiservice.auth.caller import Attributes, Caller, Forbidden, Scope, Unauthorized
 from apiservice.auth.callers import Callers
 from apiservice.http import health
-from apiservice.metrics_api.reads import MetricReads
+from apiservice.metrics_api.reads import MetricReads, Replies
 from apiservice.upstream.live import Upstreams
 
 Event = MutableMapping[str, Any]
@@ -78,11 +78,21 @@ class FakeMetrics:
     """Namespaces that may not read everything."""
     namespaces: list[str | None] = field(default_factory=list)
     """Of each read."""
+    lists: list[bool] = field(default_factory=list)
+    """Whether each read may leave out groups."""
 
     def audience_of(self, namespace: str | None) -> Audience | None:
         return frozenset({namespace}) if namespace is not None and namespace in self.tenants else None
 
-    def read(self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None) -> Reading:
+    def read(
+        self,
+        metric: str,
+        requirements: Sequence[Requirement],
+        namespace: str | None = None,
+        *,
+        may_list: bool = True,
+    ) -> Reading:
+        self.lists.append(may_list)
         self.namespaces.append(namespace)
         self.asked.append((metric, tuple(requirements)))
         self.threads.append(threading.current_thread().name)
@@ -170,13 +180,15 @@ class House:
     checks: Mapping[str, bool] = field(default_factory=dict)
     clock: FixedClock = field(default_factory=FixedClock)
     counted: list[tuple[str, int]] = field(default_factory=list)
-    upstreams: Upstreams | None = None
+    upstreams: Sequence[Upstreams] = ()
     groups: tuple[ApiGroup, ...] = API_GROUPS
 
     def __post_init__(self) -> None:
         self.stopping = threading.Event()
+        replies = Replies(self.clock)
         self.app = ApiServer(
-            [MetricReads(group, lambda: cast("Metrics", self.metrics), self.clock) for group in self.groups],
+            [MetricReads(group, lambda: cast("Metrics", self.metrics), replies) for group in self.groups],
+            replies,
             cast("Callers", self.callers),
             health.routes(conditions_of(self.checks), self.stopping, lambda: OWN_METRICS),
             count_read=lambda metric, code: self.counted.append((metric, code)),

@@ -14,7 +14,7 @@ from local.processes import wait_until
 LAG = "kafka_consumergroup_lag"
 UNREAD_TOPIC = "read-by-nobody"
 """Empty, and no group has committed for it."""
-TOPICS = {"read-orders": 3, "read-invoices": 2, UNREAD_TOPIC: 1}
+TOPICS = {"read-orders": 3, "read-invoices": 2, UNREAD_TOPIC: 1, "read-idle": 1}
 MESSAGES = {("read-orders", 0): 1200, ("read-orders", 1): 7, ("read-orders", 2): 64, ("read-invoices", 1): 15_000}
 COMMITS = {
     "ledger": {
@@ -26,6 +26,8 @@ COMMITS = {
     },
     "mail": {("read-orders", 0): 1199, ("read-orders", 2): 63},
 }
+IDLE_GROUP, IDLE_TOPIC = "idle", "read-idle"
+"""It has read all of an empty topic."""
 UNLABELLED_GROUP = "Mail Service/eu"
 """No legal label value: it has a metric of its own name."""
 UNLABELLED_METRIC = "mail-service-backlog"
@@ -40,6 +42,7 @@ def prepare(cluster: Kafka) -> None:
     for group, offsets in COMMITS.items():
         commit(cluster, group, offsets)
     commit(cluster, UNLABELLED_GROUP, UNLABELLED_COMMITS)
+    commit(cluster, IDLE_GROUP, {(IDLE_TOPIC, 0): 0})
 
 
 def settings(cluster: Kafka) -> dict[str, Any]:
@@ -47,6 +50,7 @@ def settings(cluster: Kafka) -> dict[str, Any]:
         "clusters": [{"name": "main", "bootstrapServers": cluster.bootstrap_servers.split(",")}],
         "collection": {"interval": "1s", "maxAge": "60s"},  # a busy machine is no reason to refuse
         "metrics": [{"name": UNLABELLED_METRIC, "value": "lag", "group": UNLABELLED_GROUP}],
+        "customMetrics": {"register": True},
     }
 
 
@@ -57,6 +61,6 @@ def path(namespace: str, metric: str, selector: str = "") -> str:
 
 def wait_until_read(plane: ControlPlane) -> None:
     """Wait until all of it is served."""
-    asked = [path("default", LAG, f"group%3D{group}") for group in COMMITS]
+    asked = [path("default", LAG, f"group%3D{group}") for group in (*COMMITS, IDLE_GROUP)]
     asked.append(path("default", UNLABELLED_METRIC))
     wait_until(lambda: all(plane.raw(each)[0] == 200 for each in asked), "the groups to be read", 60)

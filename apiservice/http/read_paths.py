@@ -1,0 +1,74 @@
+"""Which metric of what a path reads."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from apiservice.api_group import ApiGroup
+
+ALL = "*"
+"""In place of an object's name: all objects that `labelSelector` selects."""
+NAMESPACES, PODS = "namespaces", "pods"
+KINDS = {
+    "deployments.apps": ("Deployment", "apps/v1"),
+    NAMESPACES: ("Namespace", "v1"),
+    "nodes": ("Node", "v1"),
+    PODS: ("Pod", "v1"),
+    "services": ("Service", "v1"),
+    "statefulsets.apps": ("StatefulSet", "apps/v1"),
+}
+"""Resource -> kind and version, which only the cluster knows of others."""
+
+
+class Handle(NamedTuple):
+    """The object that a custom metric describes. It need not exist."""
+
+    resource: str
+    """As in the path, such as `services` or `kafkatopics.kafka.strimzi.io`."""
+    namespace: str
+    """Empty: the object belongs to none."""
+    name: str
+
+    def document(self, name: str | None = None) -> dict[str, str]:
+        """Returns an ObjectReference, without a kind if only the cluster knows it; `name` replaces ours."""
+        kind, version = KINDS.get(self.resource, ("", ""))
+        fields = {"kind": kind, "namespace": self.namespace, "name": name or self.name, "apiVersion": version}
+        return {key: text for key, text in fields.items() if text}
+
+
+class Read(NamedTuple):
+    namespace: str
+    """Who reads: of the HPA. Empty for an object that belongs to no namespace."""
+    metric: str
+    handle: Handle | None = None
+    """None for an external metric."""
+
+
+def reads_of(group: ApiGroup) -> Callable[[str], Read | None]:
+    """Returns what finds the read of a path; None for a path that reads no metric of the group."""
+    prefix, read_at = f"{group.path}/", _of_object if group.describes_objects else _of_namespace
+
+    def read_of(path: str) -> Read | None:
+        if not path.startswith(prefix):
+            return None
+        parts = path.removeprefix(prefix).removesuffix("/").split("/")
+        return read_at(parts) if all(parts) else None
+
+    return read_of
+
+
+def _of_namespace(parts: list[str]) -> Read | None:
+    match parts:
+        case ["namespaces", namespace, metric]:
+            return Read(namespace, metric)
+    return None
+
+
+def _of_object(parts: list[str]) -> Read | None:
+    match parts:
+        case ["namespaces", namespace, "metrics", metric]:
+            return Read(namespace, metric, Handle(NAMESPACES, "", namespace))
+        case ["namespaces", namespace, resource, name, metric]:
+            return Read(namespace, metric, Handle(resource.lower(), namespace, name))
+        case [resource, name, metric] if resource != "namespaces":
+            return Read("", metric, Handle(resource.lower(), "", name))
+    return None
