@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -55,7 +56,9 @@ def _planned(purpose: Purpose, layout: Layout, leaders: Codes, wanted: Flags) ->
     timestamp, level, _ = purpose
     nodes = np.unique(leaders[wanted & (leaders != NOBODY)]).tolist()
     places = {node: np.flatnonzero(wanted & (leaders == node)) for node in nodes}
-    questions = {node: OffsetQuestion(node, _by_topic(layout, own), timestamp, level) for node, own in places.items()}
+    questions = {
+        node: OffsetQuestion(node, partial(_by_topic, layout, own), timestamp, level) for node, own in places.items()
+    }
     return OffsetPlan(layout, leaders, wanted, questions, places, {node: Latest(mapped_offsets) for node in nodes})
 
 

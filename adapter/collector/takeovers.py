@@ -12,6 +12,7 @@ reported all that was known has read the partition: what it reports later is new
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -143,7 +144,7 @@ class Handovers:
         nodes = self._liveness.present(np.unique(topic.leaders[partitions]).tolist())
         places = {node: partitions[topic.leaders[partitions] == node] for node in nodes}
         questions = {
-            node: OffsetQuestion(node, {OFFSETS_TOPIC: own.astype(np.int32)}, LATEST, Isolation.READ_UNCOMMITTED)
+            node: OffsetQuestion(node, partial(_of_offsets_topic, own), LATEST, Isolation.READ_UNCOMMITTED)
             for node, own in places.items()
         }
         answers = self._brokers.finish(self._brokers.offsets(questions))
@@ -163,3 +164,7 @@ class Handovers:
         is_leader = int(self._topic.leaders[partition]) == node
         self.is_outdated |= not is_leader
         return is_leader and bool(self._log_ends[partition] != NOT_KNOWN)
+
+
+def _of_offsets_topic(partitions: Indexes) -> Mapping[str, Codes]:
+    return {OFFSETS_TOPIC: partitions.astype(np.int32)}

@@ -21,12 +21,14 @@ from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
 from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
-from adapter.kafka.connections import end, is_foreign, quota_wait, started
-from adapter.kafka.describe_messages import DESCRIBE, DescribeShareGroupOffsetsRequest, describe
+from adapter.kafka.connections import connected, end, quota_wait, started
+from adapter.kafka.describe_messages import DESCRIBE, describe, describe_shares
 from adapter.kafka.failures import REFUSED_CERTIFICATE, REQUIRED_CERTIFICATE, failure_of
 from adapter.kafka.group_descriptions import descriptions_in
 from adapter.kafka.rotation import BrokerAccess, Rotation
+from adapter.kafka.versions import Versions, VersionsChanged
 from adapter.protocol import group_responses, offset_requests
+from adapter.protocol.apis import DESCRIBE_SHARE_GROUP_OFFSETS, LIST_GROUPS, METADATA, Api
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.group_responses import GroupShares
 from adapter.protocol.metadata_response import LatestTopology, topology_in
@@ -42,6 +44,8 @@ HEDGE_SECONDS = 0.5
 GRACE_SECONDS = 1.0
 """The client's thread enforces the deadline, but a slow name lookup can block that thread."""
 CountRequest = Callable[[str], None]
+Make = Callable[[Versions], object]
+"""Returns the request for a broker of these versions; raises NotOffered."""
 
 
 class Brokers:
@@ -180,20 +184,20 @@ class Brokers:
 
     def living(self, nodes: Sequence[int]) -> dict[int, Answer[Mapping[int, str]] | Failure]:
         """Returns node -> address of the living brokers, as reported by the first of `nodes` to answer."""
-        outcomes = self._first_to_describe({node: node for node in nodes}, (), lambda body: topology_in(body).brokers)
+        outcomes = self._first_to_describe({node: node for node in nodes}, (), _brokers_in)
         for answer in outcomes.values():
             if isinstance(answer, Answer):
                 self._follow_addresses(answer.content)
         return outcomes
 
     def _first_to_describe(
-        self, chosen: Mapping[Name, int], topics: Sequence[str] | None, read: Callable[[bytes], Answered]
+        self, chosen: Mapping[Name, int], topics: Sequence[str] | None, read: Callable[[bytes, int], Answered]
     ) -> dict[Name, Answer[Answered] | Failure]:
         calls: dict[Name, Calls[Answered]] = {}
         outcomes: dict[Name, Answer[Answered] | Failure] = {}
         for name, node in chosen.items():
-            asked = (node, offset_requests.metadata(topics), lambda raw: read(raw.body))
-            calls[name] = self._start("Metadata", {0: asked})
+            asked = (node, _metadata(topics), lambda raw: read(raw.body, raw.version))
+            calls[name] = self._start(METADATA, {0: asked})
             patience = HEDGE_SECONDS if len(calls) < len(chosen) else self._call_seconds + GRACE_SECONDS
             self.wait(*calls.values(), together=0.0, within=patience)
             outcomes |= {name: answer for name, call in calls.items() for answer in call.take().values()}
@@ -205,8 +209,8 @@ class Brokers:
         absent = expected - answer.content.topics.keys()
         if not absent:
             return answer
-        named = offset_requests.metadata(sorted(absent))
-        by_name = self._ask("Metadata", {node: named}, lambda raw: topology_in(raw.body))[node]
+        named = _metadata(sorted(absent))
+        by_name = self._ask(METADATA, {node: named}, lambda raw: topology_in(raw.body, raw.version))[node]
         if isinstance(by_name, Failure):
             return by_name
         return Answer(replace(answer.content, hidden=by_name.content.hidden), answer.received)
@@ -219,32 +223,29 @@ class Brokers:
             manager.call_soon(manager.cluster.request_update)
 
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
-        requests = {node: ListGroupsRequest(min_version=0, max_version=5) for node in nodes}
-        return self._ask("ListGroups", requests, group_responses.listing_in)
+        def make(versions: Versions) -> object:
+            return ListGroupsRequest(version=versions.required(LIST_GROUPS))
+
+        return self._ask(LIST_GROUPS, dict.fromkeys(nodes, make), group_responses.listing_in)
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
         """Returns the members of groups of this kind, with one request per coordinator."""
-        name = DESCRIBE[kind].__name__.removesuffix("Request")
-        requests = {node: describe(kind, groups) for node, groups in plan.items()}
-        return self._ask(name, requests, lambda response: descriptions_in(response, kind))
+        api, _ = DESCRIBE[kind]
+        requests = {node: partial(_description, kind, groups) for node, groups in plan.items()}
+        return self._ask(api, requests, lambda response: descriptions_in(response, kind))
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         """Requests the progress of share groups in every partition, with one request per coordinator."""
-        asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
-        requests = {
-            node: DescribeShareGroupOffsetsRequest(groups=[asked(group_id=group, topics=None) for group in groups])
-            for node, groups in plan.items()
-        }
-        sent = {node: (node, request, group_responses.shares_in) for node, request in requests.items()}
-        return self._start("DescribeShareGroupOffsets", sent)
+        sent = {node: (node, partial(_shares, groups), group_responses.shares_in) for node, groups in plan.items()}
+        return self._start(DESCRIBE_SHARE_GROUP_OFFSETS, sent)
 
     def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
-        return self._start("OffsetFetch", {key: _asked_by(question) for key, question in questions.items()})
+        return self._start(CommitQuestion.api, {key: _asked_by(question) for key, question in questions.items()})
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
-        return self._start("ListOffsets", {key: _asked_by(question) for key, question in questions.items()})
+        return self._start(OffsetQuestion.api, {key: _asked_by(question) for key, question in questions.items()})
 
     def wait(self, *calls: Calls[Any], together: float, within: float = float("inf")) -> bool:
         """Waits at most `within` seconds for a response, then `together` for the others; False: all have been taken."""
@@ -266,8 +267,7 @@ class Brokers:
 
     def probe(self, node: int) -> Future:
         """Returns the pending answer of a silent broker."""
-        self._count_request("Metadata")
-        return self._send(node, offset_requests.metadata(()), lambda: None)
+        return self._send(METADATA, node, _metadata(()), lambda: None)
 
     @property
     def _manager(self) -> Any:  # noqa: ANN401 - the library has no types
@@ -276,11 +276,11 @@ class Brokers:
         return self._client._manager
 
     def _ask(
-        self, kind: str, requests: Mapping[int, object], decode: Callable[[Any], Answered]
+        self, api: Api, requests: Mapping[int, Make], decode: Callable[[Any], Answered]
     ) -> dict[int, Answer[Answered] | Failure]:
-        return self.finish(self._start(kind, {node: (node, request, decode) for node, request in requests.items()}))
+        return self.finish(self._start(api, {node: (node, make, decode) for node, make in requests.items()}))
 
-    def _start(self, kind: str, asked: Mapping[int, tuple[int, object, Callable[[Any], Answered]]]) -> Calls[Answered]:
+    def _start(self, api: Api, asked: Mapping[int, tuple[int, Make, Callable[[Any], Answered]]]) -> Calls[Answered]:
         """Sends all (node, request, decoder) at once."""
 
         def read(number: int, outcome: object, received: float) -> Answer[Answered] | Failure:
@@ -288,24 +288,23 @@ class Brokers:
             return self._answer(node, outcome, received, decode)
 
         calls = Calls(asked.keys(), self._changed, self._call_seconds + GRACE_SECONDS, read)
-        for number, (node, request, _) in asked.items():
-            self._count_request(kind)
-            _settle(calls, number, self._send(node, request, partial(_note_sent, calls, number)))
+        for number, (node, make, _) in asked.items():
+            _settle(calls, number, self._send(api, node, make, partial(_note_sent, calls, number)))
         return calls
 
-    def _send(self, node: int, request: object, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
+    def _send(self, api: Api, node: int, make: Make, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
         manager, milliseconds = self._manager, self._call_seconds * 1000
 
         async def exchange() -> Any:  # noqa: ANN401
             note_sent()
-            left = milliseconds - 1000 * await quota_wait(manager, node, self._call_seconds)
-            sent: Awaitable[Any] = manager.send(request, node_id=node, request_timeout_ms=left)
-            try:
-                return await manager.wait_for(sent, left + 100)
-            except kafka_errors.KafkaConnectionError as error:
-                if is_foreign(request, manager):
-                    raise kafka_errors.IncompatibleBrokerVersion(str(error)) from error
-                raise
+            begun = clock.monotonic()
+            await quota_wait(manager, node, self._call_seconds)
+            connection = await connected(manager, node, milliseconds - 1000 * (clock.monotonic() - begun))
+            left = milliseconds - 1000 * (clock.monotonic() - begun)
+            request = make(connection.versions)
+            self._count_request(api.name)
+            sent: Awaitable[Any] = connection.send_request(request, request_timeout_ms=left)
+            return await manager.wait_for(sent, left + 100)
 
         return manager.call_soon(exchange)
 
@@ -357,5 +356,27 @@ def _note_sent(calls: Calls[Any], number: int) -> None:
     calls.sent[number] = clock.monotonic()
 
 
-def _asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, object, Callable[[Any], Columns]]:
-    return question.node, question.request(), lambda response: question.columns(response.body)
+def _asked_by(question: CommitQuestion | OffsetQuestion) -> tuple[int, Make, Callable[[Any], Columns]]:
+    def make(versions: Versions) -> object:
+        version = versions.required(question.api)
+        if version < question.oldest:
+            raise VersionsChanged
+        return question.request(version)
+
+    return question.node, make, lambda response: question.columns(response.body, response.version)
+
+
+def _metadata(topics: Sequence[str] | None) -> Make:
+    return lambda versions: offset_requests.metadata(topics, versions.required(METADATA))
+
+
+def _brokers_in(body: bytes, version: int) -> Mapping[int, str]:
+    return topology_in(body, version).brokers
+
+
+def _description(kind: Kind, groups: Sequence[str], versions: Versions) -> object:
+    return describe(kind, groups, versions.required(DESCRIBE[kind][0]))
+
+
+def _shares(groups: Sequence[str], versions: Versions) -> object:
+    return describe_shares(groups, versions.required(DESCRIBE_SHARE_GROUP_OFFSETS))

@@ -17,12 +17,14 @@ from adapter import clock
 from adapter.errors import quoted_words
 from adapter.kafka.logins import PREPARED, Logins
 from adapter.kafka.rotation import BrokerAccess
-from adapter.protocol.offset_requests import RawRequest
+from adapter.kafka.versions import Versions, negotiated
 
 ASK_AGAIN_FOR_BROKERS_MS = 60_000
 """The library refreshes its list of brokers this often, and whenever the adapter sees that it is outdated."""
 LARGEST_FRAME_BYTES = 32 * 1024 * 1024
 """Of a response, which anyone in a broker's place may send. Metadata of 100,000 topics with the longest names fits."""
+LONGEST_THROTTLE_MS = 60_000
+"""More than a quota requires: at most its window, 11 s by default."""
 SHOWING_TOKENS = ("OAUTHBEARER", "AWS_MSK_IAM")
 
 
@@ -81,12 +83,12 @@ async def quota_wait(manager: Any, node: int, limit: float) -> float:  # noqa: A
     return clock.monotonic() - begun
 
 
-def is_foreign(request: object, manager: Any) -> bool:  # noqa: ANN401
-    """Whether the broker closed the connection because of a version that the bootstrap server did not report."""
-    if not isinstance(request, RawRequest) or manager.broker_version_data is None:
-        return False
-    lowest, highest = manager.broker_version_data.api_versions.get(request.API_KEY, (0, -1))
-    return not lowest <= request.API_VERSION <= highest
+async def connected(manager: Any, node: int, milliseconds: float) -> Any:  # noqa: ANN401
+    """Returns the node's connection once its versions are known; raises the library's error if it cannot be made."""
+    connection = manager.get_connection(node)
+    if connection.initializing:
+        await manager.wait_for(connection.init_future, milliseconds)
+    return connection
 
 
 class _PlainTransport(KafkaTCPTransport):  # type: ignore[misc]  # the library has no types
@@ -125,9 +127,30 @@ class _Transport(_PlainTransport, KafkaSSLTransport):  # type: ignore[misc]  # a
 
 
 class _Connection(KafkaConnection):  # type: ignore[misc]  # as above
-    """Has its login ready before it needs it, and reports which mechanisms a broker offers if it refuses ours."""
+    """Negotiates with its own broker, has its login ready before it needs it, and reports which mechanisms a broker
+    offers if it refuses ours."""
 
     logins: Logins
+    known_versions: dict[int, Versions]
+    versions = Versions()
+    broker_version_data: Any
+    _throttle_time: float
+
+    async def _get_api_versions(self, timeout_at: float | None = None) -> None:
+        # The library would otherwise prefer what the bootstrap server has offered.
+        self.broker_version_data = None
+        await super()._get_api_versions(timeout_at)
+        self.versions = negotiated(self.broker_version_data.api_versions)
+        self.known_versions[self.node_id] = self.versions
+
+    def _maybe_throttle(self, response: Any) -> None:  # noqa: ANN401
+        """Waits as the response says, whatever Kafka the library takes the broker for, but not for 24 days."""
+        seconds = min(getattr(response, "throttle_time_ms", 0) or 0, LONGEST_THROTTLE_MS) / 1000
+        ends = time.monotonic() + seconds  # noqa: TID251 - the library's clock
+        if seconds > 0 and ends > self._throttle_time:
+            self._throttle_time = ends
+            self.net.call_at(ends, self._maybe_unthrottle)
+            self.pause("throttle")
 
     def _send_request(self, request: object, *others: object, **options: object) -> Any:  # noqa: ANN401
         sent = super()._send_request(request, *others, **options)
@@ -160,10 +183,12 @@ class Manager(KafkaConnectionManager):  # type: ignore[misc]  # as above
     def __init__(self, net: Any, **options: Any) -> None:  # noqa: ANN401
         super().__init__(net, **options)
         self._logins = Logins(self)
+        self.known_versions: dict[int, Versions] = {}
+        """Node -> what its latest connection has negotiated."""
 
     async def _connect(self, node: Any, conn: Any, **options: Any) -> None:  # noqa: ANN401
         conn.__class__ = _Connection  # the library names the class where it makes one
-        conn.logins = self._logins
+        conn.logins, conn.known_versions = self._logins, self.known_versions
         await super()._connect(node, conn, **options)
 
     def maybe_raise_auth_failure(self, node_id: object) -> None:

@@ -1,4 +1,4 @@
-"""Requests that kafka-python lacks, defined in `schemas/`, and the describe request of each kind of group.
+"""Requests that kafka-python lacks, defined in `schemas/`, and the describe requests of each kind of group.
 
 The library finds a response class by its request's API key."""
 
@@ -11,6 +11,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.api_message import ApiMessage
 
 from adapter.cluster.groups import Kind
+from adapter.protocol import apis
 
 
 def _messages(name: str) -> tuple[Any, Any]:
@@ -26,14 +27,21 @@ StreamsGroupDescribeRequest, StreamsGroupDescribeResponse = _messages("StreamsGr
 DescribeShareGroupOffsetsRequest, DescribeShareGroupOffsetsResponse = _messages("DescribeShareGroupOffsets")
 
 DESCRIBE = {
-    Kind.CLASSIC: DescribeGroupsRequest,
-    Kind.CONSUMER: ConsumerGroupDescribeRequest,
-    Kind.SHARE: ShareGroupDescribeRequest,
-    Kind.STREAMS: StreamsGroupDescribeRequest,
+    Kind.CLASSIC: (apis.DESCRIBE_GROUPS, DescribeGroupsRequest),
+    Kind.CONSUMER: (apis.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest),
+    Kind.SHARE: (apis.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest),
+    Kind.STREAMS: (apis.STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest),
 }
 
 
-def describe(kind: Kind, groups: Sequence[str]) -> object:
+def describe(kind: Kind, groups: Sequence[str], version: int) -> object:
+    _, request = DESCRIBE[kind]
     if kind is Kind.CLASSIC:
-        return DescribeGroupsRequest(groups=list(groups), max_version=5)
-    return DESCRIBE[kind](group_ids=list(groups), include_authorized_operations=False)
+        return request(groups=list(groups), version=version)
+    return request(group_ids=list(groups), include_authorized_operations=False, version=version)
+
+
+def describe_shares(groups: Sequence[str], version: int) -> object:
+    asked = DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup
+    named = [asked(group_id=group, topics=None) for group in groups]
+    return DescribeShareGroupOffsetsRequest(groups=named, version=version)

@@ -5,6 +5,7 @@ from kafka import errors as kafka_errors
 from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.logins import LoginUnavailable
 from adapter.kafka.tokens import TokenUnavailable
+from adapter.kafka.versions import NotOffered, VersionsChanged
 from adapter.tls import certificate_fault
 
 REFUSED_CERTIFICATE = "refuses the client certificate"
@@ -38,7 +39,9 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Failu
     (kafka_errors.UnsupportedSaslMechanismError, FailureCause.AUTHENTICATION, "does not offer {text}"),
     (kafka_errors.ThrottlingQuotaExceededError, FailureCause.THROTTLED, OVER_QUOTA),
     (UnicodeError, FailureCause.DNS, "cannot be found: its host name is invalid"),
-    (kafka_errors.IncompatibleBrokerVersion, FailureCause.VERSION, "is too old: Kafka 3.0 or newer is needed"),
+    (NotOffered, FailureCause.VERSION, "{whole}"),
+    (VersionsChanged, FailureCause.CONNECTION, "was connected again and offers other versions of its requests"),
+    (kafka_errors.IncompatibleBrokerVersion, FailureCause.VERSION, "offers no version of a request that is needed"),
     (
         (kafka_errors.InvalidReceiveError, kafka_errors.KafkaProtocolError, kafka_errors.CorrelationIdError),
         FailureCause.MALFORMED,

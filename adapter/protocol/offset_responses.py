@@ -1,18 +1,21 @@
 """Parses OffsetFetch and ListOffsets responses into columns.
 
 A response is walked only if it differs from the one before in more than numbers: walking tens of thousands of topics
-takes ten times as long as comparing the bytes. `offset_requests` explains the encoding."""
+takes ten times as long as comparing the bytes. Versions differ in the layout of a row, in the encoding, and in whether
+OffsetFetch names its groups; nothing else distinguishes them here."""
 
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adapter.protocol.apis import FIRST_WITH_GROUPS, LIST_OFFSETS, OFFSET_FETCH, Api
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
-from adapter.protocol.reader import Places, Reader, malformed_as_ours, values_at
+from adapter.protocol.reader import Places, Reader, malformed_as_ours, reader_of, values_at
 
 THROTTLE_BYTES = 4
 
@@ -59,24 +62,34 @@ class Columns:
     """One entry per group of the shape."""
 
 
-def commits_in(body: bytes, known: Shape | None = None) -> Columns:
-    """Parses an OffsetFetch response of version 8; reuses the `known` shape if it fits. Raises MalformedResponse."""
-    walked = _Walked(_COMMIT)
-    columns = _columns(body, known, walked, walked.read_groups)
+def commits_in(body: bytes, known: Shape | None = None, version: int = OFFSET_FETCH.newest, group: str = "") -> Columns:
+    """Parses an OffsetFetch response; reuses the `known` shape if it fits. Raises MalformedResponse.
+
+    Before version 8, a response is about one `group` and does not name it."""
+    walked, reader = _Walked(_commit_row(version)), _reader(OFFSET_FETCH, version, body)
+    if version >= FIRST_WITH_GROUPS:
+        columns = _columns(reader, known, walked, walked.read_groups)
+    else:
+        columns = _columns(reader, known, walked, lambda reader: walked.read_group(reader, group))
     columns.group_error[columns.group_error == GROUP_NOT_FOUND] = NO_ERROR
     return columns
 
 
-def offsets_in(body: bytes, known: Shape | None = None) -> Columns:
-    """Parses a ListOffsets response of version 7; `known` as above. Raises MalformedResponse."""
-    walked = _Walked(_OFFSET)
-    return _columns(body, known, walked, walked.read_topics)
+def offsets_in(body: bytes, known: Shape | None = None, version: int = LIST_OFFSETS.newest) -> Columns:
+    """Parses a ListOffsets response; `known` as above. Raises MalformedResponse."""
+    walked = _Walked(_offset_row(version))
+    return _columns(_reader(LIST_OFFSETS, version, body), known, walked, walked.read_topics)
+
+
+def _reader(api: Api, version: int, body: bytes) -> Reader:
+    return reader_of(body, THROTTLE_BYTES, is_flexible=api.is_flexible(version))
 
 
 @malformed_as_ours()
-def _columns(body: bytes, shape: Shape | None, walked: "_Walked", walk: Callable[[Reader], object]) -> Columns:
+def _columns(reader: Reader, shape: Shape | None, walked: "_Walked", walk: Callable[[Reader], object]) -> Columns:
+    body = reader.body
     if shape is None or not shape.fits(body):
-        walk(Reader(body, THROTTLE_BYTES))
+        walk(reader)
         shape = walked.shape(body)
     return Columns(
         shape,
@@ -95,15 +108,28 @@ class _Row:
     error: int
     numbers: range
     """All that may change without a change of shape, apart from errors."""
+    constants: tuple[tuple[int, int], ...]
+    """Bytes of the row and their values where it has no texts and tagged fields: the layout holds for no other rows."""
     metadata: int | None = None
-    """Position of the length of a commit's metadata; the other numbers assume empty metadata."""
+    """Position of the length of a commit's metadata."""
 
 
-_COMMIT = _Row(size=20, offset=4, error=17, numbers=range(4, 16), metadata=16)
-"""Partition 4, offset 8, epoch 4, metadata 1, error 2, tags 1 bytes."""
-_OFFSET = _Row(size=27, offset=14, error=4, numbers=range(6, 26))
-"""Partition 4, error 2, timestamp 8, offset 8, epoch 4, tags 1 bytes."""
-_EMPTY = 1
+@cache
+def _commit_row(version: int) -> _Row:
+    """Partition 4, offset 8, epoch 4, metadata 1 (2 before the compact encoding), error 2, tags 1 (0) bytes."""
+    if OFFSET_FETCH.is_flexible(version):
+        return _Row(size=20, offset=4, error=17, numbers=range(4, 16), constants=((16, 1), (19, 0)), metadata=16)
+    return _Row(size=20, offset=4, error=18, numbers=range(4, 16), constants=((16, 0), (17, 0)), metadata=16)
+
+
+@cache
+def _offset_row(version: int) -> _Row:
+    """Partition 4, error 2, timestamp 8, offset 8, epoch 4 (0 before version 4), tags 1 (0) bytes."""
+    end = 26 if version >= 4 else 22
+    tags = ((end, 0),) if LIST_OFFSETS.is_flexible(version) else ()
+    return _Row(size=end + len(tags), offset=14, error=4, numbers=range(6, end), constants=tags)
+
+
 _UnevenRow = tuple[int, int, int]
 """The positions of a row, of its metadata's text and of its error."""
 
@@ -122,12 +148,16 @@ class _Walked:
     """Block -> its rows, if they differ in length."""
 
     def read_groups(self, reader: Reader) -> None:
-        for number in range(reader.count(least_bytes=5)):
-            self.groups.append(reader.text())
-            self.group += [number] * self.read_topics(reader)
-            self.group_error_at.append(reader.position)
-            reader.int16()
+        for _ in range(reader.count(least_bytes=5)):
+            self.read_group(reader, reader.text())
             reader.skip_tags()
+
+    def read_group(self, reader: Reader, group: str) -> None:
+        """Reads the topics and the error of a group."""
+        self.groups.append(group)
+        self.group += [len(self.groups) - 1] * self.read_topics(reader)
+        self.group_error_at.append(reader.position)
+        reader.int16()
 
     def read_topics(self, reader: Reader) -> int:
         """Reads a list of topics and where their rows are; returns its length."""
@@ -137,11 +167,10 @@ class _Walked:
             size = reader.count(row.size)
             self.begins.append(reader.position)
             rows = memoryview(reader.body)[reader.position : reader.position + size * row.size]
-            has_tags = rows[row.size - 1 :: row.size].tobytes().count(0) != size
-            if has_tags or (row.metadata and rows[row.metadata :: row.size].tobytes().count(_EMPTY) != size):
-                self.uneven[len(self.sizes)] = _uneven_rows(reader, size, row)
-            else:
+            if all(rows[at :: row.size].tobytes().count(value) == size for at, value in row.constants):
                 reader.skip(len(rows))
+            else:
+                self.uneven[len(self.sizes)] = _uneven_rows(reader, size, row)
             self.sizes.append(size)
             reader.skip_tags()
         return count
@@ -190,8 +219,8 @@ def _uneven_rows(reader: Reader, count: int, row: _Row) -> Sequence[_UnevenRow]:
     for _ in range(count):
         begin = reader.position
         reader.skip(row.metadata)
-        length, text_at = reader.varint(), reader.position
-        reader.skip(max(length - 1, 0))
+        length, text_at = reader.text_length(), reader.position
+        reader.skip(max(length, 0))
         places.append((begin, text_at, reader.position))
         reader.int16()
         reader.skip_tags()

@@ -1,6 +1,6 @@
 """Reads the bytes of a response safely.
 
-See `offset_requests` for Kafka's compact encoding."""
+See `encoding` for Kafka's two encodings."""
 
 import struct
 from collections.abc import Iterator
@@ -39,7 +39,8 @@ def malformed_as_ours() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Reader:
-    """A position in a response. Every step is checked against the end, so no length can request more than there is."""
+    """A position in a response in the compact encoding. Every step is checked against the end, so no length can request
+    more than there is."""
 
     body: bytes
     position: int
@@ -65,9 +66,16 @@ class Reader:
             shift += 7
         raise MalformedResponse("a length of more than five bytes")
 
+    def text_length(self) -> int:
+        """Returns -1 for null, as `list_length`."""
+        return self.varint() - 1
+
+    def list_length(self) -> int:
+        return self.varint() - 1
+
     def count(self, least_bytes: int) -> int:
         """Reads the number of elements and checks that the response has room for them; `least_bytes` is per element."""
-        count = self.varint() - 1
+        count = self.list_length()
         if count < 0:
             raise MalformedResponse("null instead of a list")
         if count * least_bytes > len(self.body) - self.position:
@@ -75,7 +83,7 @@ class Reader:
         return count
 
     def text(self, errors: str = "surrogateescape") -> str:
-        length = self.varint() - 1
+        length = self.text_length()
         begin, self.position = self.position, self.position + length
         if length < 0 or self.position > len(self.body):
             raise MalformedResponse("a name that is missing or longer than the response")
@@ -83,7 +91,7 @@ class Reader:
         return self.body[begin : self.position].decode("utf-8", errors)
 
     def skip_text(self) -> None:
-        self.skip(max(self.varint() - 1, 0))
+        self.skip(max(self.text_length(), 0))
 
     def skip_tags(self) -> None:
         for _ in range(self.varint()):
@@ -94,3 +102,22 @@ class Reader:
         if size > len(self.body) - self.position:
             raise MalformedResponse("a field that is longer than the response")
         self.position += size
+
+
+class PlainReader(Reader):
+    """The same for a response before the compact encoding."""
+
+    __slots__ = ()
+
+    def text_length(self) -> int:
+        return self.int16()
+
+    def list_length(self) -> int:
+        return self.int32()
+
+    def skip_tags(self) -> None:
+        """There are none."""
+
+
+def reader_of(body: bytes, position: int, *, is_flexible: bool) -> Reader:
+    return (Reader if is_flexible else PlainReader)(body, position)

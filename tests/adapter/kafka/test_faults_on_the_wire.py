@@ -1,6 +1,5 @@
 """Whatever a broker sends, what was asked of it has an error, everything else its number. The brokers are a fake."""
 
-import io
 import struct
 
 import pytest
@@ -8,7 +7,6 @@ import pytest
 from adapter.kafka.answers import Answer, Failure
 from adapter.kafka.client import Brokers
 from adapter.kafka.connections import LARGEST_FRAME_BYTES
-from adapter.protocol.offset_requests import RawResponse
 from tests.support import samples
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
 from tests.support.kafka.wire_fake import (
@@ -112,25 +110,6 @@ def test_brokers_that_know_more_than_we_are_read(fake: WireFake, versions: dict[
         pass
 
 
-@pytest.mark.parametrize(
-    "versions",
-    [
-        {**VERSIONS, OFFSET_FETCH: (0, 7)},
-        {**VERSIONS, LIST_OFFSETS: (0, 3)},
-        {**VERSIONS, METADATA: (0, 8)},
-        {key: span for key, span in VERSIONS.items() if key != OFFSET_FETCH},
-    ],
-    ids=["no batches of groups", "old ListOffsets", "no topic ids", "no commits"],
-)
-def test_brokers_that_do_not_know_what_we_ask_for_are_said_to_be_of_another_version(
-    fake: WireFake, versions: dict[int, tuple[int, int]]
-) -> None:
-    fake.versions = versions
-    with starting(fake) as running, Watcher(running, ["billing"], one_of(billing=[])) as watcher:
-        running.wait_for_refusal("is too old: Kafka 3.0 or newer is needed", "billing")
-    watcher.check()
-
-
 @pytest.mark.parametrize("host", ["x\0y", "a" * 100 + ".invalid", ""], ids=["NUL", "long", "empty"])
 def test_a_broker_at_an_impossible_address_is_unknown_alone(fake: WireFake, host: str) -> None:
     with reading(fake) as running, Watcher(running, ["billing"], one_of(billing=[13])) as watcher:
@@ -143,13 +122,6 @@ def test_a_broker_at_an_impossible_address_is_unknown_alone(fake: WireFake, host
         fake.kafka.refusing.clear()
         running.wait_for(lambda: not running.causes("billing"))
     watcher.check()
-
-
-@pytest.mark.parametrize(("asked_for", "obeyed"), [(-1, -1), (11_000, 11_000), (2**31 - 1, 60_000)])
-def test_an_absurd_throttle_time_is_not_obeyed(asked_for: int, obeyed: int) -> None:
-    response = RawResponse.decode(io.BytesIO(struct.pack(">i", asked_for) + b"\x01\0"))
-
-    assert response.throttle_time_ms == obeyed
 
 
 def test_all_brokers_throttling_for_days_are_read_again_once_they_do_not(fake: WireFake) -> None:

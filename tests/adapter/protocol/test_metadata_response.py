@@ -13,10 +13,11 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 from adapter.cluster.topics import Topic, Topology
 from adapter.kafka.connections import LARGEST_FRAME_BYTES
 from adapter.protocol import offset_requests
+from adapter.protocol.apis import METADATA
 from adapter.protocol.codes import TOPIC_NOT_AUTHORIZED, MalformedResponse
 from adapter.protocol.metadata_response import LatestTopology, topology_in
 
-VERSION = offset_requests.METADATA_VERSION
+VERSION = METADATA.newest
 _Topic = MetadataResponse.MetadataResponseTopic
 _Partition = _Topic.MetadataResponsePartition
 _Broker = MetadataResponse.MetadataResponseBroker
@@ -25,7 +26,8 @@ names = st.text(min_size=1, max_size=20)
 int32 = st.integers(-(2**31), 2**31 - 1)
 nodes = st.one_of(st.lists(int32, max_size=3), st.just([1, 2, 3]), st.just(list(range(200))))
 errors = st.sampled_from([0, 0, 0, 3, TOPIC_NOT_AUTHORIZED, -1])
-Plain = tuple[dict[int, str], dict[str, tuple[str | None, list[int], list[int]]], frozenset[str]]
+versions = st.integers(METADATA.oldest, METADATA.newest)
+Plain = tuple[dict[int, str], dict[str, tuple[str | None, list[int], list[int] | None]], frozenset[str]]
 
 
 def partition(
@@ -47,7 +49,11 @@ def topic(name: str, partitions: Sequence[object], error: int = 0, topic_id: uui
 
 
 def body(
-    topics: Sequence[object], hosts: Mapping[int, str] | None = None, throttle: int = 0, controller: int = 1
+    topics: Sequence[object],
+    hosts: Mapping[int, str] | None = None,
+    throttle: int = 0,
+    controller: int = 1,
+    version: int = VERSION,
 ) -> bytes:
     brokers = [
         _Broker(node_id=node, host=host, port=9092, rack=None)
@@ -55,7 +61,7 @@ def body(
     ]
     made = MetadataResponse(
         throttle_time_ms=throttle, brokers=brokers, cluster_id="of some length", controller_id=controller,
-        topics=list(topics), version=VERSION,
+        topics=list(topics), version=version,
     )  # fmt: skip
     return bytes(made.encode())
 
@@ -64,16 +70,16 @@ def orders(leader: int = 1, throttle: int = 0, controller: int = 1) -> bytes:
     return body([topic("orders", [partition(0, leader)])], throttle=throttle, controller=controller)
 
 
-def by_library(response: bytes) -> Plain:
-    read = MetadataResponse.decode(response, version=VERSION)
+def by_library(response: bytes, version: int) -> Plain:
+    read = MetadataResponse.decode(response, version=version)
     topics = {one.name: one for one in read.topics if one.partitions}
     return (
         {one.node_id: f"{one.host}:{one.port}" for one in read.brokers},
         {
             name: (
-                str(one.topic_id) if one.topic_id else None,
+                str(one.topic_id) if one.topic_id and version >= 10 else None,
                 [row.leader_id for row in _by_index(one)],
-                [row.leader_epoch for row in _by_index(one)],
+                [row.leader_epoch for row in _by_index(one)] if version >= 7 else None,
             )
             for name, one in topics.items()
         },
@@ -91,9 +97,8 @@ def plain(found: Topology) -> Plain:
     return dict(found.brokers), topics, found.hidden
 
 
-def _epochs(topic: Topic) -> list[int]:
-    assert topic.epochs is not None
-    return [int(epoch) for epoch in topic.epochs]
+def _epochs(topic: Topic) -> list[int] | None:
+    return None if topic.epochs is None else [int(epoch) for epoch in topic.epochs]
 
 
 rows = st.lists(st.tuples(int32, nodes, nodes, nodes, int32), max_size=7)
@@ -103,24 +108,31 @@ described = st.builds(
     lambda name, reported, error, topic_id: topic(name, [partition(i, *row) for i, row in reported], error, topic_id),
     names, shuffled, errors, ids,
 )  # fmt: skip
-bodies = st.builds(body, st.lists(described, max_size=5), st.dictionaries(int32, names, max_size=4), int32, int32)
+parts = (st.lists(described, max_size=5), st.dictionaries(int32, names, max_size=4), int32, int32)
+bodies = st.builds(body, *parts)
+bodies_of_versions = versions.flatmap(
+    lambda version: st.tuples(st.builds(body, *parts, st.just(version)), st.just(version))
+)
 
 
-@given(bodies)
-def test_what_is_read_is_what_the_library_reads(response: bytes) -> None:
-    assert plain(topology_in(response)) == by_library(response)
+@given(bodies_of_versions)
+def test_what_is_read_is_what_the_library_reads(response: tuple[bytes, int]) -> None:
+    assert plain(topology_in(*response)) == by_library(*response)
 
 
-@given(st.one_of(bodies, st.just(orders())), st.lists(st.tuples(st.integers(0, 2**20), st.binary(max_size=3))))
+@given(
+    st.one_of(bodies_of_versions, st.just((orders(), VERSION))),
+    st.lists(st.tuples(st.integers(0, 2**20), st.binary(max_size=3))),
+)
 def test_a_response_with_other_bytes_in_it_is_a_value_or_malformed(
-    response: bytes, changes: list[tuple[int, bytes]]
+    response: tuple[bytes, int], changes: list[tuple[int, bytes]]
 ) -> None:
-    spoilt = bytearray(response)
+    spoilt = bytearray(response[0])
     for place, written in changes:
         begin = place % len(spoilt)
         spoilt[begin : begin + len(written)] = written
     try:
-        found = LatestTopology().topology(bytes(spoilt))
+        found = LatestTopology().topology(bytes(spoilt), response[1])
     except MalformedResponse:
         return
 
@@ -137,13 +149,13 @@ def test_a_response_that_is_cut_off_is_malformed_or_the_whole(response: bytes, c
     pytest.fail(f"read {plain(shorter)}")
 
 
-@given(st.one_of(st.none(), st.lists(names, max_size=300)))
-def test_a_request_is_the_library_s_to_the_byte(topics: list[str] | None) -> None:
+@given(st.one_of(st.none(), st.lists(names, max_size=300)), versions)
+def test_a_request_is_the_library_s_to_the_byte(topics: list[str] | None, version: int) -> None:
     named = topics if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     expected = MetadataRequest(
-        topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False, version=VERSION
+        topics=named, allow_auto_topic_creation=False, include_topic_authorized_operations=False, version=version
     )
-    request = offset_requests.metadata(topics)
+    request = offset_requests.metadata(topics, version)
     for one in (request, expected):
         one.with_header(correlation_id=7, client_id="someone")
 

@@ -4,6 +4,7 @@ What the library decodes is decoded as its connection does it, where every error
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,11 @@ from adapter.kafka.group_descriptions import descriptions_in
 from adapter.protocol import group_responses
 from adapter.protocol.codes import MalformedResponse
 from adapter.protocol.offset_responses import Columns, commits_in, offsets_in
-from tests.adapter.protocol.test_offset_requests import commit_responses, offset_responses
+from tests.adapter.protocol.test_offset_requests import (
+    commit_responses,
+    offset_responses,
+    responses_about_one_group,
+)
 
 _Group = DescribeGroupsResponse.DescribedGroup
 _Member = _Group.DescribedGroupMember
@@ -120,10 +125,21 @@ def test_changed_commits_are_read_independently_of_earlier_ones(response: Any, h
     reads_alike_whatever_was_read_before(commits_in, body, changed(body, how))
 
 
+@given(responses_about_one_group, changes)
+def test_changed_commits_of_one_group_are_read_independently_of_earlier_ones(
+    response: Any,  # noqa: ANN401
+    how: Changes,
+) -> None:
+    body = bytes(response.encode())
+    decode = partial(commits_in, version=response.API_VERSION, group="billing")
+    reads_alike_whatever_was_read_before(decode, body, changed(body, how))
+
+
 @given(offset_responses, changes)
 def test_changed_offsets_are_read_independently_of_earlier_ones(response: Any, how: Changes) -> None:  # noqa: ANN401
     body = bytes(response.encode())
-    reads_alike_whatever_was_read_before(offsets_in, body, changed(body, how))
+    decode = partial(offsets_in, version=response.API_VERSION)
+    reads_alike_whatever_was_read_before(decode, body, changed(body, how))
 
 
 @given(changes)

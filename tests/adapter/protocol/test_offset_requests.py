@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse, OffsetFetchRequest, OffsetFetchResponse
 
 from adapter.protocol import offset_requests
+from adapter.protocol.apis import FIRST_WITH_GROUPS, LIST_OFFSETS, OFFSET_FETCH
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
+from adapter.protocol.encoding import varint
 from adapter.protocol.offset_requests import RawRequest
 from adapter.protocol.offset_responses import commits_in, offsets_in
 from adapter.settings.models import Isolation
 from tests.support.kafka import responses
-from tests.support.kafka.decoded import GroupCommits, commits_in_bytes, offsets_in_bytes
+from tests.support.kafka.decoded import GroupCommits, by_group, by_topic, commits_in_bytes, offsets_in_bytes
 
 names = st.text(min_size=1, max_size=40)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -59,8 +61,35 @@ offset = st.builds(
     int32,
 )
 offset_topics = st.builds(lambda name, rows: _Offsets(name=name, partitions=rows), names, st.lists(offset, max_size=8))
-offset_responses = st.lists(offset_topics, max_size=5, unique_by=lambda topic: topic.name).map(
-    lambda topics: ListOffsetsResponse(throttle_time_ms=0, topics=topics, version=7)
+unique_offset_topics = st.lists(offset_topics, max_size=5, unique_by=lambda topic: topic.name)
+offset_responses = st.builds(
+    lambda topics, version: ListOffsetsResponse(throttle_time_ms=0, topics=topics, version=version),
+    unique_offset_topics,
+    st.integers(LIST_OFFSETS.oldest, LIST_OFFSETS.newest),
+)
+
+_CommitsAlone = OffsetFetchResponse.OffsetFetchResponseTopic
+_CommitAlone = _CommitsAlone.OffsetFetchResponsePartition
+commit_alone = st.builds(
+    lambda index, offset, epoch, text, error: _CommitAlone(
+        partition_index=index, committed_offset=offset, committed_leader_epoch=epoch, metadata=text, error_code=error
+    ),
+    st.integers(0, 2**31 - 1),
+    int64,
+    int32,
+    metadata,
+    int16,
+)
+commits_alone = st.builds(
+    lambda name, rows: _CommitsAlone(name=name, partitions=rows), names, st.lists(commit_alone, max_size=8)
+)
+responses_about_one_group = st.builds(
+    lambda topics, error, version: OffsetFetchResponse(
+        throttle_time_ms=0, topics=topics, error_code=error, version=version
+    ),
+    st.lists(commits_alone, max_size=4, unique_by=lambda topic: topic.name),
+    int16,
+    st.integers(OFFSET_FETCH.oldest, FIRST_WITH_GROUPS - 1),
 )
 
 
@@ -83,9 +112,21 @@ def test_a_request_for_commits_is_the_library_s_to_the_byte(groups: list[str]) -
     assert framed(offset_requests.offset_fetch(groups)) == framed(expected)
 
 
-@given(st.dictionaries(names, partitions, max_size=5), st.sampled_from([-1, -2]), st.sampled_from([*Isolation]))
+@pytest.mark.parametrize("version", range(OFFSET_FETCH.oldest, FIRST_WITH_GROUPS))
+def test_a_request_for_the_commits_of_one_group_is_the_library_s_to_the_byte(version: int) -> None:
+    expected = OffsetFetchRequest(group_id="übersee", topics=None, require_stable=False, version=version)
+
+    assert framed(offset_requests.offset_fetch(["übersee"], version)) == framed(expected)
+
+
+@given(
+    st.dictionaries(names, partitions, max_size=5),
+    st.sampled_from([-1, -2]),
+    st.sampled_from([*Isolation]),
+    st.integers(LIST_OFFSETS.oldest, LIST_OFFSETS.newest),
+)
 def test_a_request_for_offsets_is_the_library_s_to_the_byte(
-    topics: dict[str, list[int]], timestamp: int, isolation: Isolation
+    topics: dict[str, list[int]], timestamp: int, isolation: Isolation, version: int
 ) -> None:
     part = ListOffsetsRequest.ListOffsetsTopic
     expected = ListOffsetsRequest(
@@ -98,10 +139,10 @@ def test_a_request_for_offsets_is_the_library_s_to_the_byte(
             )
             for name, rows in topics.items()
         ],
-        version=7,
+        version=version,
     )
 
-    assert framed(offset_requests.list_offsets(topics, timestamp, isolation)) == framed(expected)
+    assert framed(offset_requests.list_offsets(topics, timestamp, isolation, version)) == framed(expected)
 
 
 @given(commit_responses)
@@ -122,16 +163,29 @@ def test_commits_read_from_bytes_are_those_the_library_reads(response: OffsetFet
     assert plain(commits_in_bytes(body)) == expected
 
 
+@given(responses_about_one_group)
+def test_commits_of_one_group_read_from_bytes_are_those_the_library_reads(response: OffsetFetchResponse) -> None:
+    body, version = bytes(response.encode()), response.API_VERSION
+    library = OffsetFetchResponse.decode(body, version=version)
+    error = NO_ERROR if library.error_code == GROUP_NOT_FOUND else library.error_code
+    expected = {
+        topic.name: [(row.partition_index, row.committed_offset, row.error_code) for row in topic.partitions]
+        for topic in library.topics
+    }
+
+    assert plain(by_group(commits_in(body, version=version, group="billing"))) == {"billing": (error, expected)}
+
+
 @given(offset_responses)
 def test_offsets_read_from_bytes_are_those_the_library_reads(response: ListOffsetsResponse) -> None:
-    body = bytes(response.encode())
-    library = ListOffsetsResponse.decode(body, version=7)
+    body, version = bytes(response.encode()), response.API_VERSION
+    library = ListOffsetsResponse.decode(body, version=version)
     expected = {
         topic.name: [(row.partition_index, row.offset, row.error_code) for row in topic.partitions]
         for topic in library.topics
     }
 
-    assert {name: rows.rows for name, rows in offsets_in_bytes(body).items()} == expected
+    assert {name: rows.rows for name, rows in by_topic(offsets_in(body, version=version)).items()} == expected
 
 
 @given(commit_responses, st.integers(0, 2**16))
@@ -150,7 +204,7 @@ def test_a_response_that_is_cut_off_is_malformed_or_shorter_never_a_crash(
 
 @pytest.mark.parametrize("count", [2**28, 2**31 - 1])
 def test_a_count_larger_than_the_response_asks_for_no_memory(count: int) -> None:
-    body = struct.pack(">i", 0) + offset_requests._varint(count) + b"\0" * 100
+    body = struct.pack(">i", 0) + varint(count) + b"\0" * 100
 
     with pytest.raises(MalformedResponse):
         commits_in_bytes(body)
@@ -170,6 +224,20 @@ def test_responses_with_the_same_partitions_have_the_same_shape() -> None:
     assert commits_in(commits(8, "AQ==", "refunds"), of_commits).shape.topics == ("refunds",)
     assert offsets_in(ends(8), of_ends).shape is of_ends
     assert offsets_in(ends(8, index=1), of_ends).shape.partition.tolist() == [1]
+
+
+@pytest.mark.parametrize("version", [5, 7])
+def test_responses_about_one_group_have_the_same_shape_whatever_its_metadata_says(version: int) -> None:
+    def commits(offset: int, text: str | None) -> bytes:
+        row = _CommitAlone(
+            partition_index=0, committed_offset=offset, committed_leader_epoch=0, metadata=text, error_code=0
+        )
+        topics = [_CommitsAlone(name="orders", partitions=[row])]
+        return bytes(OffsetFetchResponse(throttle_time_ms=0, topics=topics, error_code=0, version=version).encode())
+
+    shape = commits_in(commits(7, "AQ=="), version=version, group="app").shape
+    again = commits_in(commits(8, "Ag=="), shape, version, "app")
+    assert (again.shape is shape, again.offset.tolist()) == (True, [8])
 
 
 def test_a_group_that_is_not_found_has_committed_nothing() -> None:

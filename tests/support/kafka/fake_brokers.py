@@ -19,9 +19,9 @@ from adapter.cluster.topics import Topic, Topology
 from adapter.kafka.answers import Answer, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
+from adapter.protocol.apis import LIST_OFFSETS, OFFSET_FETCH
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.group_responses import GroupShares, SharedPartitions
-from adapter.protocol.offset_requests import LIST_OFFSETS_VERSION
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
 from adapter.settings.models import Isolation
@@ -206,7 +206,7 @@ class FakeBrokers(Brokers):
     def _commits_reported(self, question: CommitQuestion) -> Columns:
         groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
         response = responses.commits({group: (error, by_topic(rows, {})) for group, error, rows in groups})
-        return question.columns(responses.body(response, 8))
+        return question.columns(responses.body(response, OFFSET_FETCH.newest), OFFSET_FETCH.newest)
 
     def _commits_of(self, node: int, group: str) -> tuple[int, Mapping[Partition, int]]:
         """Error, and commits."""
@@ -295,7 +295,9 @@ class FakeBrokers(Brokers):
         )
 
     def offsets(self, questions: Mapping[int, OffsetQuestion]) -> Calls[Columns]:
-        asked = {node: _asked_offsets(question.request().body) for node, question in questions.items()}
+        asked = {
+            node: _asked_offsets(question.request(LIST_OFFSETS.newest).body) for node, question in questions.items()
+        }
         for kind in {kind for kind, _ in asked.values()}:
             self.asked_for.append((kind, {node: topics for node, (its, topics) in asked.items() if its == kind}))
         self._clock.seconds += self.kafka.busy_seconds
@@ -304,7 +306,7 @@ class FakeBrokers(Brokers):
         )
 
     def _offsets_reported(self, question: OffsetQuestion) -> Columns:
-        kind, topics = _asked_offsets(question.request().body)
+        kind, topics = _asked_offsets(question.request(LIST_OFFSETS.newest).body)
         partitions = [(topic, index) for topic, indexes in topics.items() for index in indexes]
         if kind == "ListOffsets earliest":
             reported, errors = {one: self.kafka.starts.get(one, 0) for one in partitions}, self.kafka.start_errors
@@ -315,7 +317,8 @@ class FakeBrokers(Brokers):
                 self.kafka.end_errors,
             )
         found = {one: errors.get(one) or self._leader_error(question.node, one) for one in partitions}
-        return question.columns(responses.body(responses.log_offsets(by_topic(reported, found)), 7))
+        response = responses.log_offsets(by_topic(reported, found))
+        return question.columns(responses.body(response, LIST_OFFSETS.newest), LIST_OFFSETS.newest)
 
     def _records(self, topic: str, partition: int) -> int:
         """A partition of the offsets topic has a record whenever its groups' commits were found changed."""
@@ -388,7 +391,7 @@ def _as_it_is(_: int, outcome: Any, __: float) -> Any:  # noqa: ANN401 - an answ
 @lru_cache(1000)
 def _asked_offsets(body: bytes) -> tuple[str, dict[str, tuple[int, ...]]]:
     """Returns the kind of a request, and topic -> partitions."""
-    asked = ListOffsetsRequest.decode(body, version=LIST_OFFSETS_VERSION)
+    asked = ListOffsetsRequest.decode(body, version=LIST_OFFSETS.newest)
     is_earliest = any(part.timestamp == EARLIEST for topic in asked.topics for part in topic.partitions)
     kind = "earliest" if is_earliest else list(Isolation)[asked.isolation_level].value
     topics = {topic.name: tuple(part.partition_index for part in topic.partitions) for topic in asked.topics}

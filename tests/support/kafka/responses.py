@@ -9,6 +9,8 @@ from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from kafka.protocol.metadata import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
 
+from adapter.protocol.apis import FIRST_WITH_GROUPS, FIRST_WITH_KEYS
+
 NO_ERROR, UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER = 0, 3, 5, 6
 NO_OFFSET = -1
 Place = tuple[str, int]
@@ -24,6 +26,8 @@ Partition = Topic.MetadataResponsePartition
 Group = OffsetFetchResponse.OffsetFetchResponseGroup
 Commits = Group.OffsetFetchResponseTopics
 Commit = Commits.OffsetFetchResponsePartitions
+CommitsAlone = OffsetFetchResponse.OffsetFetchResponseTopic
+CommitAlone = CommitsAlone.OffsetFetchResponsePartition
 Offsets = ListOffsetsResponse.ListOffsetsTopicResponse
 Offset = Offsets.ListOffsetsPartitionResponse
 
@@ -48,7 +52,9 @@ def api_versions(versions: Mapping[int, tuple[int, int]], error: int = NO_ERROR)
     return ApiVersionsResponse(error_code=error, api_keys=keys, throttle_time_ms=0)
 
 
-def metadata(brokers: Mapping[int, tuple[str, int]], topics: Mapping[str, tuple[UUID, Sequence[int]]]) -> Response:
+def metadata(
+    brokers: Mapping[int, tuple[str, int]], topics: Mapping[str, tuple[UUID | None, Sequence[int]]]
+) -> Response:
     """Node -> host and port; topic -> its id, and the leader of each partition, negative: none."""
     return MetadataResponse(
         throttle_time_ms=0,
@@ -59,7 +65,7 @@ def metadata(brokers: Mapping[int, tuple[str, int]], topics: Mapping[str, tuple[
     )
 
 
-def _topic(name: str, topic_id: UUID, leaders: Sequence[int]) -> object:
+def _topic(name: str, topic_id: UUID | None, leaders: Sequence[int]) -> object:
     partitions = [
         Partition(
             error_code=NO_ERROR if leader >= 0 else LEADER_NOT_AVAILABLE, partition_index=index, leader_id=leader,
@@ -71,8 +77,14 @@ def _topic(name: str, topic_id: UUID, leaders: Sequence[int]) -> object:
     return Topic(error_code=error, name=name, topic_id=topic_id, is_internal=False, partitions=partitions)
 
 
-def coordinators(brokers: Mapping[int, tuple[str, int]], nodes: Mapping[str, int]) -> Response:
-    """Node -> host and port; group -> node."""
+def coordinators(brokers: Mapping[int, tuple[str, int]], nodes: Mapping[str, int], version: int = 4) -> Response:
+    """Node -> host and port; group -> node, of one group before version 4."""
+    if version < FIRST_WITH_KEYS:
+        (node,) = nodes.values()
+        return FindCoordinatorResponse(
+            throttle_time_ms=0, error_code=NO_ERROR, error_message=None, node_id=node, host=brokers[node][0],
+            port=brokers[node][1],
+        )  # fmt: skip
     made = [
         FindCoordinatorResponse.Coordinator(
             key=group,
@@ -117,8 +129,14 @@ def _member(group: str, topics: Mapping[str, Sequence[int]]) -> object:
     )  # fmt: skip
 
 
-def commits(groups: Mapping[str, tuple[int, Mapping[str, Sequence[Row]]]], throttle_ms: int = 0) -> Response:
-    """Group -> its error, and its rows by topic."""
+def commits(
+    groups: Mapping[str, tuple[int, Mapping[str, Sequence[Row]]]], throttle_ms: int = 0, version: int = 8
+) -> Response:
+    """Group -> its error, and its rows by topic; of one group before version 8."""
+    if version < FIRST_WITH_GROUPS:
+        ((error, topics),) = groups.values()
+        alone = [_commits_alone(topic, rows) for topic, rows in topics.items()]
+        return OffsetFetchResponse(throttle_time_ms=throttle_ms, topics=alone, error_code=error)
     made = [
         Group(group_id=name, error_code=error, topics=[_commits(topic, rows) for topic, rows in topics.items()])
         for name, (error, topics) in groups.items()
@@ -132,6 +150,16 @@ def _commits(topic: str, rows: Sequence[Row]) -> object:
         for index, offset, error in rows
     ]
     return Commits(name=topic, partitions=made)
+
+
+def _commits_alone(topic: str, rows: Sequence[Row]) -> object:
+    made = [
+        CommitAlone(
+            partition_index=index, committed_offset=offset, committed_leader_epoch=0, metadata="", error_code=error
+        )
+        for index, offset, error in rows
+    ]
+    return CommitsAlone(name=topic, partitions=made)
 
 
 def log_offsets(topics: Mapping[str, Sequence[Row]], throttle_ms: int = 0) -> Response:

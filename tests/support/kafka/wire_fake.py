@@ -18,6 +18,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import ApiVersionsRequest, FindCoordinatorRequest, MetadataRequest
 
+from adapter.protocol.apis import FIRST_WITH_GROUPS, FIRST_WITH_KEYS
 from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
 from adapter.protocol.prepared_requests import EARLIEST
 from tests.support.kafka import responses
@@ -36,6 +37,7 @@ from tests.support.kafka.responses import (
 LIST_OFFSETS, METADATA, OFFSET_FETCH, FIND_COORDINATOR, DESCRIBE_GROUPS = 2, 3, 9, 10, 15
 LIST_GROUPS, API_VERSIONS = 16, 18
 VERSIONS = {LIST_OFFSETS: (0, 7), METADATA: (0, 12), OFFSET_FETCH: (0, 8), LIST_GROUPS: (0, 5), API_VERSIONS: (0, 4)}
+UNSUPPORTED_VERSION = 35
 _REQUESTS = {
     LIST_OFFSETS: ListOffsetsRequest,
     METADATA: MetadataRequest,
@@ -74,6 +76,11 @@ class WireFake:
     faults: dict[tuple[int, int], Fault] = field(default_factory=dict)
     """(node, key of the request) -> what happens to the answer."""
     versions: Mapping[int, tuple[int, int]] = field(default_factory=lambda: dict(VERSIONS))
+    """Key of a request -> the oldest and newest version that every broker offers."""
+    versions_of: dict[int, Mapping[int, tuple[int, int]]] = field(default_factory=dict)
+    """Node -> the same, where it differs."""
+    answered: "set[tuple[int, int, int]]" = field(default_factory=set)
+    """(node, key, version) of all requests that were answered."""
     row_errors: dict[tuple[str, str, int], int] = field(default_factory=dict)
     """(group, topic, partition) -> the error in its row of an answer to OffsetFetch."""
     throttle_ms: int = 0
@@ -160,12 +167,22 @@ class WireFake:
             return Spoilt()
         if asked.node in self.kafka.refusing:
             return Spoilt(then_close=True)
-        lowest, highest = self.versions.get(asked.key, (0, -1))
-        if not lowest <= asked.version <= highest and asked.key != API_VERSIONS:
-            return Spoilt(then_close=True)  # as a broker does that does not know the version
+        lowest, highest = self._versions(asked.node).get(asked.key, (0, -1))
+        if not lowest <= asked.version <= highest:
+            # As a broker does that does not know the version.
+            return Spoilt(self._all_versions(asked)) if asked.key == API_VERSIONS else Spoilt(then_close=True)
+        self.answered.add((asked.node, asked.key, asked.version))
         frame = self.frame(asked)
         fault = self.faults.get((asked.node, asked.key))
         return Spoilt(frame) if fault is None else fault(frame)
+
+    def _versions(self, node: int) -> Mapping[int, tuple[int, int]]:
+        return self.versions_of.get(node, self.versions)
+
+    def _all_versions(self, asked: Asked) -> bytes:
+        return responses.frame(
+            responses.api_versions(self._versions(asked.node), UNSUPPORTED_VERSION), 0, asked.correlation
+        )
 
     # -- what is true ----------------------------------------------------------------------------
 
@@ -174,18 +191,19 @@ class WireFake:
 
     def _response(self, asked: Asked) -> Response:
         if asked.key == API_VERSIONS:
-            return responses.api_versions(self.versions)
+            return responses.api_versions(self._versions(asked.node))
         if asked.key == LIST_GROUPS:
             return self._groups(asked.node)
         question = _REQUESTS[asked.key].decode(asked.body, version=asked.version)
         if asked.key == METADATA:
             return self._metadata(question)
         if asked.key == FIND_COORDINATOR:
-            nodes = {group: self._coordinator(group) for group in question.coordinator_keys}
-            return responses.coordinators(self._brokers, nodes)
+            keys = question.coordinator_keys if asked.version >= FIRST_WITH_KEYS else [question.key]
+            nodes = {group: self._coordinator(group) for group in keys}
+            return responses.coordinators(self._brokers, nodes, asked.version)
         if asked.key == DESCRIBE_GROUPS:
             return responses.described_groups({group: self._assigned(group) for group in question.groups})
-        return self._commits(asked.node, question) if asked.key == OFFSET_FETCH else self._ends(asked.node, question)
+        return self._commits(asked, question) if asked.key == OFFSET_FETCH else self._ends(asked.node, question)
 
     def _metadata(self, question: MetadataRequest) -> Response:
         names = list(self.kafka.topics) if question.topics is None else [topic.name for topic in question.topics]
@@ -215,14 +233,15 @@ class WireFake:
     def _coordinator(self, group: str) -> int:
         return self.kafka.coordinators.get(group, self.kafka.nodes[0])
 
-    def _commits(self, node: int, question: OffsetFetchRequest) -> Response:
+    def _commits(self, asked: Asked, question: OffsetFetchRequest) -> Response:
+        has_groups = asked.version >= FIRST_WITH_GROUPS
         groups = {}
-        for one in question.groups:
-            error = self._group_error(node, one.group_id)
-            commits = {} if error else self.kafka.commits.get(one.group_id, {})
-            errors = {place: self.row_errors.get((one.group_id, *place), NO_ERROR) for place in commits}
-            groups[one.group_id] = error, by_topic(commits, errors)
-        return responses.commits(groups, self.throttle_ms)
+        for group in [one.group_id for one in question.groups] if has_groups else [question.group_id]:
+            error = self._group_error(asked.node, group)
+            commits = {} if error else self.kafka.commits.get(group, {})
+            errors = {place: self.row_errors.get((group, *place), NO_ERROR) for place in commits}
+            groups[group] = error, by_topic(commits, errors)
+        return responses.commits(groups, self.throttle_ms, asked.version)
 
     def _group_error(self, node: int, group: str) -> int:
         if self._coordinator(group) != node:

@@ -1,0 +1,123 @@
+"""Each broker is asked in the versions that it offers itself, and an error says what is missing.
+
+The brokers are fake."""
+
+import pytest
+
+from adapter.kafka.versions import NotOffered, Versions, negotiated
+from adapter.protocol.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
+from tests.support.kafka.wire_fake import VERSIONS, WireFake
+from tests.support.kubernetes.served import Watcher
+
+__all__ = ["fake", "nothing_unforeseen"]
+
+
+def test_the_newest_version_that_both_sides_know_is_chosen() -> None:
+    versions = negotiated({2: (1, 6), 3: (0, 13), 9: (2, 7)})
+
+    assert (versions.list_offsets, versions.metadata, versions.offset_fetch) == (6, 11, 7)
+    assert (versions.find_coordinator, versions.list_groups) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("offered", "words"),
+    [
+        ({9: (0, 4)}, "offers OffsetFetch up to 4; 5 or newer is needed"),
+        ({9: (9, 10)}, "offers OffsetFetch from 9 on; 8 or older is needed"),
+        ({2: (0, 7)}, "does not offer OffsetFetch"),
+        ({9: (3, 1)}, "offers OffsetFetch up to 1; 5 or newer is needed"),
+    ],
+)
+def test_what_is_missing_is_said_with_its_versions(offered: dict[int, tuple[int, int]], words: str) -> None:
+    with pytest.raises(NotOffered, match=f"^{words}$"):
+        negotiated(offered).required(OFFSET_FETCH)
+
+
+def test_a_broker_that_was_never_connected_is_taken_for_one_that_offers_the_newest_versions() -> None:
+    newest = (LIST_OFFSETS.newest, METADATA.newest, OFFSET_FETCH.newest, FIND_COORDINATOR.newest)
+
+    versions = Versions()
+    assert (versions.list_offsets, versions.metadata, versions.offset_fetch, versions.find_coordinator) == newest
+
+
+@pytest.mark.parametrize("version", range(LIST_OFFSETS.oldest, LIST_OFFSETS.newest))
+def test_log_ends_are_read_in_every_version_of_list_offsets(fake: WireFake, version: int) -> None:
+    fake.versions = {**VERSIONS, LIST_OFFSETS.key: (0, version)}
+    with reading(fake):
+        assert asked_in(fake, LIST_OFFSETS.key) == {version}
+
+
+@pytest.mark.parametrize("version", range(METADATA.oldest, METADATA.newest))
+def test_topics_are_read_in_every_version_of_metadata(fake: WireFake, version: int) -> None:
+    fake.versions = {**VERSIONS, METADATA.key: (0, version)}
+    with reading(fake):
+        assert asked_in(fake, METADATA.key) == {version}
+
+
+def asked_in(fake: WireFake, key: int) -> set[int]:
+    return {version for _, asked, version in fake.answered if asked == key}
+
+
+def test_each_broker_is_asked_in_its_own_versions(fake: WireFake) -> None:
+    """The bootstrap server is newer than one broker and older than another one."""
+    fake.versions_of = {
+        1: {**VERSIONS, LIST_OFFSETS.key: (0, 6), METADATA.key: (0, 10)},
+        2: {**VERSIONS, LIST_OFFSETS.key: (0, 5), METADATA.key: (0, 9)},
+    }
+    with reading(fake) as running:
+        running.wait_for_cycles(3)
+
+    asked = {node: max(version for n, key, version in fake.answered if (n, key) == (node, 2)) for node in (1, 2, 3)}
+    assert asked == {1: 6, 2: 5, 3: 7}
+
+
+def test_a_broker_that_was_upgraded_is_asked_in_its_new_versions(fake: WireFake) -> None:
+    fake.versions_of = {2: {**VERSIONS, LIST_OFFSETS.key: (0, 5)}}
+    with reading(fake) as running, Watcher(running, ["billing"], one_of(billing=[13])) as watcher:
+        fake.versions_of = {}
+        fake.cut_all()
+        running.wait_for(lambda: (2, LIST_OFFSETS.key, 7) in fake.answered)
+    watcher.check()
+
+
+def test_a_broker_that_was_downgraded_is_asked_in_its_old_versions(fake: WireFake) -> None:
+    with reading(fake) as running, Watcher(running, ["billing"], one_of(billing=[13, 14])) as watcher:
+        fake.versions_of = {2: {**VERSIONS, LIST_OFFSETS.key: (0, 5)}}
+        fake.cut_all()
+        fake.kafka.ends["orders", 1] += 1
+        running.wait_for_lag(14, "billing")
+    watcher.check()
+
+
+@pytest.mark.parametrize(
+    ("key", "newest", "words"),
+    [
+        (OFFSET_FETCH.key, 4, "broker 2 at {} offers OffsetFetch up to 4; 5 or newer is needed"),
+        (LIST_OFFSETS.key, 1, "broker 2 at {} offers ListOffsets up to 1; 2 or newer is needed"),
+    ],
+)
+def test_what_one_broker_does_not_offer_is_said_of_it_and_nothing_else_is_lost(
+    fake: WireFake, key: int, newest: int, words: str
+) -> None:
+    fake.versions_of = {2: {**VERSIONS, key: (0, newest)}}
+    with starting(fake) as running:
+        running.wait_for_lag(19, "mail")
+        running.wait_for_refusal(words.format(fake.address(2)), "billing")
+        sent = fake.asked[2, key]
+        running.wait_for_cycles(3)
+        assert fake.asked[2, key] == sent == 0
+
+
+def test_a_request_that_no_broker_offers_is_named(fake: WireFake) -> None:
+    fake.versions = {**VERSIONS, METADATA.key: (0, 4)}
+    with starting(fake) as running:
+        running.wait_for_refusal("offers Metadata up to 4; 5 or newer is needed", "billing")
+
+
+def test_what_is_not_offered_counts_as_version_among_the_errors(fake: WireFake) -> None:
+    fake.versions_of = {2: {**VERSIONS, LIST_OFFSETS.key: (0, 1)}}
+    labels = {"cluster": "main", "cause": "version"}
+    with starting(fake) as running:
+        registry = running.telemetry.registry
+        running.wait_for(lambda: bool(registry.get_sample_value("kafka_lag_adapter_broker_errors_total", labels)))
