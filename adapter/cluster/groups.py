@@ -1,7 +1,7 @@
 """Groups and their coordinators, learnt from ListGroups and from the brokers that answer OffsetFetch.
 
 A group without a known coordinator is included in the requests to all brokers; the others refuse it for that group
-alone, so it costs no request."""
+alone, so it costs no request. Brokers that take one group per request are asked FindCoordinator instead."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -154,11 +154,20 @@ def with_coordinators(known: Directory, answered: Mapping[str, int], refused: Co
     return replace(known, coordinators={**kept, **answered})
 
 
-def asked_at(coordinators: Mapping[str, int], groups: Iterable[str], brokers: Collection[int]) -> dict[int, list[str]]:
-    """Returns node -> groups to request: from the coordinator, or from all brokers if it is unknown or gone."""
+def asked_at(
+    coordinators: Mapping[str, int],
+    groups: Iterable[str],
+    brokers: Collection[int],
+    asked_singly: Collection[int] = (),
+) -> dict[int, list[str]]:
+    """Returns node -> groups to request: from the coordinator, or from all brokers if it is unknown or gone.
+
+    Brokers that are `asked_singly` take a request for each group, so they are asked only what they coordinate, unless
+    there is no other broker."""
     plan: dict[int, list[str]] = {node: [] for node in brokers}
+    others = tuple(plan) if len(plan) == 1 else tuple(node for node in plan if node not in asked_singly)
     for group in groups:
         coordinator = coordinators.get(group)
-        for node in (coordinator,) if coordinator in plan else tuple(plan):
+        for node in (coordinator,) if coordinator in plan else others:
             plan[node].append(group)
     return {node: names for node, names in plan.items() if names}

@@ -36,35 +36,45 @@ class ResponseMapping:
 
 @dataclass(slots=True)
 class CommitPlan:
-    """Which broker is asked for which groups; kept until groups, coordinators or brokers change."""
+    """Which broker is asked for which groups; kept until groups, coordinators, brokers or their versions change."""
 
     groups: tuple[str, ...]
-    questions: Mapping[int, CommitQuestion]
-    """By node, like `asked` and `mappings`."""
-    asked: Mapping[int, Codes]
-    """The groups of each request, as indexes into `groups`."""
+    questions: Sequence[CommitQuestion]
+    asked: Sequence[Codes]
+    """The groups of each question, as indexes into `groups`."""
     codes: Mapping[str, int]
     coordinator: Codes
     """The known coordinator of each group; NOBODY otherwise."""
     mappings: dict[int, ResponseMapping] = field(default_factory=dict)
+    """By the number of the question."""
 
 
-def planned(groups: tuple[str, ...], coordinators: Mapping[str, int], brokers: Collection[int]) -> CommitPlan:
-    """`groups` has all watched groups."""
+def planned(
+    groups: tuple[str, ...],
+    coordinators: Mapping[str, int],
+    brokers: Collection[int],
+    asked_singly: frozenset[int],
+) -> CommitPlan:
+    """`groups` has all watched groups; brokers that are `asked_singly` take one group per request."""
     codes = {group: code for code, group in enumerate(groups)}
-    asked = asked_at(coordinators, groups, sorted(brokers))
+    plan = asked_at(coordinators, groups, sorted(brokers), asked_singly)
+    parts = [
+        (node, part)
+        for node, own in plan.items()
+        for part in ([[group] for group in own] if node in asked_singly else [own])
+    ]
     return CommitPlan(
         groups,
-        questions={node: CommitQuestion(node, own) for node, own in asked.items()},
-        asked={node: np.array([codes[group] for group in own], dtype=np.int32) for node, own in asked.items()},
+        questions=[CommitQuestion(node, part) for node, part in parts],
+        asked=[np.array([codes[group] for group in part], dtype=np.int32) for _, part in parts],
         codes=codes,
         coordinator=np.array([coordinators.get(g, NOBODY) for g in groups], dtype=np.int32),
     )
 
 
-def response_mapping(shape: Shape, plan: CommitPlan, node: int, watching: Watching) -> ResponseMapping:
+def response_mapping(shape: Shape, plan: CommitPlan, number: int, watching: Watching) -> ResponseMapping:
     code = np.array([plan.codes.get(group, NOWHERE) for group in shape.groups], dtype=np.int32)
-    code[~np.isin(code, plan.asked[node])] = NOWHERE
+    code[~np.isin(code, plan.asked[number])] = NOWHERE
     topics: list[list[str]] = [[] for _ in shape.groups]
     largest: dict[str, int] = {}
     begins = np.cumsum(shape.sizes) - shape.sizes

@@ -7,6 +7,7 @@ import numpy as np
 
 from adapter.cluster.groups import NOBODY, Directory, Listing, with_coordinators, with_listings
 from adapter.collector.commit_plans import NOWHERE, CommitPlan, ResponseMapping, planned, response_mapping
+from adapter.collector.coordinator_search import CoordinatorSearch, group_error
 from adapter.collector.takeovers import Handovers, Takeovers
 from adapter.columns import Codes, Flags
 from adapter.kafka.answers import Answer, Failure
@@ -17,6 +18,7 @@ from adapter.lag.rules import Absences, Asked, Watching, still_committed
 from adapter.lag.snapshot import Cause, State
 from adapter.latest import Latest
 from adapter.protocol import codes
+from adapter.protocol.apis import FIRST_WITH_GROUPS
 from adapter.protocol.offset_responses import Columns
 
 CYCLES_WITHOUT_COORDINATOR = 3
@@ -54,7 +56,7 @@ class CommitRound:
     """A round of OffsetFetch. At its end, every group is in a part, without a coordinator, or unread."""
 
     def __init__(self, plan: CommitPlan, calls: Calls[Columns], unread: dict[str, Cause]) -> None:
-        """`calls` has the plan's requests that were sent by node, `unread` the groups of the others."""
+        """`calls` has the questions of the plan that were sent, by number, `unread` the groups of the others."""
         self.plan = plan
         self.calls = calls
         self.unread = unread
@@ -90,6 +92,9 @@ class Commits:
         self._watching = watching
         self._unknown_cycles: dict[str, int] = {}
         self._plan_for = Latest(planned)
+        self._asked_singly: frozenset[int] = frozenset()
+        """Brokers that take one group per request; the same object while it does not change."""
+        self._search = CoordinatorSearch(brokers, liveness)
         self.takeovers = Takeovers()
         self.handovers = Handovers(brokers, liveness)
         self.directory = Directory()
@@ -138,30 +143,53 @@ class Commits:
 
     def ask(self, brokers: Collection[int]) -> CommitRound:
         """`brokers` is the same object while nothing changes."""
-        plan = self._plan_for(self.groups, self.directory.coordinators, brokers)
-        asked, unread = {}, dict[str, Cause]()
-        for node, question in plan.questions.items():
-            failure = self._liveness.failure(node)
+        self._follow_versions(brokers)
+        unread = self._find_coordinators(brokers) if self._asked_singly and len(brokers) > 1 else {}
+        plan = self._plan_for(self.groups, self.directory.coordinators, brokers, self._asked_singly)
+        asked = {}
+        for number, question in enumerate(plan.questions):
+            failure = self._liveness.failure(question.node)
             if failure is None:
-                asked[node] = question
+                asked[number] = question
             else:
                 unread |= dict.fromkeys(question.groups, Cause(State.UNKNOWN, failure.text))
         self.takeovers.follow(plan.groups, plan.codes)
         return CommitRound(plan, self._brokers.commits(asked), unread)
 
+    def _follow_versions(self, brokers: Collection[int]) -> None:
+        self._brokers.meet(self._liveness.present(brokers))
+        versions = {node: self._brokers.versions(node).offset_fetch for node in brokers}
+        singly = frozenset(
+            node for node, version in versions.items() if version is not None and version < FIRST_WITH_GROUPS
+        )
+        if singly != self._asked_singly:
+            self._asked_singly = singly
+
+    def _find_coordinators(self, brokers: Collection[int]) -> dict[str, Cause]:
+        """Returns why groups have no coordinator yet."""
+        coordinators = self.directory.coordinators
+        lost = [group for group in self.groups if coordinators.get(group) not in brokers]
+        found, unread = self._search.find(lost, brokers) if lost else ({}, {})
+        if found:
+            self.directory = with_coordinators(self.directory, found, ())
+        return unread
+
     def take(self, round_: CommitRound, batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
-        answers = round_.calls.take()
-        self._liveness.note(answers)
-        for node, answer in answers.items():
+        answers, questions = round_.calls.take(), round_.plan.questions
+        # Of the failures of one broker, one counts.
+        by_node = {questions[number].node: answer for number, answer in answers.items()}
+        by_node |= {questions[number].node: each for number, each in answers.items() if isinstance(each, Failure)}
+        self._liveness.note(by_node)
+        for number, answer in answers.items():
             if isinstance(answer, Failure):
-                groups = round_.plan.questions[node].groups
+                groups = questions[number].groups
                 round_.unread |= dict.fromkeys(groups, Cause(State.UNKNOWN, answer.text))
                 round_.ended.update(() if answer.was_silence else groups)
-        responses = {node: answer for node, answer in answers.items() if isinstance(answer, Answer)}
+        responses = {number: answer for number, answer in answers.items() if isinstance(answer, Answer)}
         parts = [
-            self._part(round_, node, responses[node], batch)
-            for node in sorted(responses, key=self._liveness.is_doubtful)
+            self._part(round_, number, responses[number], batch)
+            for number in sorted(responses, key=lambda number: self._liveness.is_doubtful(questions[number].node))
         ]
         self._remember(round_, parts)
         round_.parts += parts
@@ -196,12 +224,12 @@ class Commits:
                 else:
                     self.takeovers.note_reported(group)
 
-    def _part(self, round_: CommitRound, node: int, answer: Answer[Columns], batch: int) -> AcceptedResponse:
+    def _part(self, round_: CommitRound, number: int, answer: Answer[Columns], batch: int) -> AcceptedResponse:
         """Returns the accepted part of a response and records in `round_` what it refuses."""
         plan, columns = round_.plan, answer.content
-        mapping = plan.mappings.get(node)
+        node, mapping = plan.questions[number].node, plan.mappings.get(number)
         if mapping is None or mapping.shape is not columns.shape:
-            mapping = plan.mappings[node] = response_mapping(columns.shape, plan, node, self._watching)
+            mapping = plan.mappings[number] = response_mapping(columns.shape, plan, number, self._watching)
         was_silent = self._liveness.is_doubtful(node)
         is_known = mapping.code != NOWHERE
         is_accepted = is_known & (columns.group_error == codes.NO_ERROR)
@@ -217,7 +245,7 @@ class Commits:
         is_doubtful = np.full(len(is_accepted), was_silent)
         is_doubtful[is_accepted] |= self.takeovers.note_answer(accepted, node, answer.received)
         _note_errors(round_, columns, is_known, node, answer.received)
-        for code in np.setdiff1d(plan.asked[node], mapping.code[is_known]).tolist():
+        for code in np.setdiff1d(plan.asked[number], mapping.code[is_known]).tolist():
             text = f"broker {node} omitted group {plan.groups[code]} from its response"
             round_.unread[plan.groups[code]] = Cause(State.ERROR, text)
         return AcceptedResponse(columns, mapping, is_accepted, answer.received, is_doubtful, batch)
@@ -294,13 +322,3 @@ def _note_errors(round_: CommitRound, columns: Columns, is_known: Flags, node: i
         else:
             round_.unread[group] = group_error(error, group, node)
             round_.refusing[group] = node
-
-
-def group_error(error: int, group: str, node: int) -> Cause:
-    if error == codes.COORDINATOR_LOADING:
-        return Cause(State.UNKNOWN, f"broker {node} is still loading its groups")
-    if error in {codes.NOT_COORDINATOR, codes.COORDINATOR_ABSENT}:
-        return Cause(State.UNKNOWN, f"the coordinator of group {group} is moving")
-    if error == codes.GROUP_NOT_AUTHORIZED:
-        return Cause(State.ERROR, f"the adapter may not describe group {group} (ACL Describe on the group is missing)")
-    return Cause(State.ERROR, f"broker {node} returned error {error} for group {group}")

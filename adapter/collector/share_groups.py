@@ -12,7 +12,7 @@ import numpy as np
 from adapter.cluster.coordinators import share_state_keepers
 from adapter.cluster.groups import Directory, Kind
 from adapter.cluster.topics import Topology
-from adapter.collector.commits import group_error
+from adapter.collector.coordinator_search import group_error
 from adapter.collector.row_mapping import NO_ROWS
 from adapter.columns import NO_COMMIT, NOT_KNOWN, Flags, Offsets, is_offset
 from adapter.kafka.answers import Answer, Failure, FailureCause

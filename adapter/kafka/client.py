@@ -1,12 +1,12 @@
 """Asks one cluster's brokers concurrently, with a deadline for each call.
 
 kafka-python's public offset calls ask brokers one after another, fail completely if one partition fails, and cache a
-group's coordinator without limit. So requests are built here and sent through the library's connection manager. Only
-this package uses its private names, and the dependency is pinned to the versions that have them."""
+group's coordinator without limit. So requests are sent through the library's connection manager. Only this package uses
+its private names, and the dependency is pinned to the versions that have them."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from threading import Condition
 from typing import Any, TypeVar
@@ -14,23 +14,31 @@ from typing import Any, TypeVar
 from kafka import errors as kafka_errors
 from kafka.future import Future
 from kafka.net.compat import KafkaNetClient
-from kafka.protocol.admin import ListGroupsRequest
 
 from adapter import clock
 from adapter.cluster.groups import Description, Kind, Listing
 from adapter.cluster.topics import Topology
 from adapter.kafka.answers import Answer, Answered, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
-from adapter.kafka.connections import connected, end, quota_wait, started
-from adapter.kafka.describe_messages import DESCRIBE, describe, describe_shares
-from adapter.kafka.failures import REFUSED_CERTIFICATE, REQUIRED_CERTIFICATE, failure_of
+from adapter.kafka.connections import connected, end, started
+from adapter.kafka.exchanges import Make, exchanged, in_turn
+from adapter.kafka.failures import explained
 from adapter.kafka.group_descriptions import descriptions_in
+from adapter.kafka.group_requests import DESCRIBE, describe, describe_shares, find_coordinators, list_groups
+from adapter.kafka.lanes import LANE_SECONDS, Lane
 from adapter.kafka.rotation import BrokerAccess, Rotation
-from adapter.kafka.versions import Versions, VersionsChanged
+from adapter.kafka.versions import NEWEST, Versions, VersionsChanged
 from adapter.protocol import group_responses, offset_requests
-from adapter.protocol.apis import DESCRIBE_SHARE_GROUP_OFFSETS, LIST_GROUPS, METADATA, Api
+from adapter.protocol.apis import (
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    FIND_COORDINATOR,
+    FIRST_WITH_KEYS,
+    LIST_GROUPS,
+    METADATA,
+    Api,
+)
 from adapter.protocol.codes import MalformedResponse
-from adapter.protocol.group_responses import GroupShares
+from adapter.protocol.group_responses import FoundCoordinator, GroupShares
 from adapter.protocol.metadata_response import LatestTopology, topology_in
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import CommitQuestion, OffsetQuestion
@@ -44,8 +52,6 @@ HEDGE_SECONDS = 0.5
 GRACE_SECONDS = 1.0
 """The client's thread enforces the deadline, but a slow name lookup can block that thread."""
 CountRequest = Callable[[str], None]
-Make = Callable[[Versions], object]
-"""Returns the request for a broker of these versions; raises NotOffered."""
 
 
 class Brokers:
@@ -117,7 +123,7 @@ class Brokers:
 
         def read(_: int, outcome: object, received: float) -> Answer[None] | Failure:
             if isinstance(outcome, BaseException):
-                return _explained(outcome, who, access)
+                return explained(outcome, who, access)
             return Answer(None, received)
 
         calls = Calls((0,), self._changed, 2 * self._call_seconds + GRACE_SECONDS, read)
@@ -222,23 +228,48 @@ class Brokers:
         if any(known.get(node) != address for node, address in addresses.items()):
             manager.call_soon(manager.cluster.request_update)
 
-    def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
-        def make(versions: Versions) -> object:
-            return ListGroupsRequest(version=versions.required(LIST_GROUPS))
+    def versions(self, node: int) -> Versions:
+        """Returns what the broker's latest connection has negotiated."""
+        known: Mapping[int, Versions] = self._manager.known_versions
+        return known.get(node, NEWEST)
 
-        return self._ask(LIST_GROUPS, dict.fromkeys(nodes, make), group_responses.listing_in)
+    def meet(self, nodes: Iterable[int]) -> None:
+        """Connects to brokers whose versions are not known; those that do not answer in time remain unknown."""
+        strangers = [node for node in nodes if node not in self._manager.known_versions]
+        calls: Calls[None] = Calls(strangers, self._changed, self._call_seconds + GRACE_SECONDS, _met)
+        for node in strangers:
+            _settle(calls, node, self._manager.call_soon(connected, self._manager, node, 1000 * self._call_seconds))
+        self.finish(calls)
+
+    def coordinators(self, node: int, groups: Sequence[str]) -> dict[str, FoundCoordinator] | Failure:
+        """Returns what the broker knows of the groups' coordinators; groups that it was not asked for are absent."""
+        at_once = (self.versions(node).find_coordinator or 0) >= FIRST_WITH_KEYS
+        parts = [groups] if at_once else [[group] for group in groups]
+        asked = {
+            number: (node, partial(find_coordinators, part), partial(group_responses.coordinators_in, part))
+            for number, part in enumerate(parts)
+        }
+        outcomes = self.finish(self._start(FIND_COORDINATOR, asked)).values()
+        found = [outcome.content for outcome in outcomes if isinstance(outcome, Answer)]
+        failures = [outcome for outcome in outcomes if isinstance(outcome, Failure)]
+        return failures[0] if failures and not found else {group: one for part in found for group, one in part.items()}
+
+    def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
+        return self._ask(LIST_GROUPS, dict.fromkeys(nodes, list_groups), group_responses.listing_in)
 
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:
         """Returns the members of groups of this kind, with one request per coordinator."""
         api, _ = DESCRIBE[kind]
-        requests = {node: partial(_description, kind, groups) for node, groups in plan.items()}
+        requests = {node: partial(describe, kind, groups) for node, groups in plan.items()}
         return self._ask(api, requests, lambda response: descriptions_in(response, kind))
 
     def shares(self, plan: Mapping[int, Sequence[str]]) -> Calls[dict[str, GroupShares]]:
         """Requests the progress of share groups in every partition, with one request per coordinator."""
-        sent = {node: (node, partial(_shares, groups), group_responses.shares_in) for node, groups in plan.items()}
+        sent = {
+            node: (node, partial(describe_shares, groups), group_responses.shares_in) for node, groups in plan.items()
+        }
         return self._start(DESCRIBE_SHARE_GROUP_OFFSETS, sent)
 
     def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
@@ -287,26 +318,19 @@ class Brokers:
             node, _, decode = asked[number]
             return self._answer(node, outcome, received, decode)
 
-        calls = Calls(asked.keys(), self._changed, self._call_seconds + GRACE_SECONDS, read)
+        several = Counter(node for node, _, _ in asked.values())
+        lanes = {node: Lane() for node, count in several.items() if count > 1}
+        seconds = self._call_seconds + GRACE_SECONDS + (LANE_SECONDS if lanes else 0)
+        calls = Calls(asked.keys(), self._changed, seconds, read)
         for number, (node, make, _) in asked.items():
-            _settle(calls, number, self._send(api, node, make, partial(_note_sent, calls, number)))
+            note_sent = partial(_note_sent, calls, number)
+            _settle(calls, number, self._send(api, node, make, note_sent, lanes.get(node)))
         return calls
 
-    def _send(self, api: Api, node: int, make: Make, note_sent: Callable[[], None]) -> Any:  # noqa: ANN401
-        manager, milliseconds = self._manager, self._call_seconds * 1000
-
-        async def exchange() -> Any:  # noqa: ANN401
-            note_sent()
-            begun = clock.monotonic()
-            await quota_wait(manager, node, self._call_seconds)
-            connection = await connected(manager, node, milliseconds - 1000 * (clock.monotonic() - begun))
-            left = milliseconds - 1000 * (clock.monotonic() - begun)
-            request = make(connection.versions)
-            self._count_request(api.name)
-            sent: Awaitable[Any] = connection.send_request(request, request_timeout_ms=left)
-            return await manager.wait_for(sent, left + 100)
-
-        return manager.call_soon(exchange)
+    def _send(self, api: Api, node: int, make: Make, note_sent: Callable[[], None], lane: Lane | None = None) -> Any:  # noqa: ANN401
+        count = partial(self._count_request, api.name)
+        exchange = partial(exchanged, self._manager, node, make, self._call_seconds, note_sent, count)
+        return self._manager.call_soon(exchange if lane is None else partial(in_turn, lane, exchange))
 
     def _answer(
         self, node: int, outcome: object, received: float, decode: Callable[[Any], Answered]
@@ -318,7 +342,7 @@ class Brokers:
                 return Answer(decode(outcome), received)
             except MalformedResponse as error:
                 return Failure(FailureCause.MALFORMED, f"{who} sent a malformed response: {error}")
-        failure = _explained(outcome, who, self._rotation.in_use)
+        failure = explained(outcome, who, self._rotation.in_use)
         if isinstance(outcome, kafka_errors.NodeNotReadyError):
             # The library waits before it connects again, because of the earlier failure.
             return self._last_failures.get(node, failure)
@@ -335,21 +359,13 @@ class _Attempt:
     calls: Calls[None]
 
 
-def _explained(error: BaseException, who: str, access: BrokerAccess | None) -> Failure:
-    """Brokers report a missing client certificate as a bad one, and seldom what is wrong with one."""
-    failure = failure_of(error, who)
-    if access is None or failure.cause not in {FailureCause.TLS, FailureCause.CONNECTION}:
-        return failure
-    certificate = access.credentials.certificate
-    if certificate is None and REFUSED_CERTIFICATE in failure.text:
-        return replace(failure, text=f"{who} {REQUIRED_CERTIFICATE}")
-    dates = certificate and certificate.expiry(datetime.now(UTC))
-    return replace(failure, text=f"{failure.text} ({dates})") if dates else failure
-
-
 def _settle(calls: Calls[Any], number: int, future: Any) -> None:  # noqa: ANN401 - the library has no types
     """Settles the call when the future is done, in the client's thread."""
     future.add_both(lambda outcome: calls.settle(number, outcome, clock.monotonic()))
+
+
+def _met(_: int, __: object, received: float) -> Answer[None] | Failure:
+    return Answer(None, received)
 
 
 def _note_sent(calls: Calls[Any], number: int) -> None:
@@ -372,11 +388,3 @@ def _metadata(topics: Sequence[str] | None) -> Make:
 
 def _brokers_in(body: bytes, version: int) -> Mapping[int, str]:
     return topology_in(body, version).brokers
-
-
-def _description(kind: Kind, groups: Sequence[str], versions: Versions) -> object:
-    return describe(kind, groups, versions.required(DESCRIBE[kind][0]))
-
-
-def _shares(groups: Sequence[str], versions: Versions) -> object:
-    return describe_shares(groups, versions.required(DESCRIBE_SHARE_GROUP_OFFSETS))

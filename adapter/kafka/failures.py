@@ -1,15 +1,32 @@
 """Translates kafka-python's errors."""
 
+from dataclasses import replace
+from datetime import UTC, datetime
+
 from kafka import errors as kafka_errors
 
 from adapter.kafka.answers import Failure, FailureCause
+from adapter.kafka.lanes import LANE_SECONDS, LaneTooSlow
 from adapter.kafka.logins import LoginUnavailable
+from adapter.kafka.rotation import BrokerAccess
 from adapter.kafka.tokens import TokenUnavailable
 from adapter.kafka.versions import NotOffered, VersionsChanged
 from adapter.tls import certificate_fault
 
 REFUSED_CERTIFICATE = "refuses the client certificate"
 REQUIRED_CERTIFICATE = "requires a client certificate (certFile and keyFile)"
+
+
+def explained(error: BaseException, who: str, access: BrokerAccess | None) -> Failure:
+    """Brokers report a missing client certificate as a bad one, and seldom what is wrong with one."""
+    failure = failure_of(error, who)
+    if access is None or failure.cause not in {FailureCause.TLS, FailureCause.CONNECTION}:
+        return failure
+    certificate = access.credentials.certificate
+    if certificate is None and REFUSED_CERTIFICATE in failure.text:
+        return replace(failure, text=f"{who} {REQUIRED_CERTIFICATE}")
+    dates = certificate and certificate.expiry(datetime.now(UTC))
+    return replace(failure, text=f"{failure.text} ({dates})") if dates else failure
 
 
 def failure_of(error: BaseException, who: str) -> Failure:
@@ -40,6 +57,7 @@ _KINDS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Failu
     (kafka_errors.ThrottlingQuotaExceededError, FailureCause.THROTTLED, OVER_QUOTA),
     (UnicodeError, FailureCause.DNS, "cannot be found: its host name is invalid"),
     (NotOffered, FailureCause.VERSION, "{whole}"),
+    (LaneTooSlow, FailureCause.OTHER, f"did not answer for all its groups, one by one, within {LANE_SECONDS:.0f} s"),
     (VersionsChanged, FailureCause.CONNECTION, "was connected again and offers other versions of its requests"),
     (kafka_errors.IncompatibleBrokerVersion, FailureCause.VERSION, "offers no version of a request that is needed"),
     (

@@ -59,6 +59,7 @@ class Versions:
         return f"offers {api.name} from {oldest} on; {api.newest} or older is needed"
 
 
+NEWEST = Versions()
 _FIELDS = {api: name.lower() for name, api in vars(apis).items() if isinstance(api, Api)}
 
 

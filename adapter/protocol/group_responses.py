@@ -2,9 +2,9 @@
 
 A partition without commit arrives as -1, which is also our `NO_COMMIT`."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -35,6 +35,21 @@ class GroupShares:
 
     error: int
     topics: Mapping[str, SharedPartitions]
+
+
+class FoundCoordinator(NamedTuple):
+    """The coordinator of a group, as any broker reports it."""
+
+    node: int
+    error: int
+
+
+@malformed_as_ours()
+def coordinators_in(groups: Sequence[str], response: Decoded) -> dict[str, FoundCoordinator]:
+    """Reads a FindCoordinator response about these groups; before version 4, it is about one and does not name it."""
+    if response.coordinators:
+        return {each.key: FoundCoordinator(each.node_id, each.error_code) for each in response.coordinators}
+    return {group: FoundCoordinator(response.node_id, response.error_code) for group in groups}
 
 
 @malformed_as_ours()

@@ -5,9 +5,9 @@ The brokers are fake."""
 import pytest
 
 from adapter.kafka.versions import NotOffered, Versions, negotiated
-from adapter.protocol.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA, OFFSET_FETCH
+from adapter.protocol.apis import FIND_COORDINATOR, FIRST_WITH_GROUPS, LIST_OFFSETS, METADATA, OFFSET_FETCH
 from tests.support.kafka.spoilt_cluster import fake, nothing_unforeseen, one_of, reading, starting
-from tests.support.kafka.wire_fake import VERSIONS, WireFake
+from tests.support.kafka.wire_fake import VERSIONS, Spoilt, WireFake
 from tests.support.kubernetes.served import Watcher
 
 __all__ = ["fake", "nothing_unforeseen"]
@@ -121,3 +121,50 @@ def test_what_is_not_offered_counts_as_version_among_the_errors(fake: WireFake) 
     with starting(fake) as running:
         registry = running.telemetry.registry
         running.wait_for(lambda: bool(registry.get_sample_value("kafka_lag_adapter_broker_errors_total", labels)))
+
+
+# -- commits -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(OFFSET_FETCH.oldest, FIRST_WITH_GROUPS))
+def test_commits_are_read_of_one_group_at_a_time_before_version_8(fake: WireFake, version: int) -> None:
+    fake.versions = {**VERSIONS, OFFSET_FETCH.key: (0, version)}
+    fake.kafka.commits |= {f"mail-{number}": {("letters", 0): number} for number in range(20)}
+    with reading(fake) as running, Watcher(running, ["billing"], one_of(billing=[13])) as watcher:
+        for number in range(20):
+            running.wait_for_lag(20 - number, f"mail-{number}")
+        assert asked_in(fake, OFFSET_FETCH.key) == {version}
+        assert asked_in(fake, FIND_COORDINATOR.key) == set()
+    watcher.check()
+
+
+@pytest.mark.parametrize("version", [FIND_COORDINATOR.oldest, 3, 4])
+def test_a_group_that_nobody_lists_is_found_by_its_rule_and_its_last_commits_count(
+    fake: WireFake, version: int
+) -> None:
+    fake.versions = {**VERSIONS, OFFSET_FETCH.key: (0, 7), FIND_COORDINATOR.key: (0, version)}
+    fake.kafka.unlisted.add("billing")
+    with starting(fake, rules=[{"group": "billing", "topics": ["orders"]}]) as running:
+        running.wait_for_lag(13, "billing")
+        assert asked_in(fake, FIND_COORDINATOR.key) == {version}
+
+
+def test_a_coordinator_that_moved_is_found_again_where_groups_are_asked_one_by_one(fake: WireFake) -> None:
+    fake.versions = {**VERSIONS, OFFSET_FETCH.key: (0, 7), FIND_COORDINATOR.key: (0, 3)}
+    with reading(fake) as running, Watcher(running, ["billing"], one_of(billing=[13, 12])) as watcher:
+        fake.kafka.coordinators["billing"] = 3
+        fake.kafka.commits["billing"]["orders", 0] = 8
+        running.wait_for_lag(12, "billing")
+    watcher.check()
+
+
+def test_a_silent_broker_delays_no_group_of_another_one_where_they_are_asked_one_by_one(fake: WireFake) -> None:
+    fake.versions = {**VERSIONS, OFFSET_FETCH.key: (0, 7)}
+    with reading(fake) as running, Watcher(running, ["mail"], one_of(mail=[19, 18])) as watcher:
+        fake.faults[2, OFFSET_FETCH.key] = lambda _: Spoilt()
+        running.wait_for(lambda: any("broker 2 at" in cause for cause in running.causes("billing")))
+        fake.kafka.commits["mail"]["letters", 0] = 2
+        running.wait_for_lag(18, "mail")
+        fake.faults.clear()
+        running.wait_for(lambda: not running.causes("billing"))
+    watcher.check()

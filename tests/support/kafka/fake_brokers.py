@@ -14,14 +14,15 @@ import numpy as np
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from adapter.cluster.coordinators import OFFSETS_TOPIC, partition_of
-from adapter.cluster.groups import Description, GroupStatus, Kind, Listing, Phase
+from adapter.cluster.groups import NOBODY, Description, GroupStatus, Kind, Listing, Phase
 from adapter.cluster.topics import Topic, Topology
 from adapter.kafka.answers import Answer, BrokersUnreachable, Failure, FailureCause
 from adapter.kafka.calls import Calls
 from adapter.kafka.client import CALL_SECONDS, Brokers
+from adapter.kafka.versions import NEWEST, Versions
 from adapter.protocol.apis import LIST_OFFSETS, OFFSET_FETCH
-from adapter.protocol.codes import COORDINATOR_LOADING, NOT_COORDINATOR
-from adapter.protocol.group_responses import GroupShares, SharedPartitions
+from adapter.protocol.codes import COORDINATOR_ABSENT, COORDINATOR_LOADING, NOT_COORDINATOR
+from adapter.protocol.group_responses import FoundCoordinator, GroupShares, SharedPartitions
 from adapter.protocol.offset_responses import Columns
 from adapter.protocol.prepared_requests import EARLIEST, CommitQuestion, OffsetQuestion
 from adapter.settings.models import Isolation
@@ -194,6 +195,21 @@ class FakeBrokers(Brokers):
         owned = self.kafka.owned.get(group, ()) if is_stable else ()
         return Description(self.kafka.member_counts.get(group, 1), topics, owned)
 
+    def versions(self, node: int) -> Versions:
+        return self.kafka.versions.get(node, NEWEST)
+
+    def meet(self, nodes: Iterable[int]) -> None:
+        pass
+
+    def coordinators(self, node: int, groups: Sequence[str]) -> dict[str, FoundCoordinator] | Failure:
+        self._let_pass("FindCoordinator", [node])
+        self.asked_for.append(("FindCoordinator", {node: tuple(groups)}))
+        return self._asked("FindCoordinator", node) or {group: self._found(group) for group in groups}
+
+    def _found(self, group: str) -> FoundCoordinator:
+        node = self._coordinator(group)
+        return FoundCoordinator(node, COORDINATOR_ABSENT if node == NOBODY else 0)
+
     def commits(self, questions: Mapping[int, CommitQuestion]) -> Calls[Columns]:
         plan: dict[int, tuple[str, ...]] = {}
         for question in questions.values():
@@ -205,8 +221,9 @@ class FakeBrokers(Brokers):
 
     def _commits_reported(self, question: CommitQuestion) -> Columns:
         groups = ((group, *self._commits_of(question.node, group)) for group in question.groups)
-        response = responses.commits({group: (error, by_topic(rows, {})) for group, error, rows in groups})
-        return question.columns(responses.body(response, OFFSET_FETCH.newest), OFFSET_FETCH.newest)
+        answered = {group: (error, by_topic(rows, {})) for group, error, rows in groups}
+        version = self.versions(question.node).offset_fetch or OFFSET_FETCH.newest
+        return question.columns(responses.body(responses.commits(answered, version=version), version), version)
 
     def _commits_of(self, node: int, group: str) -> tuple[int, Mapping[Partition, int]]:
         """Error, and commits."""

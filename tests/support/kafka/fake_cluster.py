@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from adapter.cluster.groups import Kind, Owned
+from adapter.kafka.versions import Versions
 
 Partition = tuple[str, int]
 
@@ -66,6 +67,8 @@ class Kafka:
     share_row_errors: dict[Partition, int] = field(default_factory=dict)
     ignorant_of_shares: set[int] = field(default_factory=set)
     """Nodes that are too old to know how far share groups are."""
+    versions: dict[int, Versions] = field(default_factory=dict)
+    """Node -> the versions of requests that it negotiates, where these are not the newest."""
     unreachable: str | None = None
     """Why no bootstrap server lets us in."""
     delays: dict[tuple[str, int], tuple[float, float]] = field(default_factory=dict)

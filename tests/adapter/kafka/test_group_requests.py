@@ -1,8 +1,8 @@
 """Our own forms of requests that the library does not have; brokers read and write the others in tests/end_to_end."""
 
 from adapter.cluster.groups import Description, Kind
-from adapter.kafka.describe_messages import StreamsGroupDescribeResponse
 from adapter.kafka.group_descriptions import descriptions_in
+from adapter.kafka.group_requests import StreamsGroupDescribeResponse
 
 NO_TAGS = b"\0"
 NULL = b"\0"

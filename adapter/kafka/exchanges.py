@@ -1,0 +1,43 @@
+"""One request to one broker, and its response, within a deadline; run by the library's thread."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from adapter import clock
+from adapter.kafka.connections import connected, quota_wait
+from adapter.kafka.lanes import Lane
+from adapter.kafka.versions import Versions
+
+Make = Callable[[Versions], object]
+"""Returns the request for a broker of these versions; raises NotOffered."""
+
+
+async def exchanged(
+    manager: Any,  # noqa: ANN401 - the library has no types
+    node: int,
+    make: Make,
+    call_seconds: float,
+    note_sent: Callable[[], None],
+    count: Callable[[], None],
+) -> Any:  # noqa: ANN401
+    """Returns the response; `note_sent` is called before anything that the connection may wait for."""
+    note_sent()
+    ends = clock.monotonic() + call_seconds
+    await quota_wait(manager, node, call_seconds)
+    connection = await connected(manager, node, 1000 * (ends - clock.monotonic()))
+    left = 1000 * (ends - clock.monotonic())
+    request = make(connection.versions)
+    count()
+    return await manager.wait_for(connection.send_request(request, request_timeout_ms=left), left + 100)
+
+
+async def in_turn(lane: Lane, exchange: Callable[[], Awaitable[Any]]) -> Any:  # noqa: ANN401
+    failure: BaseException | None = None
+    try:
+        await lane.enter()
+        return await exchange()
+    except Exception as error:
+        failure = error
+        raise
+    finally:
+        lane.leave(failure)
