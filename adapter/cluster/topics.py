@@ -14,7 +14,7 @@ ANSWERS_BEFORE_DELETED = 3
 @dataclass(frozen=True, slots=True, eq=False)
 class Topic:
     generation: str | None
-    """The topic id, which changes if a topic is created again. None: the broker is too old to report it."""
+    """The topic id, which changes if a topic is created again. None: no broker has reported it."""
     leaders: NDArray[np.int32]
     """Leader by partition; NOBODY (`cluster.groups`) if there is none."""
     epochs: NDArray[np.int32] | None = None
@@ -58,21 +58,29 @@ def without_epochs(known: Topology) -> Topology:
     return replace(known, topics={name: replace(topic, epochs=None) for name, topic in known.topics.items()})
 
 
+def is_same_generation(before: str | None, after: str | None) -> bool:
+    """Whether a topic may be the one of before. During an upgrade, a topic without an id is given one."""
+    return before is None or before == after
+
+
 def _caught_up(known: Topology, seen: Topology) -> Topology:
-    """Returns `seen`, corrected by newer knowledge about topics of the same generation."""
+    """Returns `seen`, corrected by newer knowledge about topics of the same generation.
+
+    A broker that reports no topic ids, as some do during an upgrade, proves no other generation."""
     merged = {
         name: _merged(before, topic)
         for name, topic in seen.topics.items()
         if (before := known.topics.get(name)) is not None
         and before is not topic
-        and topic.generation is not None
-        and before.generation == topic.generation
+        and before.generation is not None
+        and topic.generation in {before.generation, None}
     }
     return replace(seen, topics={**seen.topics, **merged}) if merged else seen
 
 
 def _merged(before: Topic, seen: Topic) -> Topic:
     """Keeps the leader of the newer epoch for each partition; a topic never loses partitions."""
+    seen = replace(seen, generation=before.generation)
     missing = slice(len(seen.leaders), None)
     leaders = np.concatenate([seen.leaders, before.leaders[missing]])
     if before.epochs is None or seen.epochs is None:
@@ -104,7 +112,12 @@ def _bytes(epochs: NDArray[np.int32] | None) -> bytes | None:
 def led_throughout(before: Topic | None, after: Topic) -> Flags:
     """Whether the same broker leads each partition in the same epoch; False where that is unknown."""
     is_same: Flags = np.zeros(len(after.leaders), dtype=bool)
-    if before is None or before.generation != after.generation or before.epochs is None or after.epochs is None:
+    if (
+        before is None
+        or not is_same_generation(before.generation, after.generation)
+        or before.epochs is None
+        or after.epochs is None
+    ):
         return is_same
     both = slice(min(len(before.leaders), len(after.leaders)))
     is_same[both] = (before.leaders[both] == after.leaders[both]) & (before.epochs[both] == after.epochs[both])

@@ -156,7 +156,8 @@ class Members:
         waiting: dict[int, dict[Kind, list[str]]] = {}
         for group, status in directory.statuses.items() if due else ():
             node = directory.coordinators.get(group)
-            if node is not None and node in due and status.phase is not Phase.EMPTY:
+            is_due_there = node is not None and node in due and self._brokers.can_describe(node, status.kind)
+            if node is not None and is_due_there and status.phase is not Phase.EMPTY:
                 waiting.setdefault(node, {}).setdefault(status.kind, []).append(group)
         plans: dict[Kind, dict[int, list[str]]] = {}
         for node, by_kind in waiting.items():

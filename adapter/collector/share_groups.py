@@ -100,7 +100,7 @@ class Shares:
     def take(self, calls: Calls[dict[str, GroupShares]], batch: int) -> list[str]:
         """Processes the responses that have arrived; returns the groups they report."""
         answers = calls.take()
-        self._liveness.note({node: answer for node, answer in answers.items() if not _is_too_old(answer)})
+        self._liveness.note({node: answer for node, answer in answers.items() if not _is_not_offered(answer)})
         fresh: dict[str, ShareAnswer] = {}
         for node, answer in answers.items():
             groups = self.newest.plan[node]
@@ -138,13 +138,13 @@ class Shares:
         self.topics = topics
 
 
-def _is_too_old(answer: object) -> bool:
+def _is_not_offered(answer: object) -> bool:
     return isinstance(answer, Failure) and answer.cause is FailureCause.VERSION
 
 
 def _cause_of(answer: object, reported: GroupShares | None, group: str, node: int) -> Cause:
-    if _is_too_old(answer):
-        return Cause(State.ERROR, f"broker {node} is too old to report the progress of share group {group}")
+    if isinstance(answer, Failure) and _is_not_offered(answer):
+        return Cause(State.ERROR, f"the progress of share group {group} cannot be read: {answer.text}")
     if isinstance(answer, Failure):
         return Cause(State.UNKNOWN, answer.text)
     if reported is None:

@@ -257,6 +257,9 @@ class Brokers:
     def groups(self, nodes: Iterable[int]) -> dict[int, Answer[Listing] | Failure]:
         return self._ask(LIST_GROUPS, dict.fromkeys(nodes, list_groups), group_responses.listing_in)
 
+    def can_describe(self, node: int, kind: Kind) -> bool:
+        return self.versions(node).of(DESCRIBE[kind][0]) is not None
+
     def described(
         self, plan: Mapping[int, Sequence[str]], kind: Kind
     ) -> dict[int, Answer[dict[str, Description | None]] | Failure]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from adapter.cluster.topics import Topology
+from adapter.cluster.topics import Topology, is_same_generation
 from adapter.columns import Codes, Indexes
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ NO_LAYOUT = layout_of({}, Topology())
 def same_rows(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
     """Returns the rows that both layouts have, as indexes into each."""
     both = (pair for pair in layout.pairs if pair in old.pairs)
-    kept = [pair for pair in both if old.generations[pair[1]] == layout.generations[pair[1]]]
+    kept = [pair for pair in both if is_same_generation(old.generations[pair[1]], layout.generations[pair[1]])]
     return _both([(layout.pairs[pair], old.pairs[pair]) for pair in kept])
 
 
@@ -106,7 +106,7 @@ def same_places(layout: Layout, old: Layout) -> tuple[Indexes, Indexes]:
         every = np.arange(layout.table_size)
         return every, every
     both = (topic for topic in layout.bases if topic in old.bases)
-    kept = [topic for topic in both if old.generations[topic] == layout.generations[topic]]
+    kept = [topic for topic in both if is_same_generation(old.generations[topic], layout.generations[topic])]
     return _both([(layout.bases[topic], old.bases[topic]) for topic in kept])
 
 

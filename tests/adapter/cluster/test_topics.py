@@ -57,6 +57,15 @@ def test_missing_epochs_prove_nothing() -> None:
     assert leaders(led([1], None), led([2], [0]), led([3], [1])) == [3]
 
 
+def test_a_broker_that_reports_no_topic_ids_makes_no_other_topic() -> None:
+    with_id, without_id = led([1], [5]), led([2], [6], generation=None)
+
+    topic = seen(with_id, without_id).topics["orders"]
+    assert (topic.generation, topic.leaders.tolist()) == ("a", [2])
+    assert leaders(with_id, led([2], [4], generation=None)) == [1]
+    assert seen(without_id, with_id).topics["orders"].generation == "a"
+
+
 def test_after_a_new_beginning_any_epoch_is_believed() -> None:
     known = without_epochs(seen(led([1], [5])))
 

@@ -65,7 +65,9 @@ def test_a_share_group_that_was_never_read_is_refused_and_never_0(settings: Sett
     shared.ignorant_of_shares = {3}
     rig = running(shared, settings)
 
-    assert "broker 3 is too old to report the progress of share group workers" in str(rig.refusal(group="workers"))
+    assert "the progress of share group workers cannot be read: broker 3 does not offer" in str(
+        rig.refusal(group="workers")
+    )
     assert rig.lag() == 13
 
 

@@ -243,7 +243,7 @@ class FakeBrokers(Brokers):
         return self._in_flight({node: (kind, node, partial(self._shares_reported, node, plan[node])) for node in plan})
 
     def _shares_reported(self, node: int, groups: Sequence[str]) -> dict[str, GroupShares] | Failure:
-        return self._too_old(node) or {group: self._shares_of(node, group) for group in groups}
+        return self._not_offered(node) or {group: self._shares_of(node, group) for group in groups}
 
     def _in_flight(self, asked: Mapping[int, tuple[str, int, Callable[[], T | Failure]]]) -> Calls[T]:
         """Send (kind, node, what it answers) all at once; the answers arrive while somebody waits."""
@@ -284,9 +284,9 @@ class FakeBrokers(Brokers):
             self._clock.seconds = max(self._clock.seconds, end)
         return not all(one.are_taken for one in calls)
 
-    def _too_old(self, node: int) -> Failure | None:
+    def _not_offered(self, node: int) -> Failure | None:
         return (
-            Failure(FailureCause.VERSION, f"broker {node} is too old")
+            Failure(FailureCause.VERSION, f"broker {node} does not offer DescribeShareGroupOffsets")
             if node in self.kafka.ignorant_of_shares
             else None
         )

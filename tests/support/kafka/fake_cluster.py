@@ -66,7 +66,7 @@ class Kafka:
     share_errors: dict[str, int] = field(default_factory=dict)
     share_row_errors: dict[Partition, int] = field(default_factory=dict)
     ignorant_of_shares: set[int] = field(default_factory=set)
-    """Nodes that are too old to know how far share groups are."""
+    """Nodes that do not offer the request for the progress of share groups."""
     versions: dict[int, Versions] = field(default_factory=dict)
     """Node -> the versions of requests that it negotiates, where these are not the newest."""
     unreachable: str | None = None
