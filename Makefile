@@ -46,7 +46,7 @@ test-images: rig ## the images, built from the Dockerfile without a registry and
 	@$(BIN)/python -m pytest -m images -n 4 --dist loadgroup $(PYTEST_ARGS)
 
 KAFKA ?= 4.3.1
-test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=3.9.1
+test-kafka: $(VENV)/installed ## the correctness tests on another Kafka: make test-kafka KAFKA=2.8.2
 	@KAFKA_VERSION=$(KAFKA) $(BIN)/python -m pytest tests/end_to_end/situations tests/end_to_end/brokers -n 2 --dist loadgroup $(PYTEST_ARGS)
 
 test-kerberos: $(VENV)/installed ## GSSAPI with a KDC of this machine; Debian: krb5-kdc krb5-admin-server libkrb5-dev gcc
@@ -66,7 +66,7 @@ bench: $(VENV)/installed ## the tables of docs/benchmarks.md, measured here and 
 	@$(BIN)/python -m local.kafka.class_archive
 	@$(BIN)/python -m benchmarks
 
-rig: $(VENV)/installed ## a real Kafka, control plane and S3 server, downloaded and built once
+rig: $(VENV)/installed ## all real parts of the tests, downloaded and built once
 	@$(BIN)/python -m local.downloads
 	@$(BIN)/python -m local.kafka.class_archive
 

@@ -1,5 +1,6 @@
 """Downloads and builds the parts of the rig once, into a cache folder: Kafka's jars, the Spark operator's
-CustomResourceDefinitions and, built from source, a control plane, an S3 server, helm and kubectl.
+CustomResourceDefinitions and, built from source, a control plane, an S3 server, brokers like other makers', helm and
+kubectl.
 
 `python -m local.downloads PART...` gets the parts that are missing, and without arguments all. Everything is written
 under a temporary name and renamed, under a lock, so that what has its final name is complete, and two processes do not
@@ -36,11 +37,13 @@ JARS_NEED_BYTES = 200 * 1024**2
 OPERATOR_NEEDS_BYTES = 16 * 1024**2
 STORE_NEEDS_BYTES = 1024**3
 TOOLS_NEED_BYTES = 1024**3
+MAKERS_NEED_BYTES = 256 * 1024**2
 
 HERE = Path(__file__).parent
 GO_SOURCE = HERE / "control_plane_go"
 SPARK_OPERATOR_GO = HERE / "spark_operator_go"
 OBJECT_STORE_GO = HERE / "object_store_go"
+MAKERS_GO = HERE / "makers_go"
 TOOLS_GO = HERE / "command_line_tools_go"
 GO_REQUIREMENTS = HERE.parent / "requirements" / "go.txt"
 
@@ -81,6 +84,11 @@ def control_plane_binary() -> Path:
 def object_store_binary() -> Path:
     """Returns versitygw, an S3 server for a folder. Raises RigError."""
     return _bring(_object_store())
+
+
+def makers_binary() -> Path:
+    """Returns the program that runs brokers as other makers and older releases have them. Raises RigError."""
+    return _bring(_makers())
 
 
 def command_line_tools() -> Path:
@@ -170,6 +178,11 @@ def _object_store() -> _Part:
     return _Part(f"object-store-{OBJECT_STORE}-{digest(*sources)}", STORE_NEEDS_BYTES, _build_object_store)
 
 
+def _makers() -> _Part:
+    sources = [file.read_bytes() for file in sorted(MAKERS_GO.iterdir())]
+    return _Part(f"makers-{digest(*sources)}", MAKERS_NEED_BYTES, _build_makers)
+
+
 def _command_line_tools() -> _Part:
     sources = [(TOOLS_GO / name).read_bytes() for name in ("go.mod", "go.sum", "main.go")]
     return _Part(f"command-line-tools-{HELM}-{digest(*sources)}", TOOLS_NEED_BYTES, _build_command_line_tools)
@@ -179,6 +192,7 @@ PARTS: dict[str, Callable[[], _Part]] = {
     "kafka": _kafka,
     "control-plane": _control_plane,
     "s3-server": _object_store,
+    "makers": _makers,
     "command-line-tools": _command_line_tools,
     "spark-operator": _spark_operator,
 }
@@ -264,6 +278,10 @@ def _build_control_plane(target: Path) -> None:
 def _build_object_store(target: Path) -> None:
     what = f"building the S3 server, versitygw {OBJECT_STORE} (about a minute on two cores; once)"
     _build(what, OBJECT_STORE_GO, "github.com/versity/versitygw/cmd/versitygw", target)
+
+
+def _build_makers(target: Path) -> None:
+    _build("building the brokers of other makers, kfake (half a minute on two cores; once)", MAKERS_GO, ".", target)
 
 
 def _build_command_line_tools(target: Path) -> None:

@@ -1,13 +1,11 @@
-"""A real Kafka (KRaft) on 127.0.0.1: one or more processes, each broker and controller at once.
+"""A real Kafka on 127.0.0.1: one or more processes, each broker and controller at once; before 3.3 with a ZooKeeper.
 
 In: an empty folder for settings, data and logs. Out: a `Kafka` whose brokers can be frozen, killed and started again.
 """
 
-import base64
 import contextlib
 import signal
 import socket
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +14,14 @@ from kafka.errors import KafkaError
 
 from local.kafka.admin import admin, living_brokers
 from local.kafka.java import java
+from local.kafka.metadata import (
+    NO_CONTROLLER,
+    OWN_LISTENERS,
+    format_joining,
+    format_new,
+    identity,
+    metadata_store,
+)
 from local.kafka.security import (
     SECURE_LISTENERS,
     Login,
@@ -23,7 +29,6 @@ from local.kafka.security import (
     jwks_url,
     listener_properties,
     make_security,
-    scram_arguments,
 )
 from local.kafka.settings import (
     CONTROLLER_LISTENER,
@@ -32,6 +37,7 @@ from local.kafka.settings import (
     LOGGING_BEFORE_4,
     OPEN_LISTENER,
     OUTSIDE_LISTENER,
+    settings_file,
     small_settings,
 )
 from local.processes import Process, RigError, free_port, start, wait_until
@@ -168,19 +174,20 @@ def kafka(
         ports[node_id][FAR_CONTROLLER_LISTENER] = free_port()
     secure = None if security is None else _security(home, security, ports)
     secure_properties = {} if secure is None else listener_properties(secure)
-    common = {**small_settings(ports), **secure_properties, **(properties or {})}
     outside_port = free_port() if has_outside else None
     advertised = {node_id: dict(own) for node_id, own in ports.items()}
     if outside_port is not None:
         advertised[brokers][OUTSIDE_LISTENER] = outside_port
     for node_id, port in (controller_doors or {}).items():
         advertised[node_id][FAR_CONTROLLER_LISTENER] = port
-    members = tuple(
-        _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes, writes_archive)
-        for node_id in ports
-    )
-    _format(home, list(ports), [] if security is None else scram_arguments(security))
     with contextlib.ExitStack() as stack:
+        metadata = stack.enter_context(metadata_store(home, ports, security, home / "log4j.properties"))
+        common = {**small_settings(brokers), **metadata, **secure_properties, **(properties or {})}
+        members = tuple(
+            _broker(home, node_id, ports[node_id], advertised[node_id], common, heap_megabytes, writes_archive)
+            for node_id in ports
+        )
+        format_new(home, list(ports), security)
         for broker in members:
             broker.launch()
             stack.callback(broker.kill)  # the data is not needed, and a last voter cannot hand over anyway
@@ -203,13 +210,13 @@ def joining_broker(
     """Runs one more broker of the cluster in `home`, which is no controller, and ends it with the block.
 
     It advertises that port of 127.0.0.1 to clients and brokers. `controller_doors` are those of `kafka`."""
-    settings = dict(line.split("=", 1) for line in _settings_file(home, 1).read_text().splitlines())
+    settings = dict(line.split("=", 1) for line in settings_file(home, 1).read_text().splitlines())
     advertised = [address.split(":", 1)[0] for address in settings["advertised.listeners"].split(",")]
     listeners = [name for name in advertised if name != FAR_CONTROLLER_LISTENER]
     ports = {listener: free_port() for listener in listeners}
     own = {
-        "node.id": str(node_id),
-        "process.roles": "broker",
+        **identity(node_id),
+        **NO_CONTROLLER,
         "listeners": ",".join(f"{name}://127.0.0.1:{port}" for name, port in ports.items()),
         "advertised.listeners": ",".join(f"{name}://127.0.0.1:{advertised_port}" for name in ports),
         "log.dirs": str(home / f"data-{node_id}"),
@@ -218,10 +225,8 @@ def joining_broker(
         doors = (f"{node}@127.0.0.1:{port}" for node, port in controller_doors.items())
         own["controller.quorum.voters"] = ",".join(doors)
         own["controller.listener.names"] = FAR_CONTROLLER_LISTENER
-    _settings_file(home, node_id).write_text("".join(f"{key}={value}\n" for key, value in {**settings, **own}.items()))
-    metadata = (home / "data-1" / "meta.properties").read_text().splitlines()
-    (cluster_id,) = (line.removeprefix("cluster.id=") for line in metadata if line.startswith("cluster.id="))
-    _format(home, [node_id], ["--ignore-formatted"], cluster_id)  # it may have joined before
+    settings_file(home, node_id).write_text("".join(f"{key}={value}\n" for key, value in {**settings, **own}.items()))
+    format_joining(home, node_id)
     broker = Broker(node_id, ports, home / f"broker-{node_id}.log", _command(home, node_id, heap_megabytes))
     broker.launch()
     try:
@@ -233,7 +238,7 @@ def joining_broker(
 def _ports(*, is_secure: bool, has_outside: bool) -> dict[str, int]:
     secure = tuple(SECURE_LISTENERS) if is_secure else ()
     outside = (OUTSIDE_LISTENER,) if has_outside else ()
-    return {listener: free_port() for listener in (OPEN_LISTENER, CONTROLLER_LISTENER, *secure, *outside)}
+    return {listener: free_port() for listener in (OPEN_LISTENER, *OWN_LISTENERS, *secure, *outside)}
 
 
 def _security(home: Path, login: Login, ports: Mapping[int, Mapping[str, int]]) -> Security:
@@ -255,14 +260,14 @@ def _broker(
 ) -> Broker:
     """Writes the broker's settings file and returns the broker, which is not started yet."""
     own = {
-        "node.id": str(node_id),
+        **identity(node_id),
         "listeners": _addresses(ports),
         "advertised.listeners": _addresses(
             {name: at for name, at in advertised.items() if name != CONTROLLER_LISTENER}
         ),
         "log.dirs": str(home / f"data-{node_id}"),
     }
-    settings = _settings_file(home, node_id)
+    settings = settings_file(home, node_id)
     settings.write_text("".join(f"{key}={value}\n" for key, value in {**own, **common}.items()))
     command = _command(home, node_id, heap_megabytes, writes_archive)
     return Broker(node_id, ports, home / f"broker-{node_id}.log", command)
@@ -274,30 +279,9 @@ def _command(home: Path, node_id: int, heap_megabytes: int, writes_archive: Path
         f"-Dlog4j.configuration=file:{home / 'log4j.properties'}",
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={jwks_url(home / CERTIFICATES)}",
     )
-    arguments = (*properties, "kafka.Kafka", str(_settings_file(home, node_id)))
+    arguments = (*properties, "kafka.Kafka", str(settings_file(home, node_id)))
     return java(*arguments, heap_megabytes=heap_megabytes, writes_archive=writes_archive)
 
 
 def _addresses(ports: Mapping[str, int]) -> str:
     return ",".join(f"{listener}://127.0.0.1:{port}" for listener, port in ports.items())
-
-
-def _settings_file(home: Path, node_id: int) -> Path:
-    return home / f"broker-{node_id}.properties"
-
-
-def _format(home: Path, node_ids: Sequence[int], user_arguments: Sequence[str], cluster_id: str | None = None) -> None:
-    """Prepares every broker's data folder for its first start, all concurrently; a new cluster by default."""
-    cluster_id = cluster_id or base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    with contextlib.ExitStack() as stack:
-        processes = []
-        for node_id in node_ids:
-            # The id goes with =, as it may begin with a dash.
-            settings = f"--config={_settings_file(home, node_id)}"
-            arguments = ("format", f"--cluster-id={cluster_id}", settings, *user_arguments)
-            command = java("kafka.tools.StorageTool", *arguments, heap_megabytes=128)
-            process = start(f"formatting for broker {node_id}", command, log=home / f"format-{node_id}.log")
-            processes.append(stack.enter_context(process))
-        for process in processes:
-            if process.wait(START_TIMEOUT_SECONDS) != 0:
-                raise RigError(f"{process.name} ended with status {process.status}:\n{process.log_tail()}")

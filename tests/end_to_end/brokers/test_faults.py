@@ -16,6 +16,7 @@ from adapter.metrics.definitions import SERVED
 from adapter.metrics.problems import ValueUnavailable
 from adapter.settings.file import parse
 from local.kafka.broker import Broker, Kafka, kafka
+from local.kafka.settings import session_settings
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from tests.support.kubernetes.served import Watcher, served
@@ -35,8 +36,7 @@ RECOVERY_SECONDS = 120.0
 @pytest.fixture(scope="module")
 def cluster(rig_home: Path) -> Iterator[Kafka]:
     """Of its own, as all its brokers die in turn."""
-    session = {"broker.session.timeout.ms": f"{1000 * SESSION_SECONDS:.0f}"}
-    with kafka(rig_home / "faults", brokers=3, properties=session) as brokers:
+    with kafka(rig_home / "faults", brokers=3, properties=session_settings(SESSION_SECONDS)) as brokers:
         create_topic(brokers, "first")
         make_offsets_topic(brokers, "first")
         yield brokers

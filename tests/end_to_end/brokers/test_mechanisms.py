@@ -16,7 +16,7 @@ from local.processes import wait_until
 from tests.support.kubernetes.authorities import Authority, config_map_data
 from tests.support.kubernetes.fake_cluster import FakeCluster, kubeconfig_text
 from tests.support.real.in_process import InProcess, in_process
-from tests.support.real.versions import needs_scram
+from tests.support.real.versions import needs_scram, needs_tokens
 
 LOGIN_MECHANISMS = ("PLAIN", *(pytest.param(f"SCRAM-SHA-{bits}", marks=needs_scram) for bits in (256, 512)))
 TOKEN_SECONDS = 8.0
@@ -88,6 +88,7 @@ def test_a_client_certificate_reads(one_broker: Kafka, security: Security) -> No
         read_at_once(running)
 
 
+@needs_tokens
 def test_a_token_reads_and_is_replaced_before_it_expires(
     one_broker: Kafka, security: Security, tokens: TokenServer, client_secret: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +112,7 @@ def test_a_token_reads_and_is_replaced_before_it_expires(
     assert len(connected) == connections, "a connection ended and was made again"
 
 
+@needs_tokens
 def test_without_a_token_the_endpoint_says_why(
     one_broker: Kafka, security: Security, tokens: TokenServer, tmp_path: Path
 ) -> None:
@@ -126,6 +128,7 @@ def test_without_a_token_the_endpoint_says_why(
     )
 
 
+@needs_tokens
 def test_no_login_is_logged_at_any_level(
     security: Security, tokens: TokenServer, client_secret: Path, tmp_path: Path
 ) -> None:

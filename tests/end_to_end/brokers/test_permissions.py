@@ -11,7 +11,7 @@ from local.kafka.tools import commit, create_topic, produce
 from local.processes import free_port
 from tests.support.real.guarded import ALICE, DOCUMENTED_PASSWORD, secured
 from tests.support.real.in_process import InProcess, in_process
-from tests.support.real.versions import needs_scram
+from tests.support.real.versions import needs_kafka, needs_scram, needs_scram_requests
 
 RULES = [
     {"group": "secret", "topics": ["seen"]},
@@ -86,6 +86,7 @@ def test_a_topic_that_does_not_exist_is_still_told_as_such(rig: InProcess) -> No
 
 
 @needs_scram
+@needs_scram_requests
 def test_the_least_acls_of_the_page_let_everything_be_read(documented: Kafka, password: Path) -> None:
     with in_process(documented, clusters=[secured(documented, "lag", password)], rules=RULES[:2]) as running:
         assert running.run_once().completeness == "complete"
@@ -94,6 +95,7 @@ def test_the_least_acls_of_the_page_let_everything_be_read(documented: Kafka, pa
 
 
 @needs_scram
+@needs_scram_requests
 def test_the_acls_by_prefix_let_these_groups_be_read_and_no_other(documented: Kafka, password: Path) -> None:
     rules = [{"group": "secret", "topics": ["orders-eu"]}]
     with in_process(documented, clusters=[secured(documented, "few", password)], rules=rules) as running:
@@ -102,6 +104,7 @@ def test_the_acls_by_prefix_let_these_groups_be_read_and_no_other(documented: Ka
         assert "may not describe group secret" in refusal(running, "secret")
 
 
+@needs_kafka(2, 8, "listeners that advertise the same port")
 def test_without_the_offsets_topic_in_sight_a_silent_broker_matters_to_every_unknown_group(
     guarded: Kafka, rig_home: Path, tmp_path: Path
 ) -> None:

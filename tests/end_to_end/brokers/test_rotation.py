@@ -19,7 +19,7 @@ from local.kafka.security import MECHANISM, Security
 from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from tests.support.real.in_process import InProcess, in_process
-from tests.support.real.versions import needs_scram
+from tests.support.real.versions import needs_scram, needs_scram_requests, needs_tokens
 
 LOGIN: Mapping[str, Any] = {"protocol": "SASL_SSL", "mechanism": MECHANISM}
 
@@ -79,6 +79,7 @@ def is_taken_over(running: InProcess) -> Callable[[], bool]:
 
 
 @needs_scram
+@needs_scram_requests
 def test_a_changed_password_takes_over_and_a_wrong_one_does_not(
     one_broker: Kafka, security: Security, tmp_path: Path
 ) -> None:
@@ -181,14 +182,25 @@ def test_what_is_wrong_with_tls_is_said_of_the_broker(one_broker: Kafka, securit
     )
 
 
-def test_what_is_wrong_with_a_login_is_said_of_the_broker(
-    one_broker: Kafka, security: Security, tmp_path: Path
-) -> None:
-    password = tmp_path / "password"
-    password.write_text("guessed")
-    login = {**LOGIN, "username": "alice", "passwordFile": str(password), "caFile": str(security.ca_file)}
+def test_a_refused_login_is_said_of_the_broker(one_broker: Kafka, security: Security, tmp_path: Path) -> None:
+    login = a_guess(security, tmp_path)
 
     assert "refuses the credentials: " in failure(one_broker, security.bootstrap_servers, **login)
+
+
+@needs_tokens
+def test_a_mechanism_that_a_listener_lacks_is_said_of_the_broker(
+    one_broker: Kafka, security: Security, tmp_path: Path
+) -> None:
+    login = a_guess(security, tmp_path)
+
     assert failure(one_broker, security.token_bootstrap_servers, **login).endswith(
         f"does not offer {MECHANISM}, only OAUTHBEARER"
     )
+
+
+def a_guess(security: Security, home: Path) -> dict[str, Any]:
+    """Returns a login whose password is wrong."""
+    password = home / "password"
+    password.write_text("guessed")
+    return {**LOGIN, "username": "alice", "passwordFile": str(password), "caFile": str(security.ca_file)}

@@ -8,6 +8,9 @@ from local.kafka.tools import commit, create_topic, produce
 from local.processes import wait_until
 from tests.support.real.changes import WAIT_SECONDS, quota, readable
 from tests.support.real.in_process import InProcess, in_process
+from tests.support.real.versions import needs_quota_requests
+
+pytestmark = needs_quota_requests
 
 TINY = ("kafka-lag-adapter", "request_percentage", 0.01)
 """Used up by every single request: the broker asks for a wait of a second each time, its longest."""

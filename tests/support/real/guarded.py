@@ -16,6 +16,7 @@ from kafka.admin import (
 )
 
 from local.downloads import KAFKA_RELEASE
+from local.kafka import zookeeper
 from local.kafka.admin import admin
 from local.kafka.broker import Kafka, kafka
 from local.kafka.java import java
@@ -29,12 +30,18 @@ PAGE = Path(__file__).parents[3] / "docs" / "kafka-security.md"
 # Kafka 3.9 still has it where 3.3 had it.
 ACL_COMMAND = f"{'org.apache.kafka.tools' if KAFKA_RELEASE >= (4,) else 'kafka.admin'}.AclCommand"
 
+AUTHORIZER = (
+    "kafka.security.authorizer.AclAuthorizer"
+    if zookeeper.IS_NEEDED
+    else "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+)
+
 
 @contextlib.contextmanager
 def guarded_kafka(home: Path) -> Iterator[Kafka]:
     """A broker that lets alice describe two of three groups and one of two topics; without a login all is allowed."""
     properties = {
-        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "authorizer.class.name": AUTHORIZER,
         "super.users": "User:ANONYMOUS",
     }
     with kafka(home, security=ALICE, properties=properties) as cluster:

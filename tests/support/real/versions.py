@@ -3,6 +3,7 @@
 import pytest
 
 from local.downloads import KAFKA, KAFKA_RELEASE
+from local.kafka.security import SCRAM_MECHANISMS
 
 
 def needs_kafka(major: int, minor: int, what: str) -> pytest.MarkDecorator:
@@ -11,4 +12,9 @@ def needs_kafka(major: int, minor: int, what: str) -> pytest.MarkDecorator:
     return pytest.mark.skipif((major, minor) > KAFKA_RELEASE, reason=reason)
 
 
-needs_scram = needs_kafka(3, 5, "SCRAM users without ZooKeeper")
+needs_scram = pytest.mark.skipif(
+    not SCRAM_MECHANISMS, reason=f"SCRAM users without ZooKeeper: Kafka 3.5 or newer, this is {KAFKA}"
+)
+needs_scram_requests = needs_kafka(2, 7, "SCRAM users that a client creates")
+needs_tokens = needs_kafka(3, 1, "brokers that verify tokens without code of their owner")
+needs_quota_requests = needs_kafka(2, 6, "quotas that a client sets")

@@ -1,0 +1,1 @@
+"""Brokers on this machine that answer as those of other makers and of older releases do."""

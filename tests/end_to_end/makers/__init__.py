@@ -1,0 +1,1 @@
+"""The adapter on brokers that answer as those of other makers and of older releases do."""
