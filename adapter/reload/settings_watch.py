@@ -7,11 +7,12 @@ from pathlib import Path
 
 from adapter.clock import Clock
 from adapter.conditions import SETTINGS
+from adapter.documents import content_of
 from adapter.errors import SettingsInvalid, some_of
 from adapter.metrics.definitions import SERVED
 from adapter.reload.live_metrics import LiveMetrics
 from adapter.repeating import Repeating
-from adapter.settings.file import content_of, settings_in
+from adapter.settings.file import settings_in
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 

@@ -10,8 +10,8 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from adapter.documents import content_of, document_in, problems_of
 from adapter.errors import SettingsInvalid
-from adapter.settings.file import content_of, document_in, problems_of
 from adapter.settings.types import Pattern, SettingsPart, duration, seconds_of
 from spark.errors import Unusable
 from spark.figures.agreement import Agreement, Pause

@@ -1,0 +1,218 @@
+"""The arithmetic of Kubernetes' HPA controller for many HPAs at once: metrics and replicas in, desired replicas out.
+
+Follows pkg/controller/podautoscaler (horizontal.go, replica_calculator.go) of Kubernetes 1.36, and the zero rule of its
+gate HPAScaleToZero, which 1.37 turns on. Each HPA is a column ("lane") of numpy arrays, because a report replays
+thousands of them over weeks."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adapter.columns import Flags, Indexes, Seconds
+from adapter.verdicts.hpa import Behavior, Hpa, ScaleDown, ScalingRules
+from adapter.verdicts.recommendations import Changes, Counts, Recommendations
+
+Milli = NDArray[np.float64]
+"""Values of metrics in thousandths, rounded up; NaN: the metric failed."""
+
+MOST_REPLICAS = 2**31 - 1
+_WITHOUT_BEHAVIOR = Behavior()
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerFlags:
+    """Flags and gates of kube-controller-manager."""
+
+    sync_seconds: float = 15.0
+    tolerance: float = 0.1
+    downscale_stabilization_seconds: float = 300.0
+    scales_to_zero: bool = True
+    """The gate HPAScaleToZero."""
+
+
+DEFAULT_FLAGS = ControllerFlags()
+
+
+class Controllers:
+    """Decides for all lanes, one sync after another."""
+
+    def __init__(self, hpas: Sequence[Hpa], flags: ControllerFlags = DEFAULT_FLAGS) -> None:
+        behaviors = [hpa.behavior or _WITHOUT_BEHAVIOR for hpa in hpas]
+        ups: list[ScalingRules] = [behavior.scale_up for behavior in behaviors]
+        downs: list[ScalingRules] = [behavior.scale_down for behavior in behaviors]
+        down_seconds = [_window(rules, flags.downscale_stabilization_seconds) for rules in downs]
+        up_seconds = [_window(rules, 0.0) for rules in ups]
+        self._flags = flags
+        self._least, self._most = (
+            np.array([getattr(hpa, name) for hpa in hpas], np.int64) for name in ("min_replicas", "max_replicas")
+        )
+        self._has_behavior = np.array([hpa.behavior is not None for hpa in hpas])
+        self._metrics = _Metrics(hpas)
+        self._up_tolerance, self._down_tolerance = (
+            np.array([flags.tolerance if rules.tolerance is None else rules.tolerance for rules in direction])
+            for direction in (ups, downs)
+        )
+        self._up_windows, self._down_windows = list(_lanes_by(up_seconds)), list(_lanes_by(down_seconds))
+        self._up_policies, self._down_policies = _Policies(ups), _Policies(downs)
+        self.recommended = Recommendations(len(hpas), max((*up_seconds, *down_seconds), default=0.0))
+        self.added, self.removed = (
+            Changes(len(hpas), policies.longest) for policies in (self._up_policies, self._down_policies)
+        )
+        self.scaled_to_zero: Flags = np.zeros(len(hpas), np.bool_)
+        """The condition ScaledToZero: whether the controller itself took the last replica away."""
+
+    def sync(self, now: float, values: Milli, spec: Counts, status: Counts, ready: Counts) -> Counts:
+        """Returns the desired replicas of each lane: `spec` where nothing changes.
+
+        `now` is in seconds and never goes back. `values` has a row for each metric, in the order of the HPA, and as
+        many rows as the HPA with most metrics; what is in a row that an HPA lacks has no effect. `spec`, `status` and
+        `ready` are the replicas that the target should have, has, and has ready."""
+        if self.recommended.is_empty:  # as after a restart, which loses what was remembered
+            self.recommended.append(now, spec)
+        is_zero = spec == 0
+        is_disabled = is_zero & ~(self.scaled_to_zero & self._flags.scales_to_zero)
+        is_above, is_below = spec > self._most, ~is_zero & (spec < self._least)
+        proposed = self._proposed(values, spec, status, ready)
+        computes = ~(is_disabled | is_above | is_below) & (proposed >= 0)
+        stable = self._stabilized(now, proposed, spec)
+        self.recommended.append(now, np.where(computes, proposed, -1))
+        limited = self._limited(now, stable, spec)
+        limited = np.where(is_zero, np.maximum(limited, self._least), limited)
+        desired = np.where(computes, limited, np.where(is_above, self._most, np.where(is_below, self._least, spec)))
+        self._remember(now, spec, desired)
+        return desired
+
+    def _proposed(self, values: Milli, spec: Counts, status: Counts, ready: Counts) -> Counts:
+        """Returns the largest proposal of any metric; negative where metrics failed and nothing may be decided."""
+        proposals = self._metrics.proposals(values, spec, status, ready, self._is_within)
+        failed = np.count_nonzero(np.isnan(proposals) & self._metrics.is_used, axis=0)
+        best = np.nan_to_num(np.fmax.reduce(np.where(self._metrics.is_used, proposals, np.nan), axis=0), nan=-1.0)
+        is_undecided = (failed == self._metrics.number) | ((failed > 0) & (best < spec))
+        proposed: Counts = np.where(is_undecided, -1, np.minimum(best, MOST_REPLICAS)).astype(np.int64)
+        return proposed
+
+    def _is_within(self, ratio: Milli) -> Flags:
+        """Whether a metric is so near its target that nothing changes. The ratio is infinite or NaN at 0 replicas."""
+        within: Flags = (1.0 - self._down_tolerance <= ratio) & (ratio <= 1.0 + self._up_tolerance)
+        return within
+
+    def _stabilized(self, now: float, proposed: Counts, spec: Counts) -> Counts:
+        """Without `behavior`, only scaling down waits. A record as old as the window no longer counts: the controller's
+        syncs are never exactly one period apart."""
+        highest, lowest = proposed.copy(), proposed.copy()
+        for seconds, lanes in self._down_windows:
+            highest[lanes] = np.maximum(highest[lanes], self.recommended.highest(now, seconds, lanes))
+        for seconds, lanes in self._up_windows:
+            if seconds > 0:
+                lowest[lanes] = np.minimum(lowest[lanes], self.recommended.lowest(now, seconds, lanes))
+        stable: Counts = np.where(self._has_behavior, np.minimum(np.maximum(spec, lowest), highest), highest)
+        return stable
+
+    def _limited(self, now: float, stable: Counts, spec: Counts) -> Counts:
+        """Applies the policies, then the least and the most replicas."""
+        without = np.clip(stable, self._least, np.minimum(self._most, np.maximum(2 * spec, 4)))
+        limited: Counts = np.where(self._has_behavior, stable, without)
+        (rises,) = np.nonzero(self._has_behavior & (stable > spec))
+        if len(rises):
+            limit = np.maximum(self._limit(now, self._up_policies, rises, spec[rises]), spec[rises])
+            limited[rises] = np.minimum(stable[rises], np.minimum(self._most[rises], limit))
+        (falls,) = np.nonzero(self._has_behavior & (stable < spec))
+        if len(falls):
+            limit = np.minimum(self._limit(now, self._down_policies, falls, spec[falls]), spec[falls])
+            limited[falls] = np.maximum(stable[falls], np.maximum(self._least[falls], limit))
+        return limited
+
+    def _limit(self, now: float, policies: "_Policies", lanes: Indexes, spec: Counts) -> Counts:
+        """Returns the most or the least replicas that the policies of one direction allow some lanes."""
+        starts = [
+            spec - self.added.within(now, seconds, lanes) + self.removed.within(now, seconds, lanes)
+            for seconds in policies.seconds[:, lanes]
+        ]
+        return policies.limit(lanes, np.array(starts), spec)
+
+    def _remember(self, now: float, spec: Counts, desired: Counts) -> None:
+        change = desired - spec
+        if not change.any():
+            return
+        (added,) = np.nonzero(self._has_behavior & (change > 0))
+        (removed,) = np.nonzero(self._has_behavior & (change < 0))
+        self.added.append(now, added, change[added])
+        self.removed.append(now, removed, -change[removed])
+        reached_zero = (spec > 0) & (desired == 0) & (self._least == 0)
+        self.scaled_to_zero = np.where(change != 0, reached_zero, self.scaled_to_zero)
+
+
+class _Metrics:
+    """The metrics of all lanes as rows of equal length."""
+
+    def __init__(self, hpas: Sequence[Hpa]) -> None:
+        shape = max((len(hpa.metrics) for hpa in hpas), default=0), len(hpas)
+        self.is_used: Flags = np.zeros(shape, np.bool_)
+        self._is_average, self._target = np.zeros(shape, np.bool_), np.ones(shape)
+        for lane, hpa in enumerate(hpas):
+            for row, metric in enumerate(hpa.metrics):
+                target = metric.source.target
+                self.is_used[row, lane] = True
+                self._is_average[row, lane] = target.average_value is not None
+                self._target[row, lane] = target.average_value or target.value or 1
+        self.number: Counts = np.count_nonzero(self.is_used, axis=0).astype(np.int64)
+
+    def proposals(
+        self, values: Milli, spec: Counts, status: Counts, ready: Counts, is_within: Callable[[Milli], Flags]
+    ) -> Milli:
+        """Returns the replicas that each metric asks for; NaN: it failed. A `Value` fails, too, if no pod exists."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = values / np.where(self._is_average, self._target * status, self._target)
+            whole = np.where(self._is_average, values / self._target, ratio * np.where(spec == 0, 1, ready))
+        asked = np.where(np.isnan(values), np.nan, np.ceil(whole))
+        asked = np.where(~self._is_average & (spec > 0) & (status == 0), np.nan, asked)
+        is_kept = is_within(ratio) & (self._is_average | (spec > 0))
+        return np.where(is_kept, np.where(self._is_average, status, spec), asked)
+
+
+class _Policies:
+    """The policies of all lanes in one direction, as rows of equal length."""
+
+    def __init__(self, rules: Sequence[ScalingRules]) -> None:
+        """`rules`: of each lane."""
+        shape = max((len(each.policies) for each in rules), default=0), len(rules)
+        self.seconds: Seconds = np.zeros(shape)
+        self._is_used, self._is_percent = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+        self._value = np.zeros(shape)
+        for lane, each in enumerate(rules):
+            for row, policy in enumerate(each.policies):
+                self.seconds[row, lane] = policy.period_seconds
+                self._is_used[row, lane], self._is_percent[row, lane] = True, policy.type == "Percent"
+                self._value[row, lane] = policy.value
+        self.longest: Seconds = self.seconds.max(axis=0, initial=0.0)
+        self._sign = -1 if rules and isinstance(rules[0], ScaleDown) else 1
+        self._is_disabled, self._takes_least = (
+            np.array([each.select_policy == policy for each in rules], np.bool_) for policy in ("Disabled", "Min")
+        )
+
+    def limit(self, lanes: Indexes, starts: Counts, spec: Counts) -> Counts:
+        """Returns how far the policies let these lanes go. `starts`: the replicas at each policy's period's start."""
+        value, sign = self._value[:, lanes], self._sign
+        by_percent = starts * (1 + sign * value / 100)
+        # Up is rounded up, so that a small percentage of few replicas still adds one; down is cut off.
+        by_percent = np.ceil(by_percent) if sign > 0 else np.trunc(by_percent)
+        reach = np.where(self._is_percent[:, lanes], by_percent, starts + sign * value) * sign
+        is_used, takes_least = self._is_used[:, lanes], self._takes_least[lanes]
+        most = np.where(is_used, reach, -np.inf).max(axis=0)
+        least = np.where(is_used, reach, np.inf).min(axis=0)
+        chosen = sign * np.where(takes_least, least, most)
+        limit: Counts = np.where(self._is_disabled[lanes], spec, chosen).astype(np.int64)
+        return limit
+
+
+def _window(rules: ScalingRules, of_flag: float) -> float:
+    return of_flag if rules.stabilization_window_seconds is None else float(rules.stabilization_window_seconds)
+
+
+def _lanes_by(seconds: Sequence[float]) -> Iterator[tuple[float, Indexes | slice]]:
+    """Yields each window with its lanes."""
+    windows = sorted(set(seconds))
+    for window in windows:
+        yield window, slice(None) if len(windows) == 1 else np.flatnonzero(np.array(seconds) == window)
