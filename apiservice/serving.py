@@ -44,13 +44,16 @@ from apiservice.auth import cluster_settings
 from apiservice.auth.callers import Callers
 from apiservice.auth.cluster_settings import Authentication, AuthenticationFollower
 from apiservice.autoscalers import followed
+from apiservice.autoscalers.changes import Changes
 from apiservice.autoscalers.followed import Autoscalers
+from apiservice.autoscalers.hpa_writes import HpaWrites
 from apiservice.cluster_api import kept_text
 from apiservice.cluster_api.connection import Client, authorization_of, connect
 from apiservice.cluster_api.lease import Lease
 from apiservice.cluster_api.objects import ClusterObjects
 from apiservice.cluster_api.reviews import ClusterReviews
 from apiservice.cluster_api.watch import Watch
+from apiservice.events import Events
 from apiservice.flags import Flags
 from apiservice.http import health
 from apiservice.http.server import Listener, Stages, listen, place_of, serve
@@ -175,12 +178,15 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     settings, client, tls, conditions = prepared.settings, prepared.client, prepared.tls, telemetry.conditions
     conditions.expect(LISTENING, AUTHENTICATION_SETTINGS, SERVING_CERTIFICATE)
     telemetry.certificate_end.labels("serving").set_function(tls.ends_at)
-    lease = _lease(prepared, conditions)
-    history = _history(settings, telemetry, lease)
+    identity = process_name()
+    lease = _lease(prepared, identity, conditions, lambda: history is not None or hpa_changes.is_needed)
+    history = _history(settings, telemetry, identity, lease)
     keep = None if history is None else history.append
     metrics = LiveMetrics(settings, telemetry, clock, keep, _exchange(flags.last_commits_config_map, client))
     autoscalers = Autoscalers(lambda: metrics.current.names, metrics.ask)
     hpas = Watch(client, followed.PATH, autoscalers, conditions, AUTOSCALERS, consequence=followed.CONSEQUENCE)
+    events = Events(ClusterObjects(client).create, identity)
+    hpa_changes = _hpa_changes(autoscalers, metrics, lease, HpaWrites(ClusterObjects(client), events, conditions))
     changes = SettingsWatch(flags.config, metrics, telemetry, clock, hpas.list_again) if flags.config else None
     authorization = partial(authorization_of, client)
     upstreams = (
@@ -203,22 +209,11 @@ def _serve(prepared: Prepared, flags: Flags, telemetry: Telemetry, version: str)
     follower, one_object = AuthenticationFollower(partial(_trust, tls, callers)), (cluster_settings.ONE_NAME,)
     path = cluster_settings.PATH
     authentication = Watch(client, path, follower, conditions, AUTHENTICATION_SETTINGS, query=one_object)
-    service, objects = prepared.service, ClusterObjects(client)
-    is_managing = service is not None and flags.tls_cert_file is None and flags.cert_dir is None
-    managed = tls if is_managing else None
-    registration = None
-    if service is not None:
-        registration = Registration(
-            objects,
-            service,
-            managed,
-            telemetry,
-            may_register=flags.register,
-            groups=lambda: (EXTERNAL, *(CUSTOM if metrics.settings.custom_metrics.register_services else ())),
-        )
+    is_managing = prepared.service is not None and flags.tls_cert_file is None and flags.cert_dir is None
+    registration = _registration(prepared, flags, metrics, telemetry, tls if is_managing else None)
     # Where the Secret is the source, the files hold only the bootstrap pair.
     reloading = None if is_managing else Repeated("serving-certificate", partial(tls.reload, conditions))
-    beside = (authentication, hpas, *upstreams, registration, reloading)
+    beside = (authentication, hpas, *upstreams, registration, reloading, hpa_changes, events)
     # The history includes the final cycle, and another replica continues it afterwards.
     collecting = (
         (changes, COLLECTOR_STOP_SECONDS),
@@ -282,22 +277,44 @@ def _exchange(config_map: str | None, client: Client) -> Exchange | None:
     return partial(kept_text.exchange, client, namespace or _own_namespace() or "default", name)
 
 
-def _lease(prepared: Prepared, conditions: Conditions) -> Lease | None:
-    """Returns who writes the history, if there may be several replicas; each process is another holder."""
-    service = prepared.service
-    if service is None or prepared.settings.history.location is None:
+def _registration(
+    prepared: Prepared, flags: Flags, metrics: LiveMetrics, telemetry: Telemetry, managed: ServingTls | None
+) -> Registration | None:
+    """Returns None if there is no Service through which kube-apiserver could reach this process."""
+    if prepared.service is None:
         return None
-    return Lease(ClusterObjects(prepared.client), service.namespace, service.lease, process_name(), conditions)
+    return Registration(
+        ClusterObjects(prepared.client),
+        prepared.service,
+        managed,
+        telemetry,
+        may_register=flags.register,
+        groups=lambda: (EXTERNAL, *(CUSTOM if metrics.settings.custom_metrics.register_services else ())),
+    )
 
 
-def _history(settings: Settings, telemetry: Telemetry, lease: Lease | None) -> "HistoryWriter | None":
+def _lease(prepared: Prepared, identity: str, conditions: Conditions, is_needed: Callable[[], bool]) -> Lease | None:
+    """Returns None if there is only this process; each process is another holder."""
+    service = prepared.service
+    if service is None:
+        return None
+    objects = ClusterObjects(prepared.client)
+    return Lease(objects, service.namespace, service.lease, identity, conditions, is_needed=is_needed)
+
+
+def _hpa_changes(autoscalers: Autoscalers, metrics: LiveMetrics, lease: Lease | None, writes: HpaWrites) -> Changes:
+    is_leader = (lambda: True) if lease is None else lease.is_held
+    return Changes(autoscalers, lambda: metrics.current, lambda: metrics.settings.autoscalers, is_leader, writes)
+
+
+def _history(settings: Settings, telemetry: Telemetry, writer: str, lease: Lease | None) -> "HistoryWriter | None":
     """pyarrow is loaded only here, because it is needed only with a history."""
     if settings.history.location is None:
         return None
     from adapter.history.files import files_at  # noqa: PLC0415 - see above
     from adapter.history.writer import HistoryWriter  # noqa: PLC0415 - see above
 
-    files, writer = files_at(settings.history.location), process_name() if lease is None else lease.identity
+    files = files_at(settings.history.location)
     return HistoryWriter(settings.history, files, HistoryTelemetry(telemetry), clock, writer, lease)
 
 

@@ -130,16 +130,23 @@ class Adapter:
 
 @contextlib.contextmanager
 def adapter(
-    plane: ControlPlane, home: Path, settings: Mapping[str, Any], groups: Sequence[ApiGroup] = (EXTERNAL,)
+    plane: ControlPlane,
+    home: Path,
+    settings: Mapping[str, Any],
+    groups: Sequence[ApiGroup] = (EXTERNAL,),
+    *,
+    components: Sequence[str] = (),
 ) -> Iterator[Adapter]:
     """Runs an adapter whose metrics of these groups kube-apiserver serves; `settings` are as in the settings file.
 
+    `components`: folders of the manifests whose objects are applied as well.
     Raises RigError if it does not become available."""
     serving = new_serving(home)
     port = free_port()
     documents = shipped(port, serving.ca_bundle, groups)
     api_services = [each for each in documents if each["kind"] == "APIService"]
     plane.apply([each for each in documents if each not in api_services])
+    plane.apply([each for name in components for each in load(MANIFESTS / name)])
     more = {"last-commits-config-map": f"{NAMESPACE}/{LAST_COMMITS}"}
     with process(home, settings, own_kubeconfig(plane), serving=serving, port=port, more_flags=more) as running:
         wait_until(running.is_ready, "the adapter to be ready", START_TIMEOUT_SECONDS, alive=[running.process])

@@ -145,6 +145,13 @@ class CustomMetrics(types.SettingsPart):
     """Who is asked for custom metrics that this adapter does not serve; None: nobody."""
 
 
+class AutoscalerChanges(types.SettingsPart):
+    """What the adapter may write where an annotation of an HPA asks for it. It needs rights of its own."""
+
+    scale_to_zero: Annotated[bool, Field(strict=True)] = False
+    """The number of replicas of an HPA's target: 0, and from there the HPA's minimum."""
+
+
 class Settings(types.SettingsPart):
     clusters: Annotated[tuple[Cluster, ...], Field(min_length=1)]
     collection: Collection = Collection()
@@ -156,6 +163,7 @@ class Settings(types.SettingsPart):
     upstream: UpstreamSettings | None = None
     """Who is asked for external metrics that this adapter does not serve; None: nobody."""
     custom_metrics: CustomMetrics = CustomMetrics()
+    autoscalers: AutoscalerChanges = AutoscalerChanges()
 
     def rule_for(self, group: str) -> Rule | None:
         """Returns the first matching rule; rules that name their group are found by a lookup."""

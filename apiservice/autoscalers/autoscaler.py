@@ -93,6 +93,16 @@ class Autoscaler:
     conditions: tuple[AutoscalerCondition, ...]
     annotations: Mapping[str, str]
     """Those with our prefix."""
+    has_other_metrics: bool = False
+    """Whether it also uses metrics that this adapter does not serve, or that cannot be read."""
+    uid: str = ""
+    """Empty without annotations of ours, like `version`: nothing is written to such an HPA."""
+    version: str = ""
+    """The resource version."""
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.namespace, self.name
 
 
 def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
@@ -124,6 +134,9 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
             )
         ),
         annotations or _NO_ANNOTATIONS,
+        len(metrics) < len(spec["metrics"]),
+        metadata.get("uid", "") if annotations else "",
+        metadata.get("resourceVersion", "") if annotations else "",
     )
 
 

@@ -1,10 +1,13 @@
-"""The HPAs that use our metrics, as values that follow those in the cluster; those that are too large are left out."""
+"""The HPAs that use our metrics, as values that follow those in the cluster; those that are too large are left out.
+
+Of the others, only what they scale is kept."""
 
 from collections.abc import Callable, Collection, Iterator
 
 from adapter.lag.rules import AskedTopics
 from apiservice.autoscalers.asked import asked_topics
 from apiservice.autoscalers.autoscaler import Autoscaler, Json, autoscaler_of
+from apiservice.autoscalers.rivals import Rivals, Scaler, scaler_of
 
 PATH = "/apis/autoscaling/v2/horizontalpodautoscalers"
 CONSEQUENCE = "meanwhile, a group without commits wakes up only by a rule, or by an HPA that was read before"
@@ -20,6 +23,8 @@ class Autoscalers:
         self._names_now, self._ask = names, ask
         self._names: frozenset[str] = frozenset()
         self._by_place: dict[tuple[str, str], Autoscaler] = {}
+        self._scalers: dict[tuple[str, str], Scaler] = {}
+        """All HPAs."""
         self._asked_at: dict[tuple[str, str], tuple[AskedTopics, ...]] = {}
         self._asked: frozenset[AskedTopics] = frozenset()
 
@@ -27,10 +32,15 @@ class Autoscalers:
     def current(self) -> tuple[Autoscaler, ...]:
         return tuple(self._by_place.values())
 
+    def rivals(self) -> Rivals:
+        """Returns what scales each target now."""
+        return Rivals(lambda: tuple(self._scalers.values()))
+
     def listed(self, objects: Iterator[Json]) -> None:
         self._names = frozenset(name.lower() for name in self._names_now())
-        autoscalers = (autoscaler_of(each, self._names) for each in objects)
-        self._by_place = {(each.namespace, each.name): each for each in autoscalers if each is not None}
+        pairs = [(scaler_of(each), autoscaler_of(each, self._names)) for each in objects]
+        self._scalers = {(scaler.target[0], scaler.name): scaler for scaler, _ in pairs}
+        self._by_place = {each.place: each for _, each in pairs if each is not None}
         self._asked_at = {place: asked_topics(each) for place, each in self._by_place.items()}
         self._ask_if_changed()
 
@@ -39,6 +49,10 @@ class Autoscalers:
         place = metadata["namespace"], metadata["name"]
         before = self._asked_at.get(place, ())
         after = None if event == "DELETED" else autoscaler_of(changed, self._names)
+        if event == "DELETED":
+            self._scalers.pop(place, None)
+        else:
+            self._scalers[place] = scaler_of(changed)
         if after is not None:
             self._by_place[place], self._asked_at[place] = after, asked_topics(after)
         elif place in self._by_place:

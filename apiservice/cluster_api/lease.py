@@ -1,4 +1,4 @@
-"""The Lease that decides which replica writes the history: the leader election of client-go, in a thread.
+"""The Lease for whatever only one replica may do: the leader election of client-go, in a thread.
 
 Another's Lease has expired if it did not change for its duration by our own monotonic clock, so the times in it are for
 people only. A holder stops counting as one before that, whether or not it can reach the API server.
@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pydantic import TypeAdapter, ValidationError
 
 from adapter import clock
-from adapter.conditions import HISTORY_WRITER, Conditions
+from adapter.conditions import LEADER, Conditions
 from adapter.history.writer_election import Marks
 from adapter.repeating import Repeating
 from apiservice.auth.cluster_settings import ClusterUnreachable
@@ -32,7 +32,9 @@ _MARKS = TypeAdapter(dict[str, float])
 
 
 class Lease(Repeating):
-    """As `WriterElection`: whether the history is ours to write, and how far it is written."""
+    """As `WriterElection`, it says whether the history is ours to write, and how far it is written.
+
+    Nothing is asked of the API server while `is_needed` is false."""
 
     def __init__(
         self,
@@ -42,21 +44,27 @@ class Lease(Repeating):
         identity: str,
         conditions: Conditions,
         monotonic: Callable[[], float] = clock.monotonic,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> None:
-        super().__init__("history-lease")
+        super().__init__("lease")
         self._objects = objects
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
         self.identity = identity
         self._conditions = conditions
         self._monotonic = monotonic
+        self._is_needed = is_needed
         self._held_until = float("-inf")
         self._seen: Json = {}
         self._seen_at = monotonic()
         self._is_unusable = False
         self.written: Marks = {}
 
+    def is_held(self) -> bool:
+        return self._monotonic() < self._held_until
+
     def is_ours(self) -> bool:
-        return self._is_unusable or self._monotonic() < self._held_until
+        """Without a Lease, or the right to it, every replica writes, and readers of the history choose one."""
+        return self._is_unusable or self.is_held()
 
     def is_vacant(self) -> bool:
         """Returns whether another's Lease has expired, or there is none; also while the API server is unavailable."""
@@ -70,19 +78,21 @@ class Lease(Repeating):
         self.wake()
 
     def turn(self) -> float:
+        if not self._is_needed():
+            self._conditions.forget(name=LEADER.name)
+            return RETRY_SECONDS
         trouble = None
         try:
             self.renew()
         except ClusterUnreachable as error:
             trouble = error
-        # Without a Lease, or the right to it, every replica writes, and readers of the history choose one.
         self._is_unusable = trouble is not None and trouble.is_lasting
         self._report(trouble)
         return RETRY_SECONDS * random.uniform(1.0, 1.2)  # noqa: S311 - jitter, no secret
 
     def end(self) -> None:
         """Lets another replica take the Lease without waiting for its end."""
-        if self.is_ours() and not self._is_unusable:
+        if self.is_held():
             self._held_until = float("-inf")
             with suppress(ClusterUnreachable):
                 lease = self._read()
@@ -92,12 +102,15 @@ class Lease(Repeating):
     def _report(self, trouble: ClusterUnreachable | None) -> None:
         holder = str(self._seen.get("holderIdentity") or "")
         other = holder if holder not in {"", self.identity} else "no replica"
-        message = f"written by {'every replica' if self._is_unusable else 'this replica' if self.is_ours() else other}"
+        message = f"held by {'this replica' if self.is_held() else other}"
         if trouble is None:
-            self._conditions.holds(HISTORY_WRITER, message)
+            self._conditions.holds(LEADER, message)
+        elif self._is_unusable:
+            message = "there is no Lease that may be used: every replica writes the history, and none changes HPAs"
+            self._conditions.fails(LEADER, "LeaseUnusable", message, details=str(trouble))
         else:
-            message = f"{message}, because the Lease cannot be used"
-            self._conditions.fails(HISTORY_WRITER, "LeaseUnusable", message, details=str(trouble))
+            message = f"{message}, because the Lease cannot be read"
+            self._conditions.fails(LEADER, "LeaseUnusable", message, details=str(trouble))
 
     def renew(self) -> None:
         """One round: takes the Lease, renews it, or sees who has it. Raises ClusterUnreachable."""
@@ -117,7 +130,7 @@ class Lease(Repeating):
     def _read(self) -> Json:
         lease = self._objects.read(self._path)
         if lease is None:
-            raise ClusterUnreachable(f"{self._path} does not exist; the component `history` contains it", 404)
+            raise ClusterUnreachable(f"{self._path} does not exist; the shipped manifests contain it", 404)
         return lease
 
     def _replace(self, lease: Json, spec: Json) -> bool:

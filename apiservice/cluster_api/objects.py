@@ -29,6 +29,10 @@ class ClusterObjects:
             return None
         return json_object(content(response))
 
+    def create(self, path: str, document: Json) -> None:
+        """`path` is that of the kind in its namespace."""
+        self._is_written("POST", path, document)
+
     def replace(self, path: str, document: Json) -> bool:
         """Returns False and writes nothing if the object has changed since the document was read."""
         return self._is_written("PUT", path, document)

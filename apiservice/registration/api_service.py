@@ -46,8 +46,8 @@ class Service:
 
     @property
     def lease(self) -> str:
-        """Of the replica that writes the history."""
-        return f"{self.name}-history"
+        """Of the replica that does what only one may do."""
+        return f"{self.name}-leader"
 
 
 def service_of(text: str | None, namespace: str | None) -> Service | None:

@@ -25,7 +25,6 @@ FIRST_SERVICE_ADDRESS = "10.0.0.1"
 ISSUER = "https://kubernetes.default.svc"
 FRONT_PROXY = "front-proxy-client"
 TOKEN_SECONDS = 24 * 3600
-FEATURES = "HPAScaleToZero=true"  # on by default from 1.37
 
 Manifest = Mapping[str, Any]
 
@@ -143,22 +142,25 @@ def control_plane(
     hpa_sync_seconds: int = 2,
     downscale_stabilization_seconds: int = 5,
     more_serving: Sequence[tuple[Path, Path]] = (),
+    has_scale_to_zero: bool = True,
 ) -> Iterator[ControlPlane]:
     """Starts the control plane with its state in `home`, and ends it: kube-controller-manager first, etcd last.
 
+    `has_scale_to_zero`: the feature gate HPAScaleToZero, which is on by default from Kubernetes 1.37.
     `more_serving`: certificates and keys that kube-apiserver shows to clients that ask for another name than its own.
     In real clusters the HPA reads every 15 s and waits 300 s before it scales down, unless its own `behavior` says
     otherwise. Raises RigError if a part does not start."""
     binary = control_plane_binary()
     logs = home / "logs"
     authority = new_authority(home / "cluster-ca", "local-cluster-ca")
+    features = f"HPAScaleToZero={str(has_scale_to_zero).lower()}"
     with contextlib.ExitStack() as running:
         etcd_url, etcd = _start_etcd(binary, home, logs)
         running.enter_context(etcd)
-        plane = running.enter_context(_apiserver(binary, home, logs, authority, etcd_url, more_serving))
+        plane = running.enter_context(_apiserver(binary, home, logs, authority, etcd_url, more_serving, features))
         _wait_for_apiserver(plane, etcd)
         periods = (hpa_sync_seconds, downscale_stabilization_seconds)
-        url, controller_manager = _start_controller_manager(binary, plane, logs, *periods)
+        url, controller_manager = _start_controller_manager(binary, plane, logs, *periods, features)
         running.enter_context(controller_manager)
         _wait_for_controller_manager(plane, url, controller_manager)
         yield plane
@@ -187,6 +189,7 @@ def _apiserver(
     authority: Authority,
     etcd_url: str,
     more_serving: Sequence[tuple[Path, Path]],
+    features: str,
 ) -> Iterator[ControlPlane]:
     """Starts kube-apiserver; the caller has to wait until it is ready."""
     front_proxy_authority = new_authority(home / "front-proxy-ca", "local-front-proxy-ca")
@@ -222,7 +225,7 @@ def _apiserver(
         "proxy-client-key-file": front_proxy.key,
         "endpoint-reconciler-type": "none",
         "disable-admission-plugins": "ServiceAccount",  # it would refuse pods until their account's token is mounted
-        "feature-gates": FEATURES,
+        "feature-gates": features,
     }
     pool = urllib3.PoolManager(
         maxsize=8, ca_certs=str(authority.pair.certificate), cert_file=str(admin.certificate), key_file=str(admin.key)
@@ -259,7 +262,12 @@ def _wait_for_apiserver(plane: ControlPlane, etcd: Process) -> None:
 
 
 def _start_controller_manager(
-    binary: Path, plane: ControlPlane, logs: Path, hpa_sync_seconds: int, downscale_stabilization_seconds: int
+    binary: Path,
+    plane: ControlPlane,
+    logs: Path,
+    hpa_sync_seconds: int,
+    downscale_stabilization_seconds: int,
+    features: str,
 ) -> tuple[str, Process]:
     user = plane.issue("system:kube-controller-manager")
     kubeconfig = plane.kubeconfig(
@@ -281,7 +289,7 @@ def _start_controller_manager(
         "secure-port": port,
         "horizontal-pod-autoscaler-sync-period": f"{hpa_sync_seconds}s",
         "horizontal-pod-autoscaler-downscale-stabilization": f"{downscale_stabilization_seconds}s",
-        "feature-gates": FEATURES,
+        "feature-gates": features,
     }
     name = "kube-controller-manager"
     return f"https://127.0.0.1:{port}", start(name, _command(binary, name, flags), log=logs / f"{name}.log")

@@ -11,6 +11,7 @@ from adapter.errors import SettingsInvalid
 from adapter.metrics.definitions import SERVED
 from adapter.settings.file import parse
 from apiservice.api_group import API_GROUPS, CUSTOM, EXTERNAL
+from apiservice.cluster_api.scale import SCALED_KINDS
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
 
@@ -20,7 +21,8 @@ API_SERVICE = "api-service/api-service-external.yaml"
 REGISTRATION = "base/cluster-role-registration.yaml"
 READS_HPAS = "base/cluster-role-reads-hpas.yaml"
 SERVING = "base/role-serving.yaml"
-HISTORY = "history/role-history.yaml"
+LEADER = "base/role-leader.yaml"
+CHANGES_AUTOSCALERS = "autoscalers/cluster-role-changes-autoscalers.yaml"
 IN_KUBE_SYSTEM = {"base/role-binding-auth-reader.yaml"}
 GIVEN_ROLES = {"system:auth-delegator", "extension-apiserver-authentication-reader"}
 GIVEN_ACCOUNTS = {("kube-system", "horizontal-pod-autoscaler")}
@@ -86,7 +88,7 @@ def cluster_roles_only_read(shipped: Shipped) -> Iterator[str]:
     hpas = {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["list", "watch"]}
     for name, role in shipped.of_kind("ClusterRole"):
         wanted = [hpas if name == READS_HPAS else metrics]
-        if name != REGISTRATION and role.get("rules") != wanted:
+        if name not in {REGISTRATION, CHANGES_AUTOSCALERS} and role.get("rules") != wanted:
             yield f"{name}: rules must be {wanted}"
 
 
@@ -95,7 +97,7 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
     wanted = {
         REGISTRATION: [EXTERNAL.api_service, f"{NAME}-registration"],
         SERVING: [f"{NAME}-serving"],
-        HISTORY: [f"{NAME}-history"],
+        LEADER: [f"{NAME}-leader"],
     }
     for name, expected in wanted.items():
         role = shipped.objects.get(name, {})
@@ -108,10 +110,25 @@ def rights_to_change_are_for_named_objects(shipped: Shipped) -> Iterator[str]:
         yield f"{REGISTRATION}: must be named {NAME}-registration, as in the code"
     if f"{NAME}-serving" not in shipped.names("Secret"):
         yield f"{SERVING}: there is no Secret {NAME}-serving"
-    if shipped.names("Lease") != {f"{NAME}-history"}:
-        yield f"{HISTORY}: there must be one Lease, {NAME}-history"
+    if shipped.names("Lease") != {f"{NAME}-leader"}:
+        yield f"{LEADER}: there must be one Lease, {NAME}-leader"
     if shipped.flags.get("service") != NAME:
         yield f"{DEPLOYMENT}: --service must be {NAME}, the Service's name"
+
+
+def rights_to_change_hpas_are_as_small_as_the_code_needs(shipped: Shipped) -> Iterator[str]:
+    """In a ClusterRole of their own, which the base does not contain."""
+    wanted = [
+        {
+            "apiGroups": ["apps"],
+            "resources": [f"{resource}/scale" for resource in SCALED_KINDS.values()],
+            "verbs": ["get", "update"],
+        },
+        {"apiGroups": ["autoscaling"], "resources": ["horizontalpodautoscalers"], "verbs": ["patch"]},
+        {"apiGroups": ["events.k8s.io"], "resources": ["events"], "verbs": ["create"]},
+    ]
+    if shipped.objects.get(CHANGES_AUTOSCALERS, {}).get("rules") != wanted:
+        yield f"{CHANGES_AUTOSCALERS}: rules must be {wanted}"
 
 
 def last_commits_are_kept_in_the_shipped_config_map(shipped: Shipped) -> Iterator[str]:
@@ -200,6 +217,7 @@ RULES: tuple[Rule, ...] = (
     accounts_and_roles_exist,
     cluster_roles_only_read,
     rights_to_change_are_for_named_objects,
+    rights_to_change_hpas_are_as_small_as_the_code_needs,
     last_commits_are_kept_in_the_shipped_config_map,
     api_service_points_to_the_service,
     certificate_is_for_the_service,

@@ -66,6 +66,7 @@ def test_an_hpa_is_kept_with_what_decides_how_it_scales() -> None:
         last_scale_time="",
         conditions=(AutoscalerCondition("ScalingActive", "False", "FailedGetExternalMetric", "no"),),
         annotations={"kafka-lag-adapter/shadow": "true"},
+        has_other_metrics=True,
     )
 
 

@@ -57,7 +57,7 @@ def test_the_first_takes_it_and_renews_it_and_the_others_wait() -> None:
         server.now += 2
 
         assert (first.is_ours(), second.is_ours()) == (True, False)
-    assert (server.message("a"), server.message("b")) == ("written by this replica", "written by a")
+    assert (server.message("a"), server.message("b")) == ("held by this replica", "held by a")
 
 
 def test_of_two_that_take_it_at_once_one_has_it() -> None:
@@ -134,7 +134,7 @@ def test_an_api_server_that_does_not_answer_leaves_it_to_its_holder_until_the_de
     server.now += 1
     first.turn()
     assert not first.is_ours()
-    assert server.message("a") == "written by no replica, because the Lease cannot be used"
+    assert server.message("a") == "held by no replica, because the Lease cannot be read"
 
 
 def test_while_the_api_server_is_unavailable_the_lease_of_another_counts_until_it_has_expired() -> None:
@@ -152,7 +152,21 @@ def test_while_the_api_server_is_unavailable_the_lease_of_another_counts_until_i
     assert (second.is_ours(), second.is_vacant()) == (False, True)
 
 
-def test_without_the_lease_or_the_right_to_it_every_replica_writes() -> None:
+def test_while_nothing_needs_it_the_lease_is_not_asked_for() -> None:
+    server, needs = Server(), [False]
+    conditions = Conditions()
+    first = Lease(cast(ClusterObjects, server), "lag", "history", "a", conditions, lambda: server.now, lambda: needs[0])
+    server.trouble = AssertionError("nobody may ask")
+    first.turn()
+    assert (first.is_held(), conditions.current) == (False, ())
+
+    server.trouble, needs[0] = None, True
+    first.turn()
+
+    assert first.is_held()
+
+
+def test_without_the_lease_or_the_right_to_it_every_replica_writes_the_history() -> None:
     missing, forbidden = Server(), Server()
     missing.kept = None
     forbidden.trouble = ClusterUnreachable("the Kubernetes API server answered 403: forbidden", 403)
@@ -162,7 +176,10 @@ def test_without_the_lease_or_the_right_to_it_every_replica_writes() -> None:
             each.turn()
 
         assert all(each.is_ours() for each in both)
-        assert server.message("a") == "written by every replica, because the Lease cannot be used"
+        assert not any(each.is_held() for each in both)
+        assert server.message("a") == (
+            "there is no Lease that may be used: every replica writes the history, and none changes HPAs"
+        )
 
 
 def test_marks_that_cannot_be_read_count_as_nothing_written() -> None:

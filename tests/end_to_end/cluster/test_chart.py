@@ -28,6 +28,7 @@ ALIKE = {
         ["cert-manager", "api-service", "api-service-custom", "custom-metrics", "upstream"],
         ["cert-manager", "custom-metrics"],
     ),
+    "autoscalers": (["autoscalers"], ["autoscalers"]),
     "volume": (["report"], ["volume"]),
     "bucket": (["report-bucket"], ["bucket"]),
     "no registration": (["no-registration"], ["no-registration"]),
@@ -50,8 +51,8 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
     """Returns the objects without what is meant to differ.
 
     These are the Namespace, the Pod of `helm test`, the labels and annotations for Helm, the checksum that restarts
-    the pods and the labels for Prometheus. The settings become a value without history, upstream and custom metrics,
-    which users of kustomize add themselves.
+    the pods and the labels for Prometheus. The settings become a value without history, upstream, custom metrics and
+    autoscalers, which users of kustomize add themselves.
     """
     found = by_name([document for document in documents if document["kind"] not in {"Namespace", "Pod"}])
     for document in found.values():
@@ -65,7 +66,7 @@ def comparable(documents: list[Manifest]) -> dict[tuple[str, str], Manifest]:
                 del metadata["annotations"]
         if document["kind"] == "ConfigMap" and "data" in document:
             settings = yaml.safe_load(document["data"]["settings.yaml"])
-            settings |= {"history": {}, "upstream": None, "customMetrics": {}}
+            settings |= {"history": {}, "upstream": None, "customMetrics": {}, "autoscalers": {}}
             document["data"] = parse(settings, SERVED, opens_files=False)
     return found
 
@@ -158,7 +159,7 @@ def test_the_settings_keys_are_values_and_reach_the_settings_file() -> None:
     found = yaml.safe_load(settings["data"]["settings.yaml"])
     keys = {field.alias or name for name, field in Settings.model_fields.items()}
     assert {key: found[key] for key in keys & given.keys()} == {key: given[key] for key in keys & given.keys()}
-    assert found.keys() == keys - {"history", "upstream"}
+    assert found.keys() == keys - {"history", "upstream", "autoscalers"}
 
 
 def test_a_secret_of_yours_replaces_the_certificate_that_the_adapter_manages() -> None:

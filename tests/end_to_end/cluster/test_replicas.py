@@ -26,14 +26,14 @@ from local.forwarder import Forwarder, forwarder
 from local.kafka.broker import Kafka
 from local.kafka.tools import commit, create_topic, produce
 from local.kubernetes.control_plane import ControlPlane, Manifest
-from local.manifests.check import MANIFESTS, load, read
-from local.manifests.shipped import NAME, placed
+from local.manifests.check import MANIFESTS, load
+from local.manifests.shipped import NAME
 from local.processes import free_port, wait_until
 from tests.end_to_end.cluster.test_registration import names_the_service
 
 PLACE = "replicated"
 GROUP = TOPIC = "replicated"
-LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{PLACE}/leases/{NAME}-history"
+LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{PLACE}/leases/{NAME}-leader"
 READ = f"{EXTERNAL_METRICS}/namespaces/default/kafka_consumergroup_lag?labelSelector=group%3D{GROUP}"
 METRICS = ("lag", "records_lag_max", "lead_min", "uncommitted_partitions")
 DRAIN_SECONDS, UNTOLD_SECONDS = 5.0, 1.5
@@ -150,22 +150,21 @@ def replicas(plane: ControlPlane, one_broker: Kafka, rig_home: Path) -> Iterator
 
 
 def installed(port: int) -> list[Manifest]:
-    """The shipped objects of an adapter with a history, without pods, with a Service that leads to this port."""
-    history = [placed(read(file), PLACE) for file in sorted((MANIFESTS / "history").glob("*-history.yaml"))]
+    """The shipped objects without pods, with a Service that leads to this port, and a Lease that somebody holds."""
     base = [each for each in load(MANIFESTS / "base", PLACE) if each["kind"] != "Deployment"]
     services = [{**each, "spec": external_name(port)} if names_the_service(each) else each for each in base]
-    return [*services, *history, lease_of(STRANGER)]
+    return [*services, lease_of(STRANGER)]
 
 
 def lease_of(holder: str) -> Manifest:
     spec = {"holderIdentity": holder, "leaseDurationSeconds": 3600}
-    metadata = {"name": f"{NAME}-history", "namespace": PLACE}
+    metadata = {"name": f"{NAME}-leader", "namespace": PLACE}
     return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
 
 
 def state(one: Adapter) -> str:
     found = re.search(
-        r"^info: history-writer: Elected since \S+: (.*)$", one.get_plain("/readyz?verbose")[1].decode(), re.MULTILINE
+        r"^info: leader: Elected since \S+: (.*)$", one.get_plain("/readyz?verbose")[1].decode(), re.MULTILINE
     )
     assert found is not None
     return found[1]
@@ -223,8 +222,8 @@ def test_two_that_start_at_once_share_a_certificate_and_agree_on_every_change(
     commit(one_broker, GROUP, {(TOPIC, 0): 12, (TOPIC, 1): 3})
     wait_until(lambda: agree_on("22"), "the same answers", WAIT_SECONDS)
 
-    assert state(writer) == "written by this replica"
-    assert state(other) == f"written by {replicas.holder}"
+    assert state(writer) == "held by this replica"
+    assert state(other) == f"held by {replicas.holder}"
 
 
 def test_a_replica_that_receives_sigterm_fails_no_read_and_hands_the_history_over_at_once(replicas: Replicas) -> None:
@@ -294,7 +293,7 @@ def test_a_frozen_replica_that_wakes_up_writes_nothing_that_another_has_written(
     _, covered = span(replicas.kept()[taker])
     writer.process.send(signal.SIGCONT)
     # The Lease may come back to it where the other is held up, so only its log shows what it saw first.
-    news = f"history-writer: Elected: written by {taker}"
+    news = f"leader: Elected: held by {taker}"
     wait_until(lambda: news in writer.process.log.read_text(), "the news of the other", WAIT_SECONDS)
     assert replicas.kept()[name] == frozen
     writer.process.send(signal.SIGTERM)

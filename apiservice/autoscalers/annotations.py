@@ -1,0 +1,60 @@
+"""What the annotations of an HPA ask for, and what is wrong with them."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from adapter.errors import shown
+from adapter.settings.types import seconds_of
+from apiservice.autoscalers.autoscaler import ANNOTATIONS
+
+SCALE_TO_ZERO = f"{ANNOTATIONS}scale-to-zero"
+COOLDOWN = f"{ANNOTATIONS}cooldown"
+ACTIVATION = f"{ANNOTATIONS}activation"
+ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
+"""Ours: while the target has 0 replicas because of it."""
+
+COOLDOWN_SECONDS = 300.0
+"""As KEDA's `cooldownPeriod`, and as the HPA's own stabilization window."""
+LONGEST_COOLDOWN_SECONDS = 86_400.0
+NUMBER = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<milli>[0-9]{1,3}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroWish:
+    """The target is to have no replicas while there is no work."""
+
+    cooldown_seconds: float = COOLDOWN_SECONDS
+    activation_milli: int = 0
+    """In thousandths of each metric's unit: at or below it, there is no work."""
+
+
+def zero_wish_of(annotations: Mapping[str, str]) -> ZeroWish | None:
+    """Returns None if the HPA does not ask for it; raises ValueError, which names the annotation."""
+    value = annotations.get(SCALE_TO_ZERO, "false")
+    if value not in {"true", "false"}:
+        raise ValueError(f'annotation {SCALE_TO_ZERO} is {shown(value)}; must be "true" or "false"')
+    if value == "false":
+        return None
+    return ZeroWish(_cooldown(annotations), _activation(annotations))
+
+
+def _cooldown(annotations: Mapping[str, str]) -> float:
+    value = annotations.get(COOLDOWN)
+    if value is None:
+        return COOLDOWN_SECONDS
+    try:
+        seconds = seconds_of(value)
+    except ValueError as error:
+        raise ValueError(f"annotation {COOLDOWN} {error}") from error
+    if seconds > LONGEST_COOLDOWN_SECONDS:
+        raise ValueError(f"annotation {COOLDOWN} is {shown(value)}; must be at most 24h")
+    return seconds
+
+
+def _activation(annotations: Mapping[str, str]) -> int:
+    value = annotations.get(ACTIVATION, "0")
+    number = NUMBER.fullmatch(value)
+    if number is None:
+        raise ValueError(f"annotation {ACTIVATION} is {shown(value)}; must be a number such as 0 or 100")
+    return int(number["whole"]) * 1000 + int((number["milli"] or "0").ljust(3, "0"))

@@ -1,0 +1,69 @@
+"""A thread that does what the annotations of HPAs ask for, each time there are new values.
+
+Only one replica of the adapter writes."""
+
+from collections.abc import Callable
+
+from adapter import clock
+from adapter.metrics.query import Metrics
+from adapter.repeating import Repeating
+from adapter.settings.models import AutoscalerChanges
+from apiservice.autoscalers.activator import Activator
+from apiservice.autoscalers.annotations import ASLEEP_SINCE
+from apiservice.autoscalers.followed import Autoscalers
+from apiservice.autoscalers.hpa_writes import HpaWrites
+
+GLANCE_SECONDS = 0.25
+"""How often it is seen whether there are new values, which is what a target at zero waits for."""
+IDLE_SECONDS = 2.0
+"""The same while nothing is allowed and nothing is left to undo."""
+LOOK_SECONDS = 10.0
+"""Without new values, HPAs are looked at this often: annotations change as well."""
+
+
+class Changes(Repeating):
+    def __init__(
+        self,
+        autoscalers: Autoscalers,
+        metrics: Callable[[], Metrics],
+        allowed: Callable[[], AutoscalerChanges],
+        is_leader: Callable[[], bool],
+        writes: HpaWrites,
+        monotonic: Callable[[], float] = clock.monotonic,
+    ) -> None:
+        super().__init__("autoscaler-changes")
+        self._autoscalers = autoscalers
+        self._metrics = metrics
+        self._allowed = allowed
+        self._is_leader = is_leader
+        self._writes = writes
+        self._monotonic = monotonic
+        self._activator = Activator(writes, monotonic)
+        self._version, self._look_at = -1, float("-inf")
+        self._has_marks = False
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether something is allowed, or an HPA has an annotation that says what must be undone."""
+        return self._allowed().scale_to_zero or self._has_marks
+
+    def turn(self) -> float:
+        if not self.is_needed:
+            self._writes.forget()
+        version, now = self._metrics().version, self._monotonic()
+        if version != self._version or now >= self._look_at:
+            self._version, self._look_at = version, now + LOOK_SECONDS
+            self.look()
+        return GLANCE_SECONDS if self.is_needed else IDLE_SECONDS
+
+    def look(self) -> None:
+        """Looks at every HPA once and does what is due."""
+        hpas = [hpa for hpa in self._autoscalers.current if hpa.annotations]
+        self._has_marks = any(ASLEEP_SINCE in hpa.annotations for hpa in hpas)
+        if not self.is_needed:
+            return
+        is_leader, is_allowed = self._is_leader(), self._allowed().scale_to_zero
+        self._writes.begin_round()
+        rivals, metrics = self._autoscalers.rivals(), self._metrics()
+        self._activator.look(hpas, rivals, metrics, is_allowed=is_allowed, is_leader=is_leader)
+        self._writes.end_round()

@@ -1,0 +1,124 @@
+"""Events about HPAs: what they contain, how many there are, and that nothing waits for them."""
+
+from typing import Any
+
+import pytest
+
+from apiservice.auth.cluster_settings import ClusterUnreachable
+from apiservice.events import BURST, MOST_WAITING, SECONDS_EACH, Events, EventText, EventType, Regarded
+from tests.support.kubernetes.fakes import FixedClock
+
+HPA = Regarded("autoscaling/v2", "HorizontalPodAutoscaler", "shop", "consumer", "u-1")
+OTHER = Regarded("autoscaling/v2", "HorizontalPodAutoscaler", "shop", "other", "u-2")
+
+
+def text(note: str = "no work for 300 s") -> EventText:
+    return EventText(EventType.NORMAL, "ScaledToZero", "ScaleToZero", note)
+
+
+class Server:
+    def __init__(self) -> None:
+        self.created: list[tuple[str, dict[str, Any]]] = []
+        self.trouble: Exception | None = None
+
+    def create(self, path: str, document: dict[str, Any]) -> None:
+        if self.trouble:
+            raise self.trouble
+        self.created.append((path, document))
+
+    @property
+    def notes(self) -> list[str]:
+        return [document["note"] for _, document in self.created]
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def events(server: Server, clock: FixedClock) -> Events:
+    return Events(server.create, "pod-1", clock)
+
+
+def post_all(events: Events, clock: FixedClock, seconds: float) -> None:
+    """Runs the thread's turns for so many seconds."""
+    end = clock.seconds + seconds
+    while clock.seconds <= end:
+        pause = events.turn()
+        clock.seconds += pause
+
+
+def test_an_event_is_about_the_object_and_in_its_namespace(events: Events, server: Server, clock: FixedClock) -> None:
+    events.post(HPA, text())
+    post_all(events, clock, 0)
+
+    ((path, document),) = server.created
+    assert path == "/apis/events.k8s.io/v1/namespaces/shop/events"
+    assert document["metadata"]["namespace"] == "shop"
+    assert document["regarding"] == {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "namespace": "shop",
+        "name": "consumer",
+        "uid": "u-1",
+    }
+    assert (document["type"], document["reason"], document["action"]) == ("Normal", "ScaledToZero", "ScaleToZero")
+    assert (document["reportingController"], document["reportingInstance"]) == ("kafka-lag-adapter", "pod-1")
+
+
+def test_the_same_state_is_posted_once_for_each_object_until_it_changes(
+    events: Events, server: Server, clock: FixedClock
+) -> None:
+    for note in ("a", "a", "b", "b", "a"):
+        events.post_change(HPA, "ScaleToZero", text(note))
+        events.post_change(OTHER, "ScaleToZero", text(note))
+    events.post_change(HPA, "ScaleToZero", None)
+    events.post_change(HPA, "ScaleToZero", text("a"))
+    post_all(events, clock, 0)
+
+    assert server.notes == ["a", "a", "b", "b", "a", "a", "a"]
+
+
+def test_more_than_a_burst_is_posted_two_a_second(events: Events, server: Server, clock: FixedClock) -> None:
+    for number in range(10 * BURST):
+        events.post(HPA, text(str(number)))
+    post_all(events, clock, 0)
+    assert len(server.created) == BURST
+
+    post_all(events, clock, 10)
+
+    assert len(server.created) == pytest.approx(BURST + 10 / SECONDS_EACH, abs=2)
+
+
+def test_of_too_many_the_oldest_are_dropped(events: Events, server: Server, clock: FixedClock) -> None:
+    for number in range(MOST_WAITING + 5):
+        events.post(HPA, text(str(number)))
+    post_all(events, clock, 0)
+
+    assert server.notes[0] == "5"
+
+
+def test_what_the_api_server_refuses_is_not_repeated(events: Events, server: Server, clock: FixedClock) -> None:
+    server.trouble = ClusterUnreachable("the Kubernetes API server answered 403: forbidden", 403)
+    events.post(HPA, text("first"))
+    post_all(events, clock, 0)
+    server.trouble = None
+    events.post(HPA, text("second"))
+    post_all(events, clock, 0)
+
+    assert server.notes == ["second"]
+
+
+def test_a_note_is_one_line_of_at_most_a_kilobyte(events: Events, server: Server, clock: FixedClock) -> None:
+    events.post(HPA, text("line\nline " + "ä" * 2000))
+    post_all(events, clock, 0)
+
+    (note,) = server.notes
+    assert note.startswith("line line ää")
+    assert 900 < len(note.encode()) <= 1024

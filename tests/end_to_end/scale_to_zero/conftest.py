@@ -1,0 +1,27 @@
+"""A control plane as it is before Kubernetes 1.37: without the feature gate HPAScaleToZero.
+
+It has no nodes. Pods stay pending, which an HPA with an external metric does not mind."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local.kafka.broker import Kafka
+from local.kubernetes.control_plane import ControlPlane
+from local.kubernetes.control_plane import control_plane as running_control_plane
+from tests.support.real.asleep import Stage
+from tests.support.real.asleep import stage as new_stage
+
+
+@pytest.fixture(scope="session")
+def gateless(rig_home: Path) -> Iterator[ControlPlane]:
+    with running_control_plane(
+        rig_home / "gateless", hpa_sync_seconds=1, downscale_stabilization_seconds=1, has_scale_to_zero=False
+    ) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def stage(gateless: ControlPlane, one_broker: Kafka, rig_home: Path) -> Stage:
+    return new_stage(gateless, one_broker, rig_home / "scale-to-zero")

@@ -1,0 +1,196 @@
+"""A Deployment behind an HPA that asks the adapter to scale it to zero, on a real control plane and a real broker.
+
+The adapter runs with the rights of the shipped manifests and the component `autoscalers`."""
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, COOLDOWN, SCALE_TO_ZERO
+from local.adapter import Adapter, Serving, new_serving, own_kubeconfig, process, shipped
+from local.kafka.broker import Kafka
+from local.kafka.tools import commit, create_topic, produce
+from local.kubernetes.control_plane import ControlPlane, Manifest
+from local.manifests.check import MANIFESTS, load
+from local.processes import free_port, wait_until
+
+METRIC = "kafka_consumergroup_lag"
+INTERVAL_SECONDS = 1.0
+COOLDOWN_SECONDS = 3
+WAIT_SECONDS = 90.0
+MERGE = "application/merge-patch+json"
+KILLED_AT = (
+    "import os; from apiservice.cluster_api.objects import ClusterObjects; "
+    "original, writes = ClusterObjects._is_written, [0]\n"
+    "def counted(*arguments, **options):\n"
+    "    result = original(*arguments, **options)\n"
+    "    if 'events' not in arguments[2]:\n"
+    "        writes[0] += 1\n"
+    "        if writes[0] == {write}: os._exit(9)\n"
+    "    return result\n"
+    "ClusterObjects._is_written = counted\n"
+    "from apiservice.__main__ import main; main()"
+)
+"""The installed command, which ends without a trace right after its `write`th write for an HPA."""
+
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Where adapters run one after the other, all at the address that the APIService has."""
+
+    plane: ControlPlane
+    kafka: Kafka
+    kubeconfig: Path
+    serving: Serving
+    port: int
+    home: Path
+    prepared: set[str] = field(default_factory=set)
+    """Names with a topic and a group that has read it. An adapter that runs sees a new topic after up to 30 s."""
+
+    def prepare(self, *names: str) -> None:
+        for name in names:
+            create_topic(self.kafka, name)
+            commit(self.kafka, name, {(name, 0): 0})
+        self.prepared.update(names)
+
+    @contextlib.contextmanager
+    def adapter(self, program: Sequence[str] = (), **autoscalers: bool) -> Iterator[Adapter]:
+        """Runs an adapter that may do what `autoscalers` says, as in the settings."""
+        home = self.home / f"adapter-{next(_numbers)}"
+        with process(
+            home,
+            self.settings(**autoscalers),
+            self.kubeconfig,
+            serving=self.serving,
+            port=self.port,
+            program=program,
+        ) as running:
+            yield running
+
+    def killed_at(self, write: int) -> list[str]:
+        return [sys.executable, "-c", KILLED_AT.format(write=write)]
+
+    def settings(self, **autoscalers: bool) -> dict[str, Any]:
+        return {
+            "clusters": [{"name": "main", "bootstrapServers": self.kafka.bootstrap_servers.split(",")}],
+            "collection": {"interval": f"{INTERVAL_SECONDS:g}s", "maxAge": "4s"},
+            "autoscalers": autoscalers,
+        }
+
+
+def stage(plane: ControlPlane, kafka: Kafka, home: Path) -> Stage:
+    """Applies what is shipped, with the component, so that kube-apiserver asks whoever serves at the port."""
+    serving, port = new_serving(home), free_port()
+    plane.apply([*shipped(port, serving.ca_bundle), *load(MANIFESTS / "autoscalers")])
+    return Stage(plane, kafka, own_kubeconfig(plane), serving, port, home)
+
+
+@dataclass(frozen=True)
+class Consumer:
+    """A Deployment, its HPA, and the group and topic that are named like them. There is no node, so no pod runs."""
+
+    plane: ControlPlane
+    kafka: Kafka
+    name: str
+    namespace: str = "default"
+
+    @property
+    def deployment(self) -> str:
+        return f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.name}"
+
+    @property
+    def hpa(self) -> str:
+        return f"/apis/autoscaling/v2/namespaces/{self.namespace}/horizontalpodautoscalers/{self.name}"
+
+    @property
+    def replicas(self) -> int:
+        return int(self.plane.get(f"{self.deployment}/scale")["spec"].get("replicas", 0))
+
+    @property
+    def is_marked(self) -> bool:
+        return ASLEEP_SINCE in (self.plane.get(self.hpa)["metadata"].get("annotations") or {})
+
+    @property
+    def state(self) -> tuple[int, bool]:
+        return self.replicas, self.is_marked
+
+    def wait_for(self, replicas: int, *, is_marked: bool, seconds: float = WAIT_SECONDS) -> None:
+        what = f"{replicas} replicas, {'marked' if is_marked else 'not marked'}"
+        wait_until(lambda: self.state == (replicas, is_marked), what, seconds)
+
+    def events(self) -> list[str]:
+        """The reasons of the Events about the HPA, as `kubectl describe` finds them."""
+        uid = self.plane.get(self.hpa)["metadata"]["uid"]
+        found = self.plane.get(f"/api/v1/namespaces/{self.namespace}/events?fieldSelector=involvedObject.uid%3D{uid}")
+        ours = [each for each in found["items"] if each.get("reportingComponent") == "kafka-lag-adapter"]
+        return [each["reason"] for each in sorted(ours, key=lambda each: each["eventTime"])]
+
+    def patch(self, path: str, change: Mapping[str, object]) -> None:
+        self.plane.ask("PATCH", path, change, content_type=MERGE)
+
+    def annotate(self, **annotations: str | None) -> None:
+        """Their names without our prefix, and with underscores."""
+        named = {f"kafka-lag-adapter/{key.replace('_', '-')}": value for key, value in annotations.items()}
+        self.patch(self.hpa, {"metadata": {"annotations": named}})
+
+    def scale(self, replicas: int) -> None:
+        """As somebody else."""
+        self.patch(f"{self.deployment}/scale", {"spec": {"replicas": replicas}})
+
+    def produce(self, count: int) -> None:
+        produce(self.kafka, self.name, count)
+
+    def read_until(self, offset: int) -> None:
+        commit(self.kafka, self.name, {(self.name, 0): offset})
+
+
+@contextlib.contextmanager
+def consumer(
+    stage: Stage, name: str, *, annotations: Mapping[str, str] | None = None, most: int = 3
+) -> Iterator[Consumer]:
+    """One replica, which has read everything. `annotations`: instead of those that ask for zero."""
+    made = Consumer(stage.plane, stage.kafka, name)
+    if name not in stage.prepared:
+        stage.prepare(name)
+    documents = [deployment(name), hpa(name, annotations, most)]
+    stage.plane.apply(documents)
+    yield made
+    stage.plane.delete(documents)
+
+
+def deployment(name: str, replicas: int = 1) -> Manifest:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def hpa(name: str, annotations: Mapping[str, str] | None = None, most: int = 3) -> Manifest:
+    asks = {SCALE_TO_ZERO: "true", COOLDOWN: f"{COOLDOWN_SECONDS}s"}
+    metric = {"name": METRIC, "selector": {"matchLabels": {"group": name, "topic": name}}}
+    target = {"type": "AverageValue", "averageValue": "1000"}
+    return {
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "annotations": dict(asks if annotations is None else annotations),
+        },
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
+            "minReplicas": 1,
+            "maxReplicas": most,
+            "metrics": [{"type": "External", "external": {"metric": metric, "target": target}}],
+        },
+    }
