@@ -12,11 +12,14 @@ BIN := $(VENV)/bin
 export KAFKA_LAG_ADAPTER_CACHE := $(or $(KAFKA_LAG_ADAPTER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/kafka-lag-adapter)
 export UV_CACHE_DIR ?= $(KAFKA_LAG_ADAPTER_CACHE)/uv
 
-.PHONY: demo report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
+.PHONY: demo demo-activator report-demo test test-unit test-pythons test-spark test-e2e test-images test-kafka test-kerberos check bench rig spark-cluster spark-archive format requirements wheels clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/installed ## a topic, a consumer Deployment and an HPA on real parts: 0 -> 3 -> 0 -> 1
 	@$(BIN)/python -m local.demo
+
+demo-activator: $(VENV)/installed ## the same with the feature gate HPAScaleToZero off: the adapter scales to zero and back
+	@$(BIN)/python -m local.demo --activator
 
 report-demo: $(VENV)/installed ## a week of plausible history and the report on it: report-demo/report/report.html
 	@$(BIN)/python -m local.demo.report

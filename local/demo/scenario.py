@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from kubernetes.utils.quantity import parse_quantity
 
+from apiservice.autoscalers.annotations import COOLDOWN, SCALE_TO_ZERO
 from local.adapter import EXTERNAL_METRICS, items
 from local.kafka.broker import Kafka
 from local.kafka.tools import produce
@@ -25,6 +26,8 @@ PARTITIONS = 3
 MOST_REPLICAS = 3
 LAG_PER_REPLICA = 1000
 MESSAGES_PER_SECOND = 100
+COOLDOWN_OF_DEMO = "8s"
+"""Short, for people who watch: 5m is the default."""
 LOOK_SECONDS = 0.2
 STEP_SECONDS = 60.0
 DRAIN_SECONDS = 120.0
@@ -69,20 +72,27 @@ class Stage:
     plane: ControlPlane
     names: Names
     show: Callable[[Sight], None]
+    has_gate: bool = True
+    """Whether the control plane has the feature gate HPAScaleToZero; without it, the adapter scales to zero."""
+
+    @property
+    def least_replicas(self) -> int:
+        return 0 if self.has_gate else 1
 
 
-def settings(kafka: Kafka, names: Names) -> dict[str, Any]:
+def settings(kafka: Kafka, names: Names, *, has_gate: bool = True) -> dict[str, Any]:
     """Returns settings with a rule for this group, so that it has a value at zero replicas."""
     return {
         "clusters": [{"name": "main", "bootstrapServers": kafka.bootstrap_servers.split(",")}],
         "collection": {"interval": "2s", "maxAge": "20s"},
         "rules": [{"group": names.group, "topics": [names.topic], "offsetReset": "earliest"}],
+        **({} if has_gate else {"autoscalers": {"scaleToZero": True}}),
     }
 
 
 def fall_asleep(stage: Stage) -> None:
     """Applies the objects; the only pod starts, finds nothing to read, and ends."""
-    stage.plane.apply(manifests(stage.kafka, stage.names))
+    stage.plane.apply(manifests(stage.kafka, stage.names, has_gate=stage.has_gate))
     unshown = replace(stage, show=lambda _: None)
     _until(unshown, lambda sight: sight.ready == 1 and sight.lag == 0, "a first pod without lag", STEP_SECONDS)
     _until(stage, _is_asleep, "0 replicas while there is no lag", STEP_SECONDS)
@@ -136,10 +146,10 @@ def metric_path(names: Names) -> str:
     return f"{EXTERNAL_METRICS}/namespaces/{names.namespace}/{METRIC}?labelSelector={selector}"
 
 
-def manifests(kafka: Kafka, names: Names) -> list[Manifest]:
+def manifests(kafka: Kafka, names: Names, *, has_gate: bool = True) -> list[Manifest]:
     """Returns Namespace, Deployment and HPA, in this order."""
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": names.namespace}}
-    return [namespace, _deployment(kafka, names), _hpa(names)]
+    return [namespace, _deployment(kafka, names), _hpa(names) if has_gate else _hpa_for_activator(names)]
 
 
 def _deployment(kafka: Kafka, names: Names) -> Manifest:
@@ -184,6 +194,16 @@ def _hpa(names: Names) -> Manifest:
             # Short, for people who watch: 300 s is the default.
             "behavior": {"scaleDown": {"stabilizationWindowSeconds": 8}},
         },
+    }
+
+
+def _hpa_for_activator(names: Names) -> Manifest:
+    hpa = _hpa(names)
+    annotations = {SCALE_TO_ZERO: "true", COOLDOWN: COOLDOWN_OF_DEMO}
+    return {
+        **hpa,
+        "metadata": {**hpa["metadata"], "annotations": annotations},
+        "spec": {**hpa["spec"], "minReplicas": 1},
     }
 
 

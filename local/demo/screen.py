@@ -45,7 +45,8 @@ def main() -> int:
             missing = downloads.main(PARTS)
             if missing:
                 return missing
-            _show(_Screen(Console(highlight=False, markup=False, emoji=False, soft_wrap=True)), arguments.messages)
+            console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+            _show(_Screen(console), arguments.messages, has_gate=not arguments.activator)
     except (RigError, KafkaError, urllib3.exceptions.HTTPError) as error:
         print(f"The demo failed: {error}", file=sys.stderr)
         return 1
@@ -77,42 +78,48 @@ class _Screen:
         self.say()
         self.say(COLUMNS.format("TIME", "NAME", "REFERENCE", "TARGETS", "MINPODS", "MAXPODS", "REPLICAS", "LAG"))
 
-    def sight(self, sight: Sight) -> None:
+    def sight(self, sight: Sight, least_replicas: int) -> None:
         """Prints a line whenever the replicas or the lag have changed."""
         if (sight.replicas, sight.lag) == self.last:
             return
         self.last = (sight.replicas, sight.lag)
         lag = "unknown" if sight.lag is None else f"{sight.lag}"
         name = Names().group
-        limits = ("0", f"{scenario.MOST_REPLICAS}", f"{sight.replicas}")
+        limits = (f"{least_replicas}", f"{scenario.MOST_REPLICAS}", f"{sight.replicas}")
         self.say(COLUMNS.format(_now(), name, f"Deployment/{name}", sight.targets, *limits, lag))
 
 
-def _show(screen: _Screen, messages: int) -> None:
+def _show(screen: _Screen, messages: int, *, has_gate: bool) -> None:
     with contextlib.ExitStack() as running, screen.status:
         home = running.enter_context(scratch("demo"))
         running.callback(stop_all)  # what was interrupted in its start is in no context yet, and writes below `home`
         _require_room(home)
         screen.say(f"All on 127.0.0.1; settings, data and logs below {home} until the end.")
         try:
-            stage, served = _start(screen, running, home)
+            stage, served = _start(screen, running, home, has_gate=has_gate)
             _play(screen, stage, messages)
             _wait_for_the_reader(screen, looking_round(stage.plane, served, stage.names))
         finally:
             screen.step("Stopping everything")
 
 
-def _start(screen: _Screen, running: contextlib.ExitStack, home: Path) -> tuple[Stage, Adapter]:
+def _start(screen: _Screen, running: contextlib.ExitStack, home: Path, *, has_gate: bool) -> tuple[Stage, Adapter]:
     names = Names()
     screen.step(f"Starting Kafka {downloads.KAFKA}: one broker")
     brokers = running.enter_context(kafka(home / "kafka"))
     create_topic(brokers, names.topic, scenario.PARTITIONS)
     screen.step(f"Starting Kubernetes {downloads.KUBERNETES}: etcd, kube-apiserver, kube-controller-manager")
-    plane = running.enter_context(control_plane(home / "kubernetes"))
+    plane = running.enter_context(control_plane(home / "kubernetes", has_scale_to_zero=has_gate))
     running.enter_context(node(plane, home))
     screen.step(f"Starting {NAME} {importlib.metadata.version(NAME)}: with no more rights than manifests/ give it")
-    served = running.enter_context(adapter(plane, home / NAME, scenario.settings(brokers, names)))
-    return Stage(brokers, plane, names, screen.sight), served
+    settings, components = scenario.settings(brokers, names, has_gate=has_gate), () if has_gate else ("autoscalers",)
+    served = running.enter_context(adapter(plane, home / NAME, settings, components=components))
+
+    def show(sight: Sight) -> None:
+        screen.sight(sight, stage.least_replicas)
+
+    stage = Stage(brokers, plane, names, show, has_gate)
+    return stage, served
 
 
 def _play(screen: _Screen, stage: Stage, messages: int) -> None:
@@ -121,7 +128,10 @@ def _play(screen: _Screen, stage: Stage, messages: int) -> None:
     screen.say(
         f"Topic {names.topic}: {scenario.PARTITIONS} partitions. Deployment {names.group}: {rate} messages/s a pod."
     )
-    screen.say(f"HPA {names.group}: {scenario.METRIC}, {scenario.LAG_PER_REPLICA} a replica, 0 to 3 replicas.")
+    least = stage.least_replicas
+    screen.say(f"HPA {names.group}: {scenario.METRIC}, {scenario.LAG_PER_REPLICA} a replica, {least} to 3 replicas.")
+    if not stage.has_gate:
+        screen.say("HPAScaleToZero is off, as before Kubernetes 1.37: the adapter scales to 0 and from it.")
     screen.table()
     screen.status.update("nothing to do for the first pod: waiting for 0 replicas")
     scenario.fall_asleep(stage)
@@ -206,4 +216,7 @@ def _now() -> str:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m local.demo", description="Scale a Deployment on Kafka's lag.")
     parser.add_argument("--messages", type=int, default=MESSAGES, help="how many arrive (default: %(default)s)")
+    parser.add_argument(
+        "--activator", action="store_true", help="switch HPAScaleToZero off and let the adapter scale to zero"
+    )
     return parser.parse_args()

@@ -80,7 +80,7 @@ def test_a_pod_that_is_about_to_end_is_waited_for(stage: Stage, monkeypatch: pyt
 def test_a_failed_step_is_status_1_and_one_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **_options: object) -> None:
         raise StepFailed("waited 60 s in vain for 3 ready replicas")
 
     monkeypatch.setattr("sys.argv", ["local.demo.__main__"])
@@ -94,6 +94,6 @@ def test_a_failed_step_is_status_1_and_one_sentence(
 def test_what_a_machine_lacks_is_said_before_anything_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["local.demo.__main__"])
     monkeypatch.setattr(downloads, "main", lambda _: 2)
-    monkeypatch.setattr(screen, "_show", lambda *_: pytest.fail("started"))
+    monkeypatch.setattr(screen, "_show", lambda *_, **_options: pytest.fail("started"))
 
     assert screen.main() == 2
