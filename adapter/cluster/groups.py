@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import NamedTuple
 
+from adapter.verdicts.assignment import Sharing
+
 ROUNDS_BEFORE_GONE = 3
 NOBODY = -1
 """A node number that no broker has; Kafka uses it for a partition without a leader."""
@@ -63,6 +65,8 @@ class Description:
     """The topics that the members of a Stable group read; empty if it is not Stable, or if they are unknown."""
     owned: tuple[Owned, ...] = ()
     """The assignment of a Stable group; empty if unknown."""
+    sharing: Sharing = Sharing.BY_TOPIC
+    """How the members of a Stable group share topics."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from adapter.collector.share_groups import Shares
 from adapter.columns import Flags, Offsets
 from adapter.lag.layout import Layout, layout_of
 from adapter.lag.rules import Watching
-from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, moved_to
+from adapter.lag.snapshot import Observed, Snapshot, State, empty_snapshot, moved_to, with_movement_of
 from adapter.lag.states import settled, with_movement, without_commit_unknown
 from adapter.lag.transaction_markers import with_markers
 from adapter.memory.rows import recalled, remembered
@@ -36,6 +36,8 @@ class CurrentRows:
         self.memory: ClusterMemory = NOTHING
         """What former rows and others knew of the groups that are remembered; in the first cycle, of all groups."""
         self._has_settled = False
+        self._former: Snapshot | None = None
+        """Of the collector that this one follows, until its own first cycle has ended."""
         self.to_epoch = 0.0
         """How far the epoch's seconds are ahead of the monotonic clock's."""
         self.only_asked: frozenset[tuple[str, str]] = frozenset()
@@ -55,13 +57,13 @@ class CurrentRows:
         basis = (commits.version, shares.version, topology)
         if self._laid_out_for != basis:
             self._laid_out_for = basis
-            self._lay_out_anew(topology)
+            self._lay_out_anew(topology, now)
             if topology.missing:
                 self.memory = without_deleted(self.memory, topology.is_deleted, int(now + self.to_epoch))
             self._groups_read = frozenset(commits.topics).union(shares.topics)
         return self.layout
 
-    def _lay_out_anew(self, topology: Topology) -> None:
+    def _lay_out_anew(self, topology: Topology, now: float) -> None:
         commits, shares = self._commits, self._shares
         wanted = {
             group: frozenset(commits.topics.get(group, ())).union(
@@ -82,8 +84,9 @@ class CurrentRows:
             is_remembered = self._watching.remembers if self._has_settled else lambda _: True
             self.memory = self.remembered(is_remembered)
             layout = layout_of(wanted, topology)
-            moved = moved_to(self.latest, layout, self._groups_read_before)
-            self.latest = recalled(moved, self.memory, self.to_epoch)
+            moved = moved_to(self.latest, layout, self._groups_read_before, now)
+            latest = recalled(moved, self.memory, self.to_epoch)
+            self.latest = latest if self._former is None else with_movement_of(latest, self._former)
             isolation_of = self._watching.isolation_of
             self.is_committed_only = _column(layout, lambda group, _: isolation_of(group) is Isolation.READ_COMMITTED)
 
@@ -109,6 +112,10 @@ class CurrentRows:
         before, self.to_epoch = self.to_epoch, now - monotonic
         if self.to_epoch < before - 1:
             self.memory = until(now, self.memory)
+
+    def follow(self, former: Snapshot) -> None:
+        """Call before the first cycle."""
+        self._former = former
 
     def recall(self, memory: ClusterMemory) -> None:
         self.memory = merged(self.memory, memory)
@@ -173,7 +180,7 @@ class CurrentRows:
         """Ends the cycle. Not before, because rows are laid out several times in a cycle as commits arrive."""
         self.latest = latest
         self._groups_read_before = self._groups_read
-        self._has_settled = True
+        self._has_settled, self._former = True, None
 
 
 def _column(layout: Layout, claim: Callable[[str, str], bool]) -> Flags:

@@ -17,6 +17,7 @@ from adapter.collector.inventory import Inventory
 from adapter.collector.log_offsets import Ends
 from adapter.collector.members import Members, owners_of
 from adapter.collector.observed import Observation, nothing_read, observation_of
+from adapter.collector.resting import Resting
 from adapter.collector.share_groups import ShareRound, Shares
 from adapter.columns import NO_COMMIT
 from adapter.history.sample import NOT_ASKED, Sample
@@ -44,6 +45,7 @@ TOGETHER_SECONDS = 0.2
 """The first commits wait this long for other coordinators, so that one request per leader serves them all."""
 UNANSWERED_CYCLES = 3
 """After this many cycles without any response the client reconnects, because every broker may have a new address."""
+NOBODY_RESTS: Mapping[str, float] = {}
 NOT_READ_YET = Cause(State.UNKNOWN, "its commits have not been read yet")
 
 
@@ -124,6 +126,7 @@ class Cycle:
         self._members = Members(brokers, self._liveness, clock.monotonic, watching.interval)
         self._rows = CurrentRows(watching, self._commits, self._shares)
         self._inventory = Inventory(brokers, self._liveness, watching, self._commits, self._rows, clock.monotonic)
+        self._resting = Resting(watching.interval)
         self._treatment_of = Latest(treatment_of)
         self._owners_of = Latest(owners_of)
 
@@ -132,6 +135,11 @@ class Cycle:
         self._rows.follow_clock(self._clock.time(), self._clock.monotonic())
         self._rows.recall(until(self._clock.time(), memory))
         self._members.recall(memory, self._rows.to_epoch)
+
+    def follow(self, former: "Cycle") -> None:
+        """Takes over what another cycle of this cluster saw of the movement of commits. Call before the first one."""
+        self._rows.follow(former._rows.latest)
+        self._resting = Resting(self._watching.interval, former._resting)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         """Returns what is known of the groups that the settings or HPAs name, or of all; any thread may call it."""
@@ -279,9 +287,17 @@ class Cycle:
             assumed=self._watching.named_groups - self._commits.directory.groups,
             topics=self._inventory.watched_topics,
             totals=totals_of(snapshot, treatment, values, np.arange(len(layout))),
+            sharing_of=self._members.sharing_of,
+            judged_at=self._judged_at(now),
         )
         behind = {layout.groups[code] for code in np.unique(layout.group[is_behind]).tolist()}
         return Decided(view, self._sample(observed, snapshot, treatment), behind, unanswered_since)
+
+    def _judged_at(self, now: float) -> Mapping[str, float]:
+        if not self._watching.judges_movement:
+            return NOBODY_RESTS
+        statuses, outdated = self._commits.directory.statuses, self._members.outdated
+        return self._resting.judged_at(statuses, outdated, self._watching.is_judged, now)
 
     def _problems(
         self, unanswered: Mapping[str, Cause], since: Mapping[str, float], in_doubt: Mapping[str, float], now: float

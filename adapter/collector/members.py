@@ -9,6 +9,7 @@ reads is in doubt."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from adapter.kafka.client import Brokers
 from adapter.kafka.liveness import Liveness
 from adapter.lag.layout import Layout
 from adapter.memory.value import ClusterMemory, Reads
+from adapter.verdicts.assignment import SHARING_BY_KIND, Sharing
 
 DESCRIBE_SECONDS = 60.0
 """Between two requests to a broker. With two ListGroups and one request for log starts, these are four a minute."""
@@ -77,6 +79,10 @@ class Members:
         self.counts: Mapping[str, int] = {}
         """Group -> the number of its members when it was last described; 0 if its coordinator reports it as Empty;
         absent if it is not known. Replaced, never changed."""
+        self.outdated: Mapping[str, float] = {}
+        """Group -> since when its description may no longer be true. Replaced, never changed."""
+        self._sharing: Mapping[str, tuple[Kind, Sharing]] = {}
+        """As each group was last described as Stable; kept while it is Empty. Replaced, never changed."""
 
     def in_doubt(self) -> dict[str, float]:
         """Returns groups whose description has been outdated for too long -> when it was received."""
@@ -132,6 +138,7 @@ class Members:
         if directory.statuses is before.statuses:
             return
         self._groups = {group: state for group, state in self._groups.items() if group in directory.groups}
+        self._sharing = {group: known for group, known in self._sharing.items() if group in directory.groups}
         for group in self._groups.keys() & directory.statuses.keys():
             self._follow_group(group, directory.statuses[group], before.statuses.get(group), now)
         self._publish()
@@ -181,6 +188,9 @@ class Members:
             for group in plan[node]:
                 state = replace(self._groups.get(group, _Group()), asked_at=now)
                 self._groups[group] = _learnt(state, group, kind, answer)
+            descriptions = {} if isinstance(answer, Failure) else answer.content
+            stable = ((group, one.sharing) for group, one in descriptions.items() if one is not None and one.topics)
+            self._sharing = {**self._sharing, **{group: (kind, sharing) for group, sharing in stable}}
         self._publish()
 
     def _publish(self) -> None:
@@ -196,6 +206,24 @@ class Members:
         owned = {group: state.owned for group, state in described.items() if state.outdated_since == STILL_HOLDS}
         if owned != self.owned:
             self.owned = owned
+        groups = self._groups.items()
+        self.outdated = {group: state.outdated_since for group, state in groups if state.outdated_since != STILL_HOLDS}
+
+    @property
+    def sharing_of(self) -> Callable[[str], Sharing]:
+        """Returns how the members of a group shared topics when it was last described as Stable; otherwise as groups of
+        its kind do."""
+        return partial(_sharing_of, self._directory.statuses, self._sharing)
+
+
+def _sharing_of(
+    statuses: Mapping[str, GroupStatus], described: Mapping[str, tuple[Kind, Sharing]], group: str
+) -> Sharing:
+    status = statuses.get(group)
+    kind, sharing = described.get(group, (None, Sharing.BY_TOPIC))
+    if status is None or status.kind is kind:
+        return sharing
+    return SHARING_BY_KIND.get(status.kind, Sharing.BY_TOPIC)
 
 
 def _learnt(state: _Group, group: str, kind: Kind, answer: Answer[dict[str, Description | None]] | Failure) -> _Group:

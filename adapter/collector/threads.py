@@ -13,7 +13,7 @@ from adapter.errors import some_of
 from adapter.history.sample import Keep
 from adapter.kafka.answers import Failure, FailureCause
 from adapter.kafka.client import Brokers
-from adapter.lag.rules import Asked, Watching
+from adapter.lag.rules import Asked, Watching, judges_movement
 from adapter.lag.snapshot import State
 from adapter.lag.values import states_of
 from adapter.memory.keeper import MemoryKeeper
@@ -78,6 +78,7 @@ class Collector(Repeating):
         """Call before `start`."""
         if former.basis[0] == self.basis[0]:
             self._cycle.recall(former.remembered(everything=True))
+            self._cycle.follow(former._cycle)
 
     def remembered(self, *, everything: bool = False) -> ClusterMemory:
         return self._cycle.remembered(everything=everything)
@@ -165,8 +166,10 @@ class Collector(Repeating):
 
 def basis_of(settings: Settings, cluster: Cluster) -> tuple[object, ...]:
     """Returns the part of the settings that decides what is read from this cluster, and how."""
-    given = frozenset((metric.cluster, metric.group, metric.topics) for metric in settings.metrics)
-    return cluster, settings.collection, settings.rules, given, len(settings.clusters) == 1
+    metrics = settings.metrics
+    given = frozenset((each.cluster, each.group, each.topics, judges_movement(each.replicas)) for each in metrics)
+    rules = tuple((rule.without_replicas, judges_movement(rule.replicas)) for rule in settings.rules)
+    return cluster, settings.collection, rules, given, len(settings.clusters) == 1
 
 
 def collectors_of(

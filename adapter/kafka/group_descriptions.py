@@ -4,7 +4,7 @@ Members of classic groups send their subscription and assignment as bytes, which
 may send anything: what cannot be decoded is unknown, and affects only its own group."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from adapter.cluster.groups import Description, Kind, Owned, Phase, phase_in
 from adapter.protocol.codes import GROUP_NOT_FOUND, NO_ERROR, MalformedResponse
 from adapter.protocol.group_responses import Decoded
 from adapter.protocol.reader import malformed_as_ours
+from adapter.verdicts.assignment import SHARING_BY_ASSIGNOR, Sharing, is_spread
 
 Decoding = TypeVar("Decoding")
 Assigned = tuple[tuple[str, tuple[int, ...]], ...]
@@ -40,8 +41,28 @@ def _description_of(group: Decoded, kind: Kind) -> Description | None:
         return None
     if phase is not Phase.STABLE:
         return Description(len(group.members))
-    topics, owned = _READERS[kind](group)
-    return Description(len(group.members), topics=topics, owned=tuple(sorted(owned)))
+    topics, assignment = _READERS[kind](group)
+    owned = tuple(sorted(assignment))
+    return Description(len(group.members), topics=topics, owned=owned, sharing=_sharing_of(group, kind, owned))
+
+
+def _sharing_of(group: Decoded, kind: Kind, owned: Sequence[Owned]) -> Sharing:
+    match kind:
+        case Kind.SHARE:
+            return Sharing.SEVERAL_READERS
+        case Kind.STREAMS:
+            # A task reads one partition of each topic of its subtopology.
+            return Sharing.TOGETHER if len(_sources_of(group)) > 1 else Sharing.BY_TOPIC
+    assignor = group.protocol_data if kind is Kind.CLASSIC else group.assignor_name
+    return SHARING_BY_ASSIGNOR.get(assignor) or _sharing_shown_by(owned)
+
+
+def _sharing_shown_by(owned: Sequence[Owned]) -> Sharing:
+    """An assignor that is not known is judged by what it has done."""
+    owners: dict[str, list[str]] = {}
+    for part in owned:
+        owners.setdefault(part.topic, []).extend([part.member] * len(part.partitions))
+    return Sharing.TOGETHER if is_spread(owners.values()) else Sharing.BY_TOPIC
 
 
 def _read_by_classic(group: Decoded) -> Read:
@@ -115,11 +136,7 @@ def _read_by_share_group(group: Decoded) -> Read:
 def _read_by_streams(group: Decoded) -> Read:
     """All members of an application run the same topology; it is null while topics are missing. The task of a
     partition number reads that partition of each source topic."""
-    subtopologies = (group.topology.subtopologies or ()) if group.topology else ()
-    sources = {
-        part.subtopology_id: {*part.source_topics, *(topic.name for topic in part.repartition_source_topics)}
-        for part in subtopologies
-    }
+    sources = _sources_of(group)
     owned = (
         Owned(member.member_id, topic, tuple(tasks.partitions))
         for member in group.members
@@ -127,6 +144,15 @@ def _read_by_streams(group: Decoded) -> Read:
         for topic in sources.get(tasks.subtopology_id, ())
     )
     return _union(map(frozenset, sources.values())), _non_empty(owned)
+
+
+def _sources_of(group: Decoded) -> dict[str, set[str]]:
+    """Returns the topics that each subtopology reads."""
+    subtopologies = (group.topology.subtopologies or ()) if group.topology else ()
+    return {
+        part.subtopology_id: {*part.source_topics, *(topic.name for topic in part.repartition_source_topics)}
+        for part in subtopologies
+    }
 
 
 def _topics_in(assignment: Decoded) -> frozenset[str]:

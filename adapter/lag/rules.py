@@ -12,7 +12,7 @@ from adapter.columns import NEVER
 from adapter.lag.layout import Layout
 from adapter.lag.snapshot import Snapshot
 from adapter.lag.values import Treatment
-from adapter.settings.models import Isolation, Rule, Settings
+from adapter.settings.models import Isolation, Replicas, Rule, Settings
 
 CYCLES_BEFORE_DROPPED = 3
 """Consecutive responses that must lack a topic before its commits count as gone; one proves nothing."""
@@ -51,6 +51,10 @@ def topics_for(cluster: str, asked: Iterable[AskedTopics], may_name: MayName) ->
     return topics
 
 
+def judges_movement(replicas: Replicas | None) -> bool:
+    return replicas is not None and replicas.exclude_persistent_lag
+
+
 class Watching:
     """The settings of one cluster: the rule of each group, and the topics listed for it."""
 
@@ -67,6 +71,9 @@ class Watching:
         for metric in settings.metrics:
             if (metric.cluster or only) == cluster:
                 self.by_metrics[metric.group] = self.by_metrics.get(metric.group, NO_TOPICS).union(metric.topics or ())
+        self._judged = {each.group for each in settings.metrics if judges_movement(each.replicas)}
+        self.judges_movement = bool(self._judged) or any(judges_movement(rule.replicas) for rule in settings.rules)
+        """Whether it matters for any group whether its commits move."""
         listed = (rule.group for rule in settings.rules if rule.group is not None and rule.topics is not None)
         self._listed_groups = frozenset(self.by_metrics).union(listed)
         self.named_groups = self._listed_groups
@@ -104,6 +111,10 @@ class Watching:
 
     def watches_group(self, group: str) -> bool:
         return group in self.named_groups or self._settings.collection.groups.watches(group)
+
+    def is_judged(self, group: str) -> bool:
+        """Whether it matters whether the group's commits move."""
+        return group in self._judged or judges_movement(self.given(group).rule.replicas)
 
     def counts_from_start(self, group: str, *, is_named: bool) -> bool:
         """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""

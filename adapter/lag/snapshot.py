@@ -36,6 +36,7 @@ class Cause(NamedTuple):
 
 NOT_ONE = np.inf
 """In `marker_since`."""
+NOT_WATCHED = np.inf
 NOT_SEEN = -2
 """In `progress`."""
 NO_CAUSE = Cause(State.OK, "")
@@ -74,6 +75,8 @@ class Snapshot:
     was added, so its first commit may be old."""
     moved_at: Seconds
     """When progress last moved, which proves that a member reads the topic; NEVER if that was not seen."""
+    watched_since: Seconds
+    """Since when a movement of progress would have been seen; NOT_WATCHED before its first reading."""
     is_added: Flags
     """Whether the partition was added to a remembered topic and not read since."""
 
@@ -99,19 +102,33 @@ def empty_snapshot(layout: Layout = NO_LAYOUT) -> Snapshot:
         marker_since=np.full(rows, NOT_ONE),
         progress=np.full(rows, NOT_SEEN, dtype=np.int64),
         moved_at=np.full(rows, NEVER),
+        watched_since=np.full(rows, NOT_WATCHED),
         is_added=np.zeros(rows, dtype=bool),
     )
 
 
-def moved_to(snapshot: Snapshot, layout: Layout, groups_read: Collection[str] = ()) -> Snapshot:
+def moved_to(
+    snapshot: Snapshot, layout: Layout, groups_read: Collection[str] = (), now: float = NOT_WATCHED
+) -> Snapshot:
     """Returns the same rows in another layout; new partitions and topic generations start as unknown.
 
-    New rows of `groups_read`, the groups read before, are known to have had no commit."""
+    New rows of `groups_read`, the groups read before, are known to have had no commit until now."""
     fresh = empty_snapshot(layout)
     was_read = np.array([group in groups_read for group in layout.groups], dtype=bool)
     fresh.progress[was_read[layout.group]] = NO_COMMIT
+    fresh.watched_since[was_read[layout.group]] = now
     moved = carried(snapshot, fresh, same_rows(layout, snapshot.layout))
     return replace(moved, causes=snapshot.causes)
+
+
+def with_movement_of(snapshot: Snapshot, former: Snapshot) -> Snapshot:
+    """Takes over what another collector saw of the movement of rows that this one has not read yet."""
+    here, there = same_rows(snapshot.layout, former.layout)
+    progress, moved_at = snapshot.progress.copy(), snapshot.moved_at.copy()
+    watched_since = snapshot.watched_since.copy()
+    progress[here], moved_at[here] = former.progress[there], former.moved_at[there]
+    watched_since[here] = former.watched_since[there]
+    return replace(snapshot, progress=progress, moved_at=moved_at, watched_since=watched_since)
 
 
 @dataclass(slots=True)

@@ -112,11 +112,14 @@ def with_movement(snapshot: Snapshot, progress: Offsets, received: Seconds, is_r
     """Notes which commits have moved; `is_read` marks the rows whose progress was read.
 
     For a share group, progress is its start offset. A commit that expires or is deleted is no progress."""
-    is_other = (progress != snapshot.progress) & (progress != NO_COMMIT) & (snapshot.progress != NOT_SEEN)
+    is_seen = snapshot.progress != NOT_SEEN
+    is_other = (progress != snapshot.progress) & (progress != NO_COMMIT) & is_seen
+    is_first, watched_since = is_read & ~is_seen, snapshot.watched_since
     return replace(
         snapshot,
         progress=np.where(is_read, progress, snapshot.progress),
         moved_at=np.where(is_read & is_other, received, snapshot.moved_at),
+        watched_since=np.where(is_first, received, watched_since) if is_first.any() else watched_since,
     )
 
 

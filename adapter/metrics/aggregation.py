@@ -11,7 +11,10 @@ from typing import NamedTuple
 from adapter.columns import Flags
 from adapter.lag.totals import NO_VALUE, Totals
 from adapter.lag.values import Values
+from adapter.metrics.replicas import replicas_in
+from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
+from adapter.settings.models import Replicas
 
 
 class MetricValue(NamedTuple):
@@ -36,16 +39,31 @@ class Age(NamedTuple):
     is_known: Callable[[Values], Flags]
 
 
+class Folding(NamedTuple):
+    """What a fold makes values of."""
+
+    column: Column
+    age: Age
+    chosen: Sequence[Selection]
+    asked: Sequence[Requirement]
+    to_epoch: float
+    """How far the epoch is from the monotonic clock."""
+    shape: Replicas | None = None
+    """How the number of replicas follows; None for other metrics."""
+    interval: float = 0.0
+    """Between two cycles."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fold:
     neutral: int
     """An entry with this value does not change the result."""
-    apply: Callable[[Column, Age, Sequence[Selection], float], Iterator[MetricValue]]
-    """The last argument is how far the epoch is from the monotonic clock."""
+    apply: Callable[[Folding], Iterator[MetricValue]]
 
 
-def _by_topic(column: Column, age: Age, chosen: Sequence[Selection], to_epoch: float) -> Iterator[MetricValue]:
-    for one in chosen:
+def _by_topic(of: Folding) -> Iterator[MetricValue]:
+    column, age, to_epoch = of.column, of.age, of.to_epoch
+    for one in of.chosen:
         cluster, layout, totals = one.view.cluster, one.view.layout, one.totals
         groups, topics, group, topic = layout.groups, layout.topics, totals.group, totals.topic
         values, oldest = column(totals), age.oldest(totals)
@@ -54,24 +72,33 @@ def _by_topic(column: Column, age: Age, chosen: Sequence[Selection], to_epoch: f
             yield MetricValue(labels, values[entry], oldest[entry] + to_epoch)
 
 
-def _by_group(column: Column, age: Age, chosen: Sequence[Selection], to_epoch: float) -> Iterator[MetricValue]:
-    for one in chosen:
-        values, oldest = column(one.totals), age.oldest(one.totals)
+def _by_group(of: Folding) -> Iterator[MetricValue]:
+    for one in of.chosen:
+        values, oldest = of.column(one.totals), of.age.oldest(one.totals)
         for code, run in groupby(one.entries, key=one.totals.group.__getitem__):
             entries = list(run)
             labels = {"cluster": one.view.cluster, "group": one.view.layout.groups[code]}
-            measured_at = min(oldest[entry] for entry in entries) + to_epoch
+            measured_at = min(oldest[entry] for entry in entries) + of.to_epoch
             yield MetricValue(labels, sum(values[entry] for entry in entries), measured_at)
 
 
-def _as_one(
-    pick: Callable[[Iterable[int]], int], column: Column, age: Age, chosen: Sequence[Selection], to_epoch: float
-) -> Iterator[MetricValue]:
+def _as_one(pick: Callable[[Iterable[int]], int], of: Folding) -> Iterator[MetricValue]:
     """Returns one item for the whole selection, with the labels that all entries share; none without any value."""
-    every = (value for one in chosen for value in map(column(one.totals).__getitem__, one.entries))
+    every = (value for one in of.chosen for value in map(of.column(one.totals).__getitem__, one.entries))
     values = [value for value in every if value != NO_VALUE]
     if values:
-        yield MetricValue(_shared_labels(chosen), pick(values), oldest_of(age, chosen) + to_epoch)
+        yield _one_item(of, pick(values))
+
+
+def _replicas(of: Folding) -> Iterator[MetricValue]:
+    """Returns the number of replicas that one group should have."""
+    (one,) = of.chosen
+    if of.shape is not None:
+        yield _one_item(of, 1000 * replicas_in(one, of.asked, of.shape, of.interval))
+
+
+def _one_item(of: Folding, milli: int) -> MetricValue:
+    return MetricValue(_shared_labels(of.chosen), milli, oldest_of(of.age, of.chosen) + of.to_epoch)
 
 
 def oldest_of(age: Age, chosen: Sequence[Selection]) -> float:
@@ -101,3 +128,4 @@ SUM_BY_TOPIC = Fold(0, _by_topic)
 SUM_BY_GROUP = Fold(0, _by_group)
 MAXIMUM = Fold(0, partial(_as_one, max))
 MINIMUM = Fold(NO_VALUE, partial(_as_one, min))
+REPLICAS = Fold(0, _replicas)

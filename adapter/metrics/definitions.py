@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from adapter.metrics.aggregation import MAXIMUM, MINIMUM, SUM_BY_GROUP, SUM_BY_TOPIC, Age, Column, Fold
+from adapter.metrics.aggregation import MAXIMUM, MINIMUM, REPLICAS, SUM_BY_GROUP, SUM_BY_TOPIC, Age, Column, Fold
+from adapter.settings import models
 
 OF_VALUES = Age(lambda totals: totals.oldest, lambda values: values.is_known)
 OF_COMMITS = Age(lambda totals: totals.oldest_commit, lambda values: values.is_commit_known)
@@ -22,6 +23,8 @@ class MetricDefinition:
     help: str
     """What it is, as in "lag of group billing"."""
     aliases: tuple[str, ...] = ()
+    is_shaped: bool = False
+    """Whether it is of one group, whose rule or named metric says how its value follows (`replicas`)."""
 
     @property
     def served_name(self) -> str:
@@ -52,6 +55,16 @@ DEFINITIONS = (
         OF_COMMITS,
         is_listed=True,
         help="number of uncommitted partitions",
+    ),
+    MetricDefinition(
+        models.REPLICAS,
+        "replicas",
+        lambda totals: totals.lag,
+        REPLICAS,
+        OF_VALUES,
+        is_listed=False,
+        help="number of replicas",
+        is_shaped=True,
     ),
 )
 

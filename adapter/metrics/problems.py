@@ -17,6 +17,10 @@ class Reason(StrEnum):
     """Groups match, but none of their partitions."""
     NO_COMMIT = "NoCommit"
     """No selected partition has a commit, which the metric needs."""
+    NOT_CONFIGURED = "NotConfigured"
+    """The settings say nothing of the group that the metric needs."""
+    NOT_ONE_GROUP = "NotOneGroup"
+    """The metric is of one group in one cluster."""
     TOPIC_MISSING = "TopicMissing"
     """A topic that the settings or an HPA list for the group does not exist."""
     TOPIC_HIDDEN = "TopicHidden"
@@ -28,6 +32,8 @@ class Reason(StrEnum):
     """The last good value, of `Problem.since`, is too old."""
     IN_DOUBT = "InDoubt"
     """The group was last described as Stable at `Problem.since`, which is too long ago to rely on."""
+    MOVEMENT_UNKNOWN = "MovementUnknown"
+    """The group's commits have not been watched for long enough to say whether they move."""
     COMMIT_BEYOND_END = "CommitBeyondEnd"
     START_BEYOND_END = "StartBeyondEnd"
 
@@ -39,6 +45,8 @@ ABSENT = frozenset(
         Reason.TOPIC_UNKNOWN,
         Reason.NOTHING_SELECTED,
         Reason.NO_COMMIT,
+        Reason.NOT_CONFIGURED,
+        Reason.NOT_ONE_GROUP,
         Reason.TOPIC_MISSING,
     }
 )

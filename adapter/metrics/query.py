@@ -1,19 +1,22 @@
 """Queries: the values of a metric that a label selector selects, or why there are none."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
-from adapter.clock import Clock
+from adapter.clock import Clock, utc_text
 from adapter.errors import MetricUnknown, some_of
-from adapter.metrics.access import Access
-from adapter.metrics.aggregation import MetricValue, oldest_of
+from adapter.metrics.access import Access, Audience
+from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
-from adapter.metrics.problems import Problem, Reason, refused
+from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
+from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
 from adapter.metrics.refusals import Query, problems_of
+from adapter.metrics.replicas import not_servable, of_group, partitions_of, shape_for, values_with_fallback
 from adapter.metrics.requirement import Operator, Requirement
-from adapter.metrics.selection import Selection, effort_of, fits, hint, selection_of, where_known, without_groups
+from adapter.metrics.selection import Selection, effort_of, fits, hint, named, selection_of, where_known, without_groups
 from adapter.metrics.store import ClusterView, Store
-from adapter.settings.models import NamedMetric, Settings
+from adapter.settings.models import Fallback, NamedMetric, Replicas, Settings
 
 CHEAP_EFFORT = 1000
 """Steps that take about 5 ms."""
@@ -54,6 +57,7 @@ class Metrics:
         store: Store,
         clock: Clock,
         definitions: Sequence[MetricDefinition] = DEFINITIONS,
+        fallbacks: Fallbacks | None = None,
     ) -> None:
         by_value = {definition.name: definition for definition in definitions}
         own = [Served(metric.name, by_value[metric.value], metric) for metric in settings.metrics]
@@ -61,6 +65,9 @@ class Metrics:
         self.names = tuple(served.name for served in self._served)
         """The names in discovery."""
         self._by_name = {served.name.lower(): served for served in self._served}
+        self._settings = settings
+        self._fallbacks = fallbacks or Fallbacks(clock.monotonic)
+        self._with_fallback = frozenset(values_with_fallback(settings))
         self._max_age = settings.collection.max_age
         self._several_clusters = len(settings.clusters) > 1
         self._store = store
@@ -89,13 +96,64 @@ class Metrics:
             readable = [each.name for each in self._served if self._access.may_read(each.own, audience)]
             names = some_of(readable, most=10, separator=", ")
             raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
+        shape, asked = self._shape_and_asked(served, requirements)
+        if shape is None or shape.fallback is None:
+            return self._known(served, audience, shape, asked, may_list=may_list)
+        value = Asked(served.name, tuple(requirements))
+        try:
+            reading = self._known(served, audience, shape, asked)
+        except NoMatch:
+            self._fallbacks.known(value)
+            raise
+        except ValueUnavailable as refusal:
+            since = self._fallbacks.refused(value, _whole_of(served, asked), shape.fallback.after)
+            if since is None or not self._may_read_all(asked, audience, served):
+                raise
+            return self._by_fallback(served, asked, shape.fallback, since, refusal)
+        self._fallbacks.known(value)
+        return reading
+
+    def look_at_fallbacks(self) -> None:
+        """Notes which values with a fallback are refused; call it every LOOK_SECONDS."""
+        self._fallbacks.look(self._with_fallback, self._try)
+
+    def _try(self, value: Asked) -> None:
+        with suppress(MetricUnknown, Refused):
+            self.read(value.metric, value.requirements)
+
+    def _may_read_all(self, asked: Sequence[Requirement], audience: Audience | None, served: Served) -> bool:
+        return served.own is not None or all(
+            self._access.may_name(group, audience) for group in named(asked, "group") or ()
+        )
+
+    def _by_fallback(
+        self, served: Served, asked: Sequence[Requirement], fallback: Fallback, since: float, refusal: Refused
+    ) -> Reading:
+        version, now = self._store.version, self._clock.monotonic()
+        to_epoch = self._clock.time() - now
+        named_once = {key: named(asked, key) or frozenset() for key in ("cluster", "group", "topic")}
+        labels = {key: next(iter(names)) for key, names in named_once.items() if len(names) == 1}
+        values = (MetricValue(labels, 1000 * fallback.replicas, now + to_epoch),)
+        warning = f"{fallback.replicas} replicas by the fallback, refused since {utc_text(since + to_epoch)}: {refusal}"
+        return Reading(served.name, values, (warning,), version, valid_until=now + LOOK_SECONDS)
+
+    def _known(
+        self,
+        served: Served,
+        audience: Audience | None,
+        shape: Replicas | None,
+        asked: tuple[Requirement, ...],
+        *,
+        may_list: bool = True,
+    ) -> Reading:
         lists_topics = served.own is not None and served.own.topics is not None
         version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
-        asked = (*served.requirements(), *requirements)
         fitting = [view for view in views if fits("cluster", view.cluster, asked)]
         chosen = where_known([selection_of(view, asked, stale_too=lists_topics) for view in fitting])
         now = self._clock.monotonic()
         query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
+        if served.definition.is_shaped and (refusal := not_servable(chosen, asked, shape)) is not None:
+            raise refusal
         problems = problems_of(query, chosen)
         if problems and (asked or not (may_list and served.definition.is_listed)):
             raise refused(self._worded(served, problems[0], views), problems)
@@ -106,7 +164,7 @@ class Metrics:
         warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
         if problems and not any(one.entries for one in chosen):
             raise refused(some_of(warnings), problems)
-        return self._answer(query, served, [one for one in chosen if one.entries], views, version, warnings)
+        return self._answer(query, served, [one for one in chosen if one.entries], views, version, warnings, shape)
 
     def may_name(self, group: str, namespace: str) -> bool:
         """Returns whether a reader in the namespace may read the group."""
@@ -121,9 +179,20 @@ class Metrics:
         making = self._access.effort(views, audience, served.own)
         if making > CHEAP_EFFORT:
             return making
-        asked = (*served.requirements(), *requirements)
+        asked = self._shape_and_asked(served, requirements)[1]
+        if served.definition.is_shaped:
+            asked = (*asked, Requirement("partition", Operator.EXISTS))  # it reads partitions
         views = tuple(self._access.views_for(views, audience, served.own))
         return making + sum(effort_of(view, asked) for view in views if fits("cluster", view.cluster, asked))
+
+    def _shape_and_asked(
+        self, served: Served, requirements: Sequence[Requirement]
+    ) -> tuple[Replicas | None, tuple[Requirement, ...]]:
+        asked = (*served.requirements(), *requirements)
+        if not served.definition.is_shaped:
+            return None, asked
+        shape = shape_for(self._settings, served.own, asked)
+        return shape, (*asked, *partitions_of(shape))
 
     def _answer(
         self,
@@ -133,12 +202,14 @@ class Metrics:
         views: Sequence[ClusterView],
         version: int,
         warnings: tuple[str, ...],
+        shape: Replicas | None,
     ) -> Reading:
         if not chosen:
             nothing = _nothing(served, views, query.asked)
             raise refused(nothing.text, [nothing])
         column, age, fold = query.definition.column, query.definition.age, query.definition.fold
-        values = tuple(fold.apply(column, age, chosen, query.to_epoch))
+        interval = self._settings.collection.interval
+        values = tuple(fold.apply(Folding(column, age, chosen, query.asked, query.to_epoch, shape, interval)))
         if not values:
             text = f"no selected partition has a commit, so there is no {query.definition.help}"
             raise refused(text, [Problem(Reason.NO_COMMIT, text)])
@@ -154,6 +225,10 @@ class Metrics:
                 return problem.text
         where = f" in cluster {problem.cluster}" if self._several_clusters else ""
         return f"{served.definition.help} of group {problem.group}{where} is not known: {problem.text}"
+
+
+def _whole_of(served: Served, asked: Sequence[Requirement]) -> Asked:
+    return Asked(served.name, ()) if served.own else of_group(min(named(asked, "group") or ("",)))
 
 
 def _nothing(served: Served, views: Sequence[ClusterView], asked: Sequence[Requirement]) -> Problem:

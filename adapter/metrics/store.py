@@ -1,6 +1,6 @@
 """The latest view of every cluster, replaced as a whole: readers never wait for a broker."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -10,6 +10,7 @@ from adapter.lag.snapshot import Snapshot, empty_snapshot
 from adapter.lag.totals import NO_TOTALS, Totals
 from adapter.lag.values import Treatment, Values, values_of
 from adapter.metrics.problems import Problem, Reason
+from adapter.verdicts.assignment import Sharing
 
 _UNREAD = {Reason.NOT_READ_YET, Reason.NOT_READ_SINCE}
 
@@ -33,6 +34,10 @@ class ClusterView:
     """Group -> its code in the layout, of the groups that the reader may see; None: all."""
     totals: Totals = NO_TOTALS
     """Over all rows."""
+    sharing_of: Callable[[str], Sharing] = lambda _: Sharing.BY_TOPIC
+    """Returns how the members of a group share the partitions of several topics."""
+    judged_at: Mapping[str, float] = field(default_factory=dict)
+    """Group -> as of when it is judged whether its commits move, in monotonic seconds; if absent, as they were read."""
 
     @property
     def codes(self) -> Mapping[str, int]:

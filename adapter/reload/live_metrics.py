@@ -16,8 +16,10 @@ from adapter.history.sample import Keep
 from adapter.lag.rules import AskedTopics, topics_for
 from adapter.memory.keeper import Exchange, MemoryKeeper
 from adapter.memory.value import ClusterMemory
+from adapter.metrics.fallbacks import LOOK_SECONDS, Fallbacks
 from adapter.metrics.query import Metrics
 from adapter.metrics.store import Store
+from adapter.repeating import Repeated
 from adapter.settings.models import Settings
 from adapter.telemetry import Telemetry
 
@@ -61,6 +63,8 @@ class LiveMetrics:
         self._asked: frozenset[AskedTopics] = frozenset()
         self._lock = Lock()
         """Held while what HPAs ask for is passed on, and while a generation begins or ends."""
+        self._fallbacks = Fallbacks(clock.monotonic, telemetry.conditions)
+        self._looks = Repeated("fallbacks", self._look_at_fallbacks)
         self._telemetry = telemetry
         self._clock = clock
         self._keep = keep
@@ -98,10 +102,16 @@ class LiveMetrics:
 
     def start(self) -> None:
         start_all(self._current.collectors.values())
+        self._looks.start()
 
     def stop(self, timeout_seconds: float) -> None:
+        self._looks.stop(0.0)
         self.discard()
         stop_all(self._current.collectors.values(), timeout_seconds)
+
+    def _look_at_fallbacks(self) -> float:
+        self.current.look_at_fallbacks()
+        return LOOK_SECONDS
 
     def prepare(self, settings: Settings) -> None:
         """Starts to read by these settings, instead of any others that have not taken effect yet."""
@@ -163,7 +173,9 @@ class LiveMetrics:
         store = Store((cluster.name for cluster in settings.clusters), self._versions)
         running = {} if before is None else before.collectors
         collectors = collectors_of(settings, store, self._telemetry, self._clock, self._keep, running, self.memory)
-        return _Generation(settings, store, collectors, Metrics(settings, store, self._clock))
+        return _Generation(
+            settings, store, collectors, Metrics(settings, store, self._clock, fallbacks=self._fallbacks)
+        )
 
 
 def _may_replace(new: Collector, old: Collector | None, *, is_late: bool) -> bool:

@@ -9,10 +9,13 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from adapter.settings import types
 from adapter.settings.security import Security
+
+REPLICAS = "replicas"
+"""The value of a named metric that its `replicas` shape."""
 
 
 class Cluster(types.SettingsPart):
@@ -62,6 +65,60 @@ class Isolation(StrEnum):
     READ_COMMITTED = "read_committed"
 
 
+class Fallback(types.SettingsPart):
+    """The owner's own number, served while the lag is unknown; never 0, because unknown is not 0."""
+
+    after: Annotated[float, types.duration("1s", "1d")]
+    """Seconds for which the value has been refused."""
+    replicas: types.Count
+
+
+class Replicas(types.SettingsPart):
+    """How many replicas a group should have. What KEDA's trigger `kafka` has as well has its name and default there."""
+
+    lag_per_replica: Annotated[types.Messages, Field(ge=1)] = 10
+    activation: types.Messages = 0
+    """At or below this lag, there should be 0 replicas."""
+    allow_idle_consumers: bool = False
+    """Whether there may be more consumers than can have a partition."""
+    limit_to_partitions_with_lag: bool = False
+    """Whether there should be no more consumers than partitions with lag."""
+    exclude_persistent_lag: bool = False
+    """Whether partitions whose commit stands still count only for `activation`."""
+    ensure_even_distribution_of_partitions: bool = False
+    """Whether all consumers should have the same number of partitions."""
+    partitions: types.Partitions | None = None
+    """None: all."""
+    consumers_per_replica: types.Count = 1
+    fallback: Fallback | None = None
+
+    @model_validator(mode="after")
+    def _agrees_with_itself(self) -> Self:
+        others = {
+            "allowIdleConsumers": self.allow_idle_consumers,
+            "ensureEvenDistributionOfPartitions": self.ensure_even_distribution_of_partitions,
+        }
+        for name in (name for name, is_set in others.items() if is_set and self.limit_to_partitions_with_lag):
+            raise ValueError(f"limitToPartitionsWithLag and {name} cannot be used together")
+        return self
+
+    @cached_property
+    def partition_names(self) -> frozenset[str] | None:
+        """Those of `partitions` as the label `partition` has them; None: all."""
+        numbers = None if self.partitions is None else types.partition_numbers(self.partitions)
+        return None if numbers is None else frozenset(map(str, numbers))
+
+    def require_topics(self, topics: Sequence[str] | None) -> None:
+        """Raises ValueError if some of it says nothing without knowing which topics count."""
+        needs = {
+            "limitToPartitionsWithLag": self.limit_to_partitions_with_lag,
+            "ensureEvenDistributionOfPartitions": self.ensure_even_distribution_of_partitions,
+            "partitions": self.partitions is not None,
+        }
+        for name in (name for name, is_set in needs.items() if is_set and topics is None):
+            raise ValueError(f"{name} needs topics beside replicas")
+
+
 class Rule(types.SettingsPart):
     """How a group is treated; the first matching rule counts."""
 
@@ -74,12 +131,24 @@ class Rule(types.SettingsPart):
     isolation: Isolation = Isolation.READ_UNCOMMITTED
     namespaces: types.Namespaces | None = None
     """Who may read the group: names, or regular expressions for whole names; None: as `tenancy` says."""
+    replicas: Replicas | None = None
+    """For `kafka_consumergroup_replicas`; None: the group has no such value."""
+
+    @field_validator("replicas")
+    @classmethod
+    def _replicas_are_of_topics(cls, replicas: Replicas | None, info: ValidationInfo) -> Replicas | None:
+        return _of_topics(replicas, info)
 
     @model_validator(mode="after")
     def _names_its_groups(self) -> Self:
         if (self.group is None) == (self.groups is None):
             raise ValueError("needs either group (a name) or groups (a regular expression)")
         return self
+
+    @property
+    def without_replicas(self) -> Self:
+        """What of it decides which offsets are read, and how."""
+        return self if self.replicas is None else self.model_copy(update={"replicas": None})
 
     def counts_from_start(self, *, is_named: bool) -> bool:
         """Whether the whole log counts without a commit. `is_named`: a selector names the topic with the group."""
@@ -102,6 +171,24 @@ class NamedMetric(types.SettingsPart):
     topics: types.TopicNames | None = None
     namespaces: types.Namespaces | None = None
     """Who may read the metric; None: who may read its group."""
+    replicas: Annotated[Replicas | None, Field(validate_default=True)] = None
+    """For the value `replicas`."""
+
+    @field_validator("replicas")
+    @classmethod
+    def _replicas_belong_to_the_value(cls, replicas: Replicas | None, info: ValidationInfo) -> Replicas | None:
+        is_needed = info.data.get("value") == REPLICAS
+        if is_needed and replicas is None:
+            raise ValueError(f"is missing; the value {REPLICAS} needs it")
+        if not is_needed and replicas is not None:
+            raise ValueError(f"has an effect only with the value {REPLICAS}")
+        return _of_topics(replicas, info)
+
+
+def _of_topics(replicas: Replicas | None, info: ValidationInfo) -> Replicas | None:
+    if replicas is not None and "topics" in info.data:
+        replicas.require_topics(info.data["topics"])
+    return replicas
 
 
 class History(types.SettingsPart):

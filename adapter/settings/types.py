@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from adapter.columns import LARGEST_OFFSET
 from adapter.errors import shown
 from adapter.location import FORMS, bucket_at
 
@@ -18,6 +19,7 @@ METRIC_NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,251}[A-Za-z0-9])?")
 LABEL_VALUE = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 NOT_RESERVED = re.compile(r"(?!(?:status|finalize)$).*", re.IGNORECASE)
 TOPIC_NAME = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
+PARTITION_RANGE = re.compile(r"(?P<first>[0-9]{1,5})(?:\s*-\s*(?P<last>[0-9]{1,5}))?")
 ENDS = "with a letter or digit at both ends"
 DNS_LABEL = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -98,6 +100,27 @@ def history_location(text: str) -> str:
     return str(path)
 
 
+def partition_numbers(text: str) -> frozenset[int]:
+    """Parses `0-3, 7` to 0, 1, 2, 3 and 7."""
+    numbers: set[int] = set()
+    for part in text.split(","):
+        match = PARTITION_RANGE.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"is {shown(text)}; must be numbers and ranges of at most 99999, such as '0-3,7'")
+        first, last = int(match["first"]), int(match["last"] or match["first"])
+        if last < first:
+            raise ValueError(f"is {shown(text)}; the range {first}-{last} ends before it begins")
+        numbers.update(range(first, last + 1))
+    return frozenset(numbers)
+
+
+def no_boolean(value: object) -> object:
+    """pydantic takes `true` as 1."""
+    if isinstance(value, bool):
+        raise ValueError(f"is {shown(value)}; must be a whole number")  # noqa: TRY004 - pydantic's way to refuse
+    return value
+
+
 File = Annotated[Path, AfterValidator(file_path)]
 Pattern = Annotated[str, AfterValidator(regular_expression)]
 Namespaces = Annotated[tuple[Pattern, ...], Field(min_length=1)]
@@ -113,6 +136,10 @@ MetricName = Annotated[
     matching(METRIC_NAME, f"must be letters, digits, '-', '_' and '.', {ENDS}"),
     matching(NOT_RESERVED, "is reserved for Kubernetes' own paths below a namespace"),
 ]
+Partitions = Annotated[str, AfterValidator(lambda text: partition_numbers(text) and text)]
+Count = Annotated[int, BeforeValidator(no_boolean), Field(ge=1, le=2**31 - 1)]
+"""Of replicas or the like: Kubernetes counts them in 32 bits."""
+Messages = Annotated[int, BeforeValidator(no_boolean), Field(ge=0, le=LARGEST_OFFSET)]
 DnsLabel = Annotated[str, matching(DNS_LABEL, f"must be at most 63 lower-case letters, digits and '-', {ENDS}")]
 Name = Annotated[str, Field(min_length=1, max_length=8191)]
 """Brokers drop the connection for names of more than 32767 bytes."""

@@ -1,18 +1,53 @@
-"""How many members of a group can have a partition."""
+"""How many members of a group can have a partition. The reports, the metric of replicas and whatever limits replicas go
+by this rule."""
 
+import sys
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+
+NO_LIMIT = sys.maxsize
 
 
-def most_members(partitions: Collection[int], *, is_spread: bool) -> int:
-    """`partitions`: of each topic. `is_spread`: topics are divided among the members together, as the assignors
-    `uniform` (KIP-848's default), sticky and round robin do. The RangeAssignor, the default of classic groups, divides
-    each topic by itself among the same first members."""
-    return sum(partitions) if is_spread else max(partitions, default=0)
+class Sharing(StrEnum):
+    """How a group's members share the partitions of several topics."""
+
+    BY_TOPIC = "by_topic"
+    """Each topic is divided by itself among the same first members, as the RangeAssignor does."""
+    TOGETHER = "together"
+    """All partitions are divided among the members together, as the assignors uniform, sticky and round robin do."""
+    SEVERAL_READERS = "several_readers"
+    """Several members may read the same partition (share groups)."""
+
+
+SHARING_BY_ASSIGNOR: Mapping[str, Sharing] = MappingProxyType(
+    {
+        "range": Sharing.BY_TOPIC,
+        **dict.fromkeys(("uniform", "roundrobin", "sticky", "cooperative-sticky"), Sharing.TOGETHER),
+    }
+)
+"""By the name of the assignor that the members have chosen."""
+SHARING_BY_KIND: Mapping[str, Sharing] = MappingProxyType(
+    {"consumer": Sharing.TOGETHER, "share": Sharing.SEVERAL_READERS}
+)
+"""Until a group's members have been described: by the default assignor of its kind, where it is not BY_TOPIC."""
+
+
+def most_members(partitions: Collection[int], sharing: Sharing) -> int:
+    """`partitions`: of each topic. NO_LIMIT if any number of members can have one."""
+    match sharing:
+        case Sharing.BY_TOPIC:
+            return max(partitions, default=0)
+        case Sharing.TOGETHER:
+            return sum(partitions)
+        case Sharing.SEVERAL_READERS:
+            return NO_LIMIT
 
 
 def is_spread(owners: Collection[Sequence[str]]) -> bool:
-    """Whether an assignment shows that. `owners`: of each topic's partitions, the member of each one."""
+    """Whether an assignment shows that topics are divided together. `owners`: of each topic's partitions, the member of
+    each one."""
     members = {owner for topic in owners for owner in topic}
     return len(members) > max(map(len, owners), default=0) or any(_is_uneven(topic, members) for topic in owners)
 

@@ -15,7 +15,8 @@ from apiservice.cluster_api.scale import SCALED_KINDS
 from apiservice.tls.issuing import SECRET_NAME
 from local.manifests.shipped import DEPLOYMENT, KUSTOMIZATION, NAME, Rule, Shipped, at
 
-EXAMPLE = "example-hpa.yaml"
+EXAMPLE, EXAMPLE_OF_REPLICAS = "example-hpa.yaml", "example-hpa-replicas.yaml"
+EXAMPLES = {EXAMPLE, EXAMPLE_OF_REPLICAS}
 OVERLAY = "another-namespace/kustomization.yaml"
 API_SERVICE = "api-service/api-service-external.yaml"
 REGISTRATION = "base/cluster-role-registration.yaml"
@@ -39,7 +40,9 @@ def labels_are_the_recommended_ones(shipped: Shipped) -> Iterator[str]:
     }
     for name, found in shipped.objects.items():
         for labels in [at(found, "metadata.labels") or {}, *_template_labels(found)]:
-            if name != EXAMPLE and not (wanted.items() <= labels.items() and "app.kubernetes.io/component" in labels):
+            if name not in EXAMPLES and not (
+                wanted.items() <= labels.items() and "app.kubernetes.io/component" in labels
+            ):
                 yield f"{name}: labels must have app.kubernetes.io/component and {wanted}"
 
 
@@ -56,7 +59,7 @@ def namespaces_agree(shipped: Shipped) -> Iterator[str]:
         yield "kustomization.yaml: namespace.yaml must come first"
     for name, found in shipped.objects.items():
         wanted = "kube-system" if name in IN_KUBE_SYSTEM else None
-        if name != EXAMPLE and at(found, "metadata.namespace") != wanted:
+        if name not in EXAMPLES and at(found, "metadata.namespace") != wanted:
             yield f"{name}: metadata.namespace must be {wanted or 'absent'}, is {at(found, 'metadata.namespace')}"
     if shipped.kustomization.get("transformers") != _in_namespace(shipped.files.get(OVERLAY, {}), NAME):
         yield f"{OVERLAY}: its transformers must be those of {KUSTOMIZATION} but for the namespace"
@@ -196,19 +199,22 @@ def settings_can_be_read(shipped: Shipped) -> Iterator[str]:
             yield from (f"{file}: {key}: {problem}" for problem in invalid.problems)
 
 
-def example_scales_as_it_should(shipped: Shipped) -> Iterator[str]:
-    spec = at(shipped.objects.get(EXAMPLE), "spec") or {}
-    if spec.get("minReplicas") != 0:
-        yield f"{EXAMPLE}: minReplicas must be 0: that is what it is an example of"
-    for metric in spec.get("metrics") or [{}]:
-        if at(metric, "external.metric.name") not in SERVED:
-            yield f"{EXAMPLE}: {at(metric, 'external.metric.name')} is no metric that is served"
-        if at(metric, "external.target.type") != "AverageValue":
-            yield f"{EXAMPLE}: target.type must be AverageValue: Value multiplies by the lag at every look"
-        if not {"group", "topic"} <= (at(metric, "external.metric.selector.matchLabels") or {}).keys():
-            yield f"{EXAMPLE}: the selector must name group and topic"
-    if "Pods" not in [policy.get("type") for policy in at(spec, "behavior.scaleUp.policies") or []]:
-        yield f"{EXAMPLE}: scaleUp needs a policy of type Pods, or it never leaves 0"
+def examples_scale_as_they_should(shipped: Shipped) -> Iterator[str]:
+    for file, labels, value in ((EXAMPLE, {"group", "topic"}, None), (EXAMPLE_OF_REPLICAS, {"group"}, "1")):
+        spec = at(shipped.objects.get(file), "spec") or {}
+        if spec.get("minReplicas") != 0:
+            yield f"{file}: minReplicas must be 0: that is what it is an example of"
+        for metric in spec.get("metrics") or [{}]:
+            if at(metric, "external.metric.name") not in SERVED:
+                yield f"{file}: {at(metric, 'external.metric.name')} is no metric that is served"
+            if at(metric, "external.target.type") != "AverageValue":
+                yield f"{file}: target.type must be AverageValue: Value multiplies by the lag at every look"
+            if value not in (None, at(metric, "external.target.averageValue")):
+                yield f"{file}: averageValue must be {value}: the metric is a number of replicas"
+            if not labels <= (at(metric, "external.metric.selector.matchLabels") or {}).keys():
+                yield f"{file}: the selector must name {' and '.join(sorted(labels))}"
+        if "Pods" not in [policy.get("type") for policy in at(spec, "behavior.scaleUp.policies") or []]:
+            yield f"{file}: scaleUp needs a policy of type Pods, or it never leaves 0"
 
 
 RULES: tuple[Rule, ...] = (
@@ -222,5 +228,5 @@ RULES: tuple[Rule, ...] = (
     api_service_points_to_the_service,
     certificate_is_for_the_service,
     settings_can_be_read,
-    example_scales_as_it_should,
+    examples_scale_as_they_should,
 )

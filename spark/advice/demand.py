@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from adapter.verdicts.assignment import most_members
+from adapter.verdicts.assignment import Sharing, most_members
 from spark.figures.model import Capacity, Floats, Group, Periods
 from spark.figures.periods import between
 from spark.tables.contract import COVERED_SECONDS
@@ -59,7 +59,8 @@ def load_of(group: Group) -> Load:
     production = production_of(group.hours)
     at_least = _done_for_sure(read_for_sure)
     members_max = _largest(group.hours.members_max)
-    most = most_members([topic.partitions for topic in group.topics], is_spread=bool(group.is_spread))
+    sharing = Sharing.TOGETHER if group.is_spread else Sharing.BY_TOPIC
+    most = most_members([topic.partitions for topic in group.topics], sharing)
     return Load(
         production=production,
         off_peak=float(np.percentile(production, 10)),

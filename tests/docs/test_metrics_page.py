@@ -6,7 +6,7 @@ from pathlib import Path
 from adapter import conditions
 from adapter.history import errors as history_errors
 from adapter.kafka.answers import FailureCause
-from adapter.metrics.aggregation import MAXIMUM, MINIMUM, SUM_BY_GROUP, SUM_BY_TOPIC
+from adapter.metrics.aggregation import MAXIMUM, MINIMUM, REPLICAS, SUM_BY_GROUP, SUM_BY_TOPIC
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition
 from adapter.metrics.problems import ABSENT, Reason
 
@@ -16,6 +16,7 @@ FOLDS = {
     SUM_BY_GROUP: ["one per cluster and group", "sum"],
     MAXIMUM: ["exactly one", "maximum"],
     MINIMUM: ["exactly one", "minimum"],
+    REPLICAS: ["exactly one", "by the group's `replicas`"],
 }
 
 

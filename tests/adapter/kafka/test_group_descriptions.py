@@ -9,6 +9,7 @@ import pytest
 
 from adapter.cluster.groups import Description, Kind, Owned
 from adapter.kafka.group_descriptions import descriptions_in
+from adapter.verdicts.assignment import Sharing
 
 
 def subscription(*topics: str) -> bytes:
@@ -24,12 +25,14 @@ def assignment(partitions: dict[str, Sequence[int]]) -> bytes:
     return struct.pack(">hi", 1, len(partitions)) + entries + struct.pack(">i", -1)
 
 
-def group(name: str, *members: tuple[bytes, bytes], state: str = "Stable", error: int = 0) -> SimpleNamespace:
+def group(
+    name: str, *members: tuple[bytes, bytes], state: str = "Stable", error: int = 0, assignor: str = "range"
+) -> SimpleNamespace:
     reported = [
         SimpleNamespace(member_id=f"m{number}", member_metadata=metadata, member_assignment=assigned)
         for number, (metadata, assigned) in enumerate(members)
     ]
-    return SimpleNamespace(group_id=name, error_code=error, group_state=state, members=reported)
+    return SimpleNamespace(group_id=name, error_code=error, group_state=state, protocol_data=assignor, members=reported)
 
 
 def described(kind: Kind, *groups: SimpleNamespace) -> dict[str, Description | None]:
@@ -48,7 +51,9 @@ def assigned(**topics: Sequence[int]) -> SimpleNamespace:
 
 
 def new_group(name: str, state: str = "Stable", error: int = 0, **parts: object) -> SimpleNamespace:
-    return SimpleNamespace(group_id=name, error_code=error, group_state=state, **{"members": [], **parts})
+    return SimpleNamespace(
+        group_id=name, error_code=error, group_state=state, **{"members": [], "assignor_name": "uniform", **parts}
+    )
 
 
 def test_a_group_reads_what_any_member_is_subscribed_to_or_assigned() -> None:
@@ -133,7 +138,7 @@ def test_members_of_the_new_kind_read_what_they_subscribe_to_and_what_they_have_
 
     billing = described(Kind.CONSUMER, new_group("billing", members=[first, by_pattern]))["billing"]
     owned = Owned("m0", "orders", (0,)), Owned("m1", "trail", (0,))
-    assert billing == Description(2, frozenset({"orders", "refunds", "trail"}), owned)
+    assert billing == Description(2, frozenset({"orders", "refunds", "trail"}), owned, Sharing.TOGETHER)
 
 
 def test_members_of_a_share_group_read_what_they_subscribe_to_and_own_what_they_do_not_share() -> None:
@@ -143,7 +148,7 @@ def test_members_of_a_share_group_read_what_they_subscribe_to_and_own_what_they_
     ]
 
     assert described(Kind.SHARE, new_group("workers", members=members)) == {
-        "workers": Description(3, frozenset({"orders"}), (Owned("m0", "orders", (0,)),))
+        "workers": Description(3, frozenset({"orders"}), (Owned("m0", "orders", (0,)),), Sharing.SEVERAL_READERS)
     }
 
 
@@ -176,8 +181,55 @@ def test_a_streams_application_reads_sources_and_its_own_repartition_topics() ->
         Owned("m1", "orders", (1,)),
     ]
     assert described(Kind.STREAMS, new_group("app", topology=topology, members=members)) == {
-        "app": Description(2, frozenset({"orders", "rates", "app-by-key-repartition"}), tuple(owned))
+        "app": Description(2, frozenset({"orders", "rates", "app-by-key-repartition"}), tuple(owned), Sharing.TOGETHER)
     }
+
+
+def test_tasks_of_a_single_subtopology_are_as_many_as_its_largest_topic_has_partitions() -> None:
+    part = SimpleNamespace(subtopology_id="0", source_topics=["orders", "rates"], repartition_source_topics=[])
+    app = described(Kind.STREAMS, new_group("app", topology=SimpleNamespace(subtopologies=[part])))["app"]
+
+    assert app is not None
+    assert app.sharing is Sharing.BY_TOPIC
+
+
+@pytest.mark.parametrize(
+    ("assignor", "sharing"),
+    [
+        ("range", Sharing.BY_TOPIC),
+        ("roundrobin", Sharing.TOGETHER),
+        ("sticky", Sharing.TOGETHER),
+        ("cooperative-sticky", Sharing.TOGETHER),
+    ],
+)
+def test_a_classic_group_shares_topics_as_the_assignor_does_that_its_members_chose(
+    assignor: str, sharing: Sharing
+) -> None:
+    """Two members with two partitions each: no assignment would show it."""
+    members = [(subscription("orders", "refunds"), assignment({"orders": [n], "refunds": [n]})) for n in range(2)]
+    billing = described(Kind.CLASSIC, group("billing", *members, assignor=assignor))["billing"]
+
+    assert billing is not None
+    assert billing.sharing is sharing
+
+
+@pytest.mark.parametrize(("last", "sharing"), [("refunds", Sharing.TOGETHER), ("orders", Sharing.BY_TOPIC)])
+def test_an_assignor_that_is_not_known_is_judged_by_its_assignment(last: str, sharing: Sharing) -> None:
+    members = [(b"", assignment({topic: [number]})) for topic, number in (("orders", 0), (last, 1))]
+    billing = described(Kind.CLASSIC, group("billing", *members, assignor="by-weight"))["billing"]
+
+    assert billing is not None
+    assert billing.sharing is sharing
+
+
+def test_a_group_of_the_new_kind_may_have_the_range_assignor() -> None:
+    member = SimpleNamespace(
+        member_id="m", subscribed_topic_names=["orders"], assignment=assigned(), target_assignment=assigned()
+    )
+    billing = described(Kind.CONSUMER, new_group("billing", members=[member], assignor_name="range"))["billing"]
+
+    assert billing is not None
+    assert billing.sharing is Sharing.BY_TOPIC
 
 
 @pytest.mark.parametrize("topology", [None, SimpleNamespace(subtopologies=None)])

@@ -76,6 +76,7 @@ def test_discovery_lists_the_table_the_aliases_and_the_named_metrics() -> None:
         "kafka_consumergroup_records_lag_max",
         "kafka_consumergroup_lead_min",
         "kafka_consumergroup_uncommitted_partitions",
+        "kafka_consumergroup_replicas",
         "records-lag-max",
         "kafka_consumer_fetch_manager_records_lag_max",
         "Backlog",

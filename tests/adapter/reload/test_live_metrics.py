@@ -95,6 +95,24 @@ def test_clusters_that_are_read_as_before_keep_their_collectors(live: LiveMetric
     assert values_of(live, "other") == [3]
 
 
+def test_other_numbers_of_replicas_need_no_other_collectors(live: LiveMetrics, opened: list[str]) -> None:
+    rule = {"group": "billing", "topics": ["orders"]}
+    metric = NAMED | {"name": "r", "value": "replicas"}
+    take_over(live, settings("main", "eu", rules=[rule | {"replicas": {}}], metrics=[metric | {"replicas": {}}]))
+    assert values_of(live, "r") == [1]
+    before = len(opened)
+
+    one_each = {"lagPerReplica": 1}
+    rules, metrics = [rule | {"replicas": one_each}], [metric | {"replicas": one_each}]
+    take_over(live, settings("main", "eu", rules=rules, metrics=metrics))
+    assert len(opened) == before
+    assert values_of(live, "r") == [2]
+
+    rules = [rule | {"replicas": {"excludePersistentLag": True}}]
+    take_over(live, settings("main", "eu", rules=rules, metrics=metrics))
+    assert len(opened) == before + 2
+
+
 def test_an_offset_reset_that_a_rule_by_pattern_gets_replaces_the_collectors(
     live: LiveMetrics, opened: list[str]
 ) -> None:

@@ -23,6 +23,7 @@ SERVED = {
     "kafka_consumergroup_records_lag_max",
     "kafka_consumergroup_lead_min",
     "kafka_consumergroup_uncommitted_partitions",
+    "kafka_consumergroup_replicas",
     "records-lag-max",
     "kafka_consumer_fetch_manager_records_lag_max",
     UNLABELLED_METRIC,
