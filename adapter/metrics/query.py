@@ -10,6 +10,7 @@ from adapter.metrics.access import Access, Audience
 from adapter.metrics.aggregation import Folding, MetricValue, oldest_of
 from adapter.metrics.definitions import DEFINITIONS, MetricDefinition, by_served_name
 from adapter.metrics.fallbacks import LOOK_SECONDS, Asked, Fallbacks
+from adapter.metrics.partitions import Readable, readable_in
 from adapter.metrics.problems import NoMatch, Problem, Reason, Refused, ValueUnavailable, refused
 from adapter.metrics.refusals import Query, problems_of
 from adapter.metrics.replicas import not_servable, of_group, partitions_of, shape_for, values_with_fallback
@@ -48,6 +49,17 @@ class Served:
         cluster = () if self.own.cluster is None else (self.own.cluster,)
         named = {"cluster": cluster, "group": (self.own.group,), "topic": self.own.topics or ()}
         return tuple(Requirement(key, Operator.IN, frozenset(values)) for key, values in named.items() if values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Selected:
+    """What a query selects of the views of one version, and what prevents an answer."""
+
+    query: Query
+    views: Sequence[ClusterView]
+    version: int
+    chosen: Sequence[Selection]
+    problems: Sequence[Problem]
 
 
 class Metrics:
@@ -91,11 +103,7 @@ class Metrics:
 
         A listing leaves out the groups without a value and names them in a warning. `namespace` is the reader's; None
         reads everything."""
-        served, audience = self._by_name.get(metric.lower()), self.audience_of(namespace)
-        if served is None or not self._access.may_read(served.own, audience):
-            readable = [each.name for each in self._served if self._access.may_read(each.own, audience)]
-            names = some_of(readable, most=10, separator=", ")
-            raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
+        served, audience = self._readable(metric, namespace)
         shape, asked = self._shape_and_asked(served, requirements)
         if shape is None or shape.fallback is None:
             return self._known(served, audience, shape, asked, may_list=may_list)
@@ -146,15 +154,8 @@ class Metrics:
         *,
         may_list: bool = True,
     ) -> Reading:
-        lists_topics = served.own is not None and served.own.topics is not None
-        version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
-        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
-        chosen = where_known([selection_of(view, asked, stale_too=lists_topics) for view in fitting])
-        now = self._clock.monotonic()
-        query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
-        if served.definition.is_shaped and (refusal := not_servable(chosen, asked, shape)) is not None:
-            raise refusal
-        problems = problems_of(query, chosen)
+        selected = self._selected(served, audience, shape, asked)
+        problems, views, chosen = selected.problems, selected.views, selected.chosen
         if problems and (asked or not (may_list and served.definition.is_listed)):
             raise refused(self._worded(served, problems[0], views), problems)
         left_out: dict[tuple[str, str], Problem] = {}
@@ -164,7 +165,48 @@ class Metrics:
         warnings = tuple(self._worded(served, problem, views) for problem in left_out.values())
         if problems and not any(one.entries for one in chosen):
             raise refused(some_of(warnings), problems)
-        return self._answer(query, served, [one for one in chosen if one.entries], views, version, warnings, shape)
+        chosen = [one for one in chosen if one.entries]
+        return self._answer(selected.query, served, chosen, views, selected.version, warnings, shape)
+
+    def _readable(self, metric: str, namespace: str | None) -> tuple[Served, Audience | None]:
+        """Returns the metric if a reader in the namespace may read it, and the reader's audience."""
+        served, audience = self._by_name.get(metric.lower()), self.audience_of(namespace)
+        if served is None or not self._access.may_read(served.own, audience):
+            readable = [each.name for each in self._served if self._access.may_read(each.own, audience)]
+            names = some_of(readable, most=10, separator=", ")
+            raise MetricUnknown(f"no metric {metric[:80]!r} is served; the metrics are {names}")
+        return served, audience
+
+    def _selected(
+        self, served: Served, audience: Audience | None, shape: Replicas | None, asked: tuple[Requirement, ...]
+    ) -> "_Selected":
+        lists_topics = served.own is not None and served.own.topics is not None
+        version, views = self._store.version, self._access.views_for(self._store.views, audience, served.own)
+        fitting = [view for view in views if fits("cluster", view.cluster, asked)]
+        chosen = where_known([selection_of(view, asked, stale_too=lists_topics) for view in fitting])
+        now = self._clock.monotonic()
+        query = Query(served.definition, asked, self._max_age, now, self._clock.time() - now)
+        if served.definition.is_shaped and (refusal := not_servable(chosen, asked, shape)) is not None:
+            raise refusal
+        return _Selected(query, views, version, chosen, problems_of(query, chosen))
+
+    def partitions(
+        self, metric: str, requirements: Sequence[Requirement], namespace: str | None = None
+    ) -> tuple[tuple[Readable, ...], float]:
+        """Returns the partitions that such a read covers, and until when they are known (as `Reading.valid_until`).
+
+        Raises what `read` raises, also where a fallback would be read."""
+        served, audience = self._readable(metric, namespace)
+        shape, asked = self._shape_and_asked(served, requirements)
+        selected = self._selected(served, audience, shape, asked)
+        if selected.problems:
+            raise refused(self._worded(served, selected.problems[0], selected.views), selected.problems)
+        chosen = [one for one in selected.chosen if one.entries]
+        if not chosen:
+            nothing = _nothing(served, selected.views, asked)
+            raise refused(nothing.text, [nothing])
+        valid_until = oldest_of(served.definition.age, chosen) + self._max_age
+        return readable_in(chosen, asked, shape), valid_until
 
     def may_name(self, group: str, namespace: str) -> bool:
         """Returns whether a reader in the namespace may read the group."""

@@ -70,7 +70,7 @@ def replicas_in(chosen: Selection, asked: Sequence[Requirement], shape: Replicas
     """Raises ValueUnavailable if the number depends on movement that has not been watched for long enough."""
     view, totals = chosen.view, chosen.totals
     group = view.layout.groups[totals.group[chosen.entries[0]]]
-    of_topics = [_rows_of(chosen, entry, asked) for entry in chosen.entries]
+    of_topics = [rows_of(chosen, entry, asked) for entry in chosen.entries]
     # A topic that no member read when the group was last described takes no member.
     in_doubt = (totals.is_in_doubt[entry] for entry in chosen.entries)
     partitions = [len(rows) for rows, is_doubtful in zip(of_topics, in_doubt, strict=True) if not is_doubtful]
@@ -95,7 +95,8 @@ def _unwatched(chosen: Selection, group: str, row: int, seconds: float) -> Probl
     return Problem(Reason.MOVEMENT_UNKNOWN, text, view.cluster, group, topic, partition)
 
 
-def _rows_of(chosen: Selection, entry: int, asked: Sequence[Requirement]) -> Indexes:
+def rows_of(chosen: Selection, entry: int, asked: Sequence[Requirement]) -> Indexes:
+    """Returns the rows of one entry that are asked for."""
     layout, totals = chosen.view.layout, chosen.totals
     span = layout.pairs[layout.groups[totals.group[entry]], layout.topics[totals.topic[entry]]]
     rows = np.arange(span.start, span.stop)

@@ -237,6 +237,8 @@ class AutoscalerChanges(types.SettingsPart):
 
     scale_to_zero: Annotated[bool, Field(strict=True)] = False
     """The number of replicas of an HPA's target: 0, and from there the HPA's minimum."""
+    max_replicas: Annotated[bool, Field(strict=True)] = False
+    """`maxReplicas` of the HPA: as many as can have a partition."""
 
 
 class Settings(types.SettingsPart):

@@ -13,10 +13,16 @@ COOLDOWN = f"{ANNOTATIONS}cooldown"
 ACTIVATION = f"{ANNOTATIONS}activation"
 ASLEEP_SINCE = f"{ANNOTATIONS}asleep-since"
 """Ours: while the target has 0 replicas because of it."""
+MAX_REPLICAS = f"{ANNOTATIONS}max-replicas"
+MAX_REPLICAS_CEILING = f"{ANNOTATIONS}max-replicas-ceiling"
+MAX_REPLICAS_BEFORE = f"{ANNOTATIONS}max-replicas-before"
+"""Ours: `maxReplicas` as it was before it followed the partitions."""
+BY_PARTITIONS = "partitions"
 
 COOLDOWN_SECONDS = 300.0
 """As KEDA's `cooldownPeriod`, and as the HPA's own stabilization window."""
 LONGEST_COOLDOWN_SECONDS = 86_400.0
+COUNT = re.compile(r"[1-9][0-9]{0,8}")
 NUMBER = re.compile(r"(?P<whole>[0-9]{1,15})(?:\.(?P<milli>[0-9]{1,3}))?")
 
 
@@ -37,6 +43,29 @@ def zero_wish_of(annotations: Mapping[str, str]) -> ZeroWish | None:
     if value == "false":
         return None
     return ZeroWish(_cooldown(annotations), _activation(annotations))
+
+
+@dataclass(frozen=True, slots=True)
+class CapWish:
+    """`maxReplicas` is to follow the number of replicas that can have a partition."""
+
+    ceiling: int | None = None
+    """The most that it may become."""
+
+
+def cap_wish_of(annotations: Mapping[str, str]) -> CapWish | None:
+    """Returns None if the HPA does not ask for it; raises ValueError, which names the annotation."""
+    value = annotations.get(MAX_REPLICAS)
+    if value is None:
+        return None
+    if value != BY_PARTITIONS:
+        raise ValueError(f'annotation {MAX_REPLICAS} is {shown(value)}; must be "{BY_PARTITIONS}"')
+    ceiling = annotations.get(MAX_REPLICAS_CEILING)
+    if ceiling is None:
+        return CapWish()
+    if not COUNT.fullmatch(ceiling):
+        raise ValueError(f"annotation {MAX_REPLICAS_CEILING} is {shown(ceiling)}; must be a whole number above 0")
+    return CapWish(int(ceiling))
 
 
 def _cooldown(annotations: Mapping[str, str]) -> float:

@@ -99,6 +99,8 @@ class Autoscaler:
     """Empty without annotations of ours, like `version`: nothing is written to such an HPA."""
     version: str = ""
     """The resource version."""
+    maximum_owners: tuple[str, ...] = ()
+    """The field managers that set `maxReplicas`; empty, too, without annotations of ours."""
 
     @property
     def place(self) -> tuple[str, str]:
@@ -137,6 +139,7 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
         len(metrics) < len(spec["metrics"]),
         metadata.get("uid", "") if annotations else "",
         metadata.get("resourceVersion", "") if annotations else "",
+        _shared_names(tuple(_maximum_owners(metadata))) if annotations else (),
     )
 
 
@@ -144,6 +147,18 @@ def autoscaler_of(hpa: Json, names: Collection[str]) -> Autoscaler | None:
 def _shared(conditions: tuple[AutoscalerCondition, ...]) -> tuple[AutoscalerCondition, ...]:
     """Returns an equal value that is kept already, if there is one."""
     return conditions
+
+
+@lru_cache(maxsize=1000)
+def _shared_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """As `_shared`."""
+    return names
+
+
+def _maximum_owners(metadata: Json) -> Iterator[str]:
+    for each in metadata.get("managedFields") or ():
+        if "f:maxReplicas" in ((each.get("fieldsV1") or {}).get("f:spec") or {}):
+            yield each.get("manager") or "an unnamed manager"
 
 
 def _metrics(spec: Json, names: Collection[str]) -> Iterator[UsedMetric]:

@@ -9,7 +9,8 @@ from adapter.metrics.query import Metrics
 from adapter.repeating import Repeating
 from adapter.settings.models import AutoscalerChanges
 from apiservice.autoscalers.activator import Activator
-from apiservice.autoscalers.annotations import ASLEEP_SINCE
+from apiservice.autoscalers.annotations import ASLEEP_SINCE, MAX_REPLICAS_BEFORE
+from apiservice.autoscalers.capper import Capper
 from apiservice.autoscalers.followed import Autoscalers
 from apiservice.autoscalers.hpa_writes import HpaWrites
 
@@ -19,6 +20,9 @@ IDLE_SECONDS = 2.0
 """The same while nothing is allowed and nothing is left to undo."""
 LOOK_SECONDS = 10.0
 """Without new values, HPAs are looked at this often: annotations change as well."""
+
+MARKS = (ASLEEP_SINCE, MAX_REPLICAS_BEFORE)
+"""Annotations that say what must be undone."""
 
 
 class Changes(Repeating):
@@ -38,14 +42,15 @@ class Changes(Repeating):
         self._is_leader = is_leader
         self._writes = writes
         self._monotonic = monotonic
-        self._activator = Activator(writes, monotonic)
+        self._activator, self._capper = Activator(writes, monotonic), Capper(writes, monotonic)
         self._version, self._look_at = -1, float("-inf")
         self._has_marks = False
 
     @property
     def is_needed(self) -> bool:
         """Whether something is allowed, or an HPA has an annotation that says what must be undone."""
-        return self._allowed().scale_to_zero or self._has_marks
+        allowed = self._allowed()
+        return allowed.scale_to_zero or allowed.max_replicas or self._has_marks
 
     def turn(self) -> float:
         if not self.is_needed:
@@ -59,11 +64,12 @@ class Changes(Repeating):
     def look(self) -> None:
         """Looks at every HPA once and does what is due."""
         hpas = [hpa for hpa in self._autoscalers.current if hpa.annotations]
-        self._has_marks = any(ASLEEP_SINCE in hpa.annotations for hpa in hpas)
+        self._has_marks = any(mark in hpa.annotations for hpa in hpas for mark in MARKS)
         if not self.is_needed:
             return
-        is_leader, is_allowed = self._is_leader(), self._allowed().scale_to_zero
+        is_leader, allowed = self._is_leader(), self._allowed()
         self._writes.begin_round()
         rivals, metrics = self._autoscalers.rivals(), self._metrics()
-        self._activator.look(hpas, rivals, metrics, is_allowed=is_allowed, is_leader=is_leader)
+        self._activator.look(hpas, rivals, metrics, is_allowed=allowed.scale_to_zero, is_leader=is_leader)
+        self._capper.look(hpas, metrics, is_allowed=allowed.max_replicas, is_leader=is_leader)
         self._writes.end_round()

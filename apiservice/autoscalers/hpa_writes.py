@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 
 from adapter.conditions import AUTOSCALER_CHANGES, Conditions
 from apiservice.auth.cluster_settings import ClusterUnreachable
+from apiservice.autoscalers.annotations import MAX_REPLICAS_BEFORE
 from apiservice.autoscalers.autoscaler import Autoscaler
 from apiservice.cluster_api.connection import Json
 from apiservice.cluster_api.objects import ClusterObjects
@@ -13,6 +14,8 @@ from apiservice.events import Events, EventText, EventType, Regarded
 
 logger = logging.getLogger(__name__)
 
+MAX_REPLICAS_MANAGER = "kafka-lag-adapter-max-replicas"
+"""The field manager that applies `maxReplicas`."""
 _GONE, _FORBIDDEN = 404, 403
 MISSING_RIGHT = "what annotations of HPAs ask for may not be written: the component `autoscalers` contains the right to"
 NOT_WRITTEN = "what annotations of HPAs ask for cannot be written"
@@ -80,6 +83,22 @@ class HpaWrites:
         if is_current:
             metadata["resourceVersion"] = hpa.version
         return self._noted(self._objects.merge(path_of(hpa), {"metadata": metadata}))
+
+    def apply_maximum(self, hpa: Autoscaler, maximum: int, before: str | None) -> bool:
+        """Applies `maxReplicas`, and its former value as an annotation; without one, the annotation goes.
+
+        Returns False, and writes nothing, if the HPA has changed since it was read, or another manager has set another
+        value."""
+        metadata: Json = {"name": hpa.name, "namespace": hpa.namespace, "resourceVersion": hpa.version}
+        if before is not None:
+            metadata["annotations"] = {MAX_REPLICAS_BEFORE: before}
+        document = {
+            "apiVersion": "autoscaling/v2",
+            "kind": "HorizontalPodAutoscaler",
+            "metadata": metadata,
+            "spec": {"maxReplicas": maximum},
+        }
+        return self._noted(self._objects.apply(path_of(hpa), document, force=False, manager=MAX_REPLICAS_MANAGER))
 
     def _noted(self, is_written: bool) -> bool:  # noqa: FBT001 - passed through
         self._has_written |= is_written

@@ -41,14 +41,16 @@ class ClusterObjects:
         """Changes the fields that are named. Returns False and writes nothing if another resource version is there."""
         return self._is_written("PATCH", path, change, "application/merge-patch+json")
 
-    def apply(self, path: str, document: Json, *, force: bool) -> bool:
-        """Applies on the server. Returns False and writes nothing if another resource version is there or, without
-        `force`, if another manager has set one of the fields to another value."""
+    def apply(self, path: str, document: Json, *, force: bool, manager: str = MANAGER) -> bool:
+        """Applies on the server as this field manager. Returns False and writes nothing if another resource version is
+        there or, without `force`, if another manager has set one of the fields to another value."""
         body = json.dumps(document)  # the client library encodes only what is named JSON
-        return self._is_written("PATCH", path, body, "application/apply-patch+yaml", force=str(force).lower())
+        return self._is_written(
+            "PATCH", path, body, "application/apply-patch+yaml", force=str(force).lower(), fieldManager=manager
+        )
 
     def _is_written(self, method: str, path: str, body: object, kind: str = "application/json", **options: str) -> bool:
-        query = [("fieldManager", MANAGER), *options.items()]
+        query = [*{"fieldManager": MANAGER, **options}.items()]
         response = send(self._client, method, path, query=query, body=body, content_type=kind)
         if response.status == 409:
             response.drain_conn()

@@ -1,17 +1,21 @@
 """Without the feature gate HPAScaleToZero, on a real kube-apiserver, HPA controller and broker: to zero and back."""
 
 import re
+import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import yaml
 
 from local.adapter import EXTERNAL_METRICS, Adapter
+from local.downloads import command_line_tools
 from local.kafka.broker import Kafka
 from local.processes import wait_until
 from tests.support.real.asleep import INTERVAL_SECONDS, WAIT_SECONDS, Consumer, Stage, consumer, deployment, hpa
 
+PAGE = Path(__file__).parents[3] / "docs/scale-to-zero.md"
 COMPLETE = re.compile(r'^kafka_lag_adapter_cycles_total\{cluster="main",outcome="\w+"\} (\S+)$', re.MULTILINE)
 
 NAMES = (
@@ -69,12 +73,27 @@ def test_replicas_go_from_one_to_zero_to_three_to_zero_and_to_one(stage: Stage, 
         assert adapter.process.is_running()
 
 
+def sleeping(stage: Stage) -> str:
+    """What the command of the page prints."""
+    (command,) = re.findall(r"^   (kubectl get hpa .*)$", PAGE.read_text(), re.MULTILINE)
+    environment = {
+        "PATH": f"{command_line_tools()}:/usr/bin:/bin",
+        "KUBECONFIG": str(stage.plane.admin_kubeconfig),
+        "HOME": str(stage.home),
+    }
+    ended = subprocess.run(["bash", "-ec", command], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
 def test_what_sleeps_wakes_when_its_annotation_is_removed(stage: Stage, adapter: Adapter) -> None:
     assert adapter.is_ready()
     with consumer(stage, "released") as one:
         put_to_sleep(one)
+        assert sleeping(stage) == "default/released\n"
         one.annotate(scale_to_zero=None)
         one.wait_for(1, is_marked=False)
+        assert sleeping(stage) == ""
 
 
 def test_what_sleeps_wakes_when_the_settings_no_longer_allow_it_and_sleeps_again_when_they_do(

@@ -60,6 +60,21 @@ class FakeObjects:
             self.written.append((key.rpartition("/")[2], "removed" if value is None else "set"))
         return True
 
+    def apply(self, path: str, document: Json, *, force: bool, manager: str) -> bool:
+        """As for the only owner of what it applies; annotations of ours that it leaves out go."""
+        assert (force, manager) == (False, "kafka-lag-adapter-max-replicas")
+        self._begin_write(path)
+        kept, metadata = copy.deepcopy(self.kept[path]), document["metadata"]
+        if kept["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
+            return False
+        annotations = kept["metadata"]["annotations"]
+        annotations.pop("kafka-lag-adapter/max-replicas-before", None)
+        annotations |= metadata.get("annotations", {})
+        kept["spec"] |= document["spec"]
+        self.put(path, kept)
+        self.written.append(("maxReplicas", document["spec"]["maxReplicas"]))
+        return True
+
     def _begin_write(self, path: str) -> None:
         self._refuse(path)
         if self.before_write:

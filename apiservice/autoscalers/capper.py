@@ -1,0 +1,120 @@
+"""Keeps `maxReplicas` of HPAs at the number of replicas that can have a partition: gather, decide (`cap`), apply.
+
+Server-side apply, by a field manager of its own: where somebody else sets the field as well, the value stays. Whoever
+creates an HPA sets it, because it is required. So this manager first applies the value that is there, which makes it a
+second owner, and the field is its own once the others leave it out of what they apply."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from adapter.errors import AdapterError
+from adapter.metrics.partitions import Readable
+from adapter.metrics.query import Metrics
+from apiservice.autoscalers.annotations import MAX_REPLICAS, MAX_REPLICAS_BEFORE, CapWish, cap_wish_of
+from apiservice.autoscalers.autoscaler import Autoscaler
+from apiservice.autoscalers.cap import UNKNOWN, Limit, Smaller, limit_of, maximum_of, smaller_of
+from apiservice.autoscalers.hpa_writes import MAX_REPLICAS_MANAGER, HpaWrites
+
+ACTION = "LimitReplicas"
+
+
+@dataclass(slots=True)
+class _State:
+    """What this process remembers of one HPA."""
+
+    smaller: Smaller | None = None
+    acted_on: str = ""
+    """The version of the HPA that this process has changed since."""
+
+
+class Capper:
+    """One thread calls it. Only a leader writes; the others follow, so that they can take over at once."""
+
+    def __init__(self, writes: HpaWrites, monotonic: Callable[[], float]) -> None:
+        self._writes = writes
+        self._monotonic = monotonic
+        self._states: dict[tuple[str, str], _State] = {}
+
+    def look(self, hpas: Sequence[Autoscaler], metrics: Metrics, *, is_allowed: bool, is_leader: bool) -> None:
+        """Looks at every HPA once and does what is due."""
+        marked = [hpa for hpa in hpas if MAX_REPLICAS in hpa.annotations or MAX_REPLICAS_BEFORE in hpa.annotations]
+        places = {hpa.place for hpa in marked}
+        self._states = {place: state for place, state in self._states.items() if place in places}
+        for hpa in marked:
+            state = self._states.setdefault(hpa.place, _State())
+            wish, refusal = _wished(hpa) if is_allowed else (None, "")
+            limit = UNKNOWN if wish is None else _limit(metrics, hpa, wish)
+            now = self._monotonic()
+            state.smaller = smaller_of(state.smaller, hpa, limit, now)
+            if is_leader and hpa.version != state.acted_on:
+                refusal = refusal or limit.refusal or (_shared(hpa) if wish is not None else "")
+                self._writes.report(hpa, ACTION, "MaxReplicasRefused", refusal)
+                maximum = maximum_of(hpa, limit, state.smaller, now)
+                if wish is not None:
+                    self._writes.tried(hpa, partial(self._keep, state, hpa, maximum))
+                elif not refusal:
+                    self._writes.tried(hpa, partial(self._restore, state, hpa))
+
+    # -- apply -----------------------------------------------------------------------------------
+
+    def _keep(self, state: _State, hpa: Autoscaler, maximum: int) -> None:
+        is_owner, others = _owners(hpa)
+        if not is_owner:
+            # The same value conflicts with nobody's.
+            if self._writes.apply_maximum(hpa, hpa.maximum, hpa.annotations.get(MAX_REPLICAS_BEFORE)):
+                state.acted_on = hpa.version
+        elif not others and maximum != hpa.maximum:
+            before = hpa.annotations.get(MAX_REPLICAS_BEFORE, str(hpa.maximum))
+            if self._writes.apply_maximum(hpa, maximum, before):
+                state.acted_on, state.smaller = hpa.version, None
+                text = f"maxReplicas was {hpa.maximum} and is {maximum}, because so many replicas can have a partition"
+                self._writes.tell(hpa, ACTION, "MaxReplicasChanged", text)
+
+    def _restore(self, state: _State, hpa: Autoscaler) -> None:
+        """Nothing asks for it any more."""
+        is_owner, others = _owners(hpa)
+        before = hpa.annotations.get(MAX_REPLICAS_BEFORE, "")
+        if is_owner and not others and before.isdecimal():
+            former = max(int(before), hpa.minimum, 1)
+            if self._writes.apply_maximum(hpa, former, None):
+                text = f"maxReplicas was {hpa.maximum} and is {former} again, because {MAX_REPLICAS} was removed"
+                self._writes.tell(hpa, ACTION, "MaxReplicasRestored", text)
+                state.acted_on = hpa.version
+        elif self._writes.annotate(hpa, {MAX_REPLICAS_BEFORE: None}):
+            state.acted_on = hpa.version
+
+
+def _wished(hpa: Autoscaler) -> tuple[CapWish | None, str]:
+    try:
+        return cap_wish_of(hpa.annotations), ""
+    except ValueError as error:
+        return None, str(error)
+
+
+def _limit(metrics: Metrics, hpa: Autoscaler, wish: CapWish) -> Limit:
+    """Whatever is refused to the HPA, such as a hidden topic or an answer that is too old, leaves it unknown."""
+    read: list[Readable] = []
+    known_until = float("inf")
+    for metric in hpa.metrics:
+        try:
+            covered, until = metrics.partitions(metric.name, metric.selector, hpa.namespace)
+        except AdapterError:
+            return UNKNOWN
+        read += covered
+        known_until = min(known_until, until)
+    return limit_of(read, wish, hpa.minimum, known_until)
+
+
+def _owners(hpa: Autoscaler) -> tuple[bool, Sequence[str]]:
+    """Returns whether we have applied `maxReplicas`, and who else sets it."""
+    others = [owner for owner in hpa.maximum_owners if owner != MAX_REPLICAS_MANAGER]
+    return len(others) < len(hpa.maximum_owners), others
+
+
+def _shared(hpa: Autoscaler) -> str:
+    _, others = _owners(hpa)
+    if not others:
+        return ""
+    names = " and ".join(sorted(set(others))[:3])
+    return f"maxReplicas is also set by {names}; it follows the partitions once they leave it out of what they apply"
