@@ -12,7 +12,6 @@ from adapter.columns import Flags
 from adapter.lag.totals import NO_VALUE, Totals
 from adapter.lag.values import Values
 from adapter.metrics.replicas import replicas_in
-from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
 from adapter.settings.models import Replicas
 
@@ -45,7 +44,6 @@ class Folding(NamedTuple):
     column: Column
     age: Age
     chosen: Sequence[Selection]
-    asked: Sequence[Requirement]
     to_epoch: float
     """How far the epoch is from the monotonic clock."""
     shape: Replicas | None = None
@@ -94,7 +92,7 @@ def _replicas(of: Folding) -> Iterator[MetricValue]:
     """Returns the number of replicas that one group should have."""
     (one,) = of.chosen
     if of.shape is not None:
-        yield _one_item(of, 1000 * replicas_in(one, of.asked, of.shape, of.interval))
+        yield _one_item(of, 1000 * replicas_in(one, of.shape, of.interval))
 
 
 def _one_item(of: Folding, milli: int) -> MetricValue:

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adapter.metrics.replicas import rows_of
-from adapter.metrics.requirement import Requirement
 from adapter.metrics.selection import Selection
 from adapter.settings.models import Replicas
 from adapter.verdicts.assignment import NO_LIMIT, Sharing, most_members
@@ -28,9 +26,7 @@ class Readable:
         return None if most == NO_LIMIT else -(-most // self.consumers_per_replica)
 
 
-def readable_in(
-    chosen: Sequence[Selection], asked: Sequence[Requirement], shape: Replicas | None
-) -> tuple[Readable, ...]:
+def readable_in(chosen: Sequence[Selection], shape: Replicas | None) -> tuple[Readable, ...]:
     """Returns what each selected group has of the selection. `shape`: of the metric, if it is one of replicas."""
     found: dict[tuple[str, str], dict[str, int]] = {}
     sharing: dict[tuple[str, str], Sharing] = {}
@@ -41,7 +37,7 @@ def readable_in(
             sharing[one.view.cluster, group] = one.view.sharing_of(group)
             # A topic that no member read when the group was last described takes no member.
             if not totals.is_in_doubt[entry]:
-                found.setdefault((one.view.cluster, group), {})[topic] = len(rows_of(one, entry, asked))
+                found.setdefault((one.view.cluster, group), {})[topic] = len(one.rows_of(entry))
     each = 1 if shape is None else shape.consumers_per_replica
     return tuple(Readable(*place, topics, sharing[place], each) for place, topics in found.items())
 

@@ -206,7 +206,7 @@ class Metrics:
             nothing = _nothing(served, selected.views, asked)
             raise refused(nothing.text, [nothing])
         valid_until = oldest_of(served.definition.age, chosen) + self._max_age
-        return readable_in(chosen, asked, shape), valid_until
+        return readable_in(chosen, shape), valid_until
 
     def may_name(self, group: str, namespace: str) -> bool:
         """Returns whether a reader in the namespace may read the group."""
@@ -251,7 +251,7 @@ class Metrics:
             raise refused(nothing.text, [nothing])
         column, age, fold = query.definition.column, query.definition.age, query.definition.fold
         interval = self._settings.collection.interval
-        values = tuple(fold.apply(Folding(column, age, chosen, query.asked, query.to_epoch, shape, interval)))
+        values = tuple(fold.apply(Folding(column, age, chosen, query.to_epoch, shape, interval)))
         if not values:
             text = f"no selected partition has a commit, so there is no {query.definition.help}"
             raise refused(text, [Problem(Reason.NO_COMMIT, text)])

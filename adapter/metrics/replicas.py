@@ -5,12 +5,11 @@ from functools import partial
 
 import numpy as np
 
-from adapter.columns import Indexes
 from adapter.lag.replicas import movement_of, replicas_of, still_after
 from adapter.metrics.fallbacks import Asked
 from adapter.metrics.problems import Problem, Reason, Refused, refused
 from adapter.metrics.requirement import Operator, Requirement
-from adapter.metrics.selection import Selection, named, of_partitions
+from adapter.metrics.selection import Selection, named
 from adapter.settings.models import REPLICAS, NamedMetric, Replicas, Settings
 
 
@@ -66,11 +65,11 @@ def _not_one(text: str) -> Refused:
     return refused(text, [Problem(Reason.NOT_ONE_GROUP, text)])
 
 
-def replicas_in(chosen: Selection, asked: Sequence[Requirement], shape: Replicas, interval: float) -> int:
+def replicas_in(chosen: Selection, shape: Replicas, interval: float) -> int:
     """Raises ValueUnavailable if the number depends on movement that has not been watched for long enough."""
     view, totals = chosen.view, chosen.totals
     group = view.layout.groups[totals.group[chosen.entries[0]]]
-    of_topics = [rows_of(chosen, entry, asked) for entry in chosen.entries]
+    of_topics = [chosen.rows_of(entry) for entry in chosen.entries]
     # A topic that no member read when the group was last described takes no member.
     in_doubt = (totals.is_in_doubt[entry] for entry in chosen.entries)
     partitions = [len(rows) for rows, is_doubtful in zip(of_topics, in_doubt, strict=True) if not is_doubtful]
@@ -93,11 +92,3 @@ def _unwatched(chosen: Selection, group: str, row: int, seconds: float) -> Probl
     text = f"{layout.name(row)} has not been watched for {seconds:g} s, so whether its commit moves is not known yet"
     topic, partition = layout.topics[layout.topic[row]], int(layout.partition[row])
     return Problem(Reason.MOVEMENT_UNKNOWN, text, view.cluster, group, topic, partition)
-
-
-def rows_of(chosen: Selection, entry: int, asked: Sequence[Requirement]) -> Indexes:
-    """Returns the rows of one entry that are asked for."""
-    layout, totals = chosen.view.layout, chosen.totals
-    span = layout.pairs[layout.groups[totals.group[entry]], layout.topics[totals.topic[entry]]]
-    rows = np.arange(span.start, span.stop)
-    return of_partitions(layout, rows, asked) if any(one.key == "partition" for one in asked) else rows

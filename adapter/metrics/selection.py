@@ -24,6 +24,15 @@ class Selection:
     entries: Sequence[int]
     groups: Sequence[str]
     """The matching groups, with or without entries."""
+    rows: Indexes | None = None
+    """Those of `totals`, sorted; None: all."""
+
+    def rows_of(self, entry: int) -> Indexes:
+        layout = self.view.layout
+        span = layout.pairs[layout.groups[self.totals.group[entry]], layout.topics[self.totals.topic[entry]]]
+        if self.rows is None:
+            return np.arange(span.start, span.stop)
+        return self.rows[slice(*np.searchsorted(self.rows, (span.start, span.stop)))]
 
 
 def fits(key: str, value: str | None, asked: Sequence[Requirement]) -> bool:
@@ -40,9 +49,10 @@ def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: 
     is_exact = len(named(asked, "group") or ()) == 1 and named(asked, "topic") is not None
     fitting = [group for group in _candidates(view, asked) if fits("group", group, asked)]
     groups = [group for group in fitting if is_exact or not view.is_only_asked(group)]
-    totals = view.totals
+    totals, rows = view.totals, None
     if any(requirement.key == "partition" for requirement in asked):
-        totals = totals_of(view.snapshot, view.treatment, view.values, _rows(view, groups, asked))
+        rows = _rows(view, groups, asked)
+        totals = totals_of(view.snapshot, view.treatment, view.values, rows)
     entries = list(chain.from_iterable(totals.spans.get(view.layout.codes[group], ()) for group in groups))
     entries = [entry for entry in entries if stale_too or not totals.is_stale[entry]]
     topics, of_entry = view.layout.topics, totals.topic
@@ -54,7 +64,7 @@ def selection_of(view: ClusterView, asked: Sequence[Requirement], *, stale_too: 
     # Many groups may read the same topics, so each name is matched once.
     topic_fits = cache(lambda code: fits("topic", topics[code], asked))
     entries = [entry for entry in entries if topic_fits(of_entry[entry])]
-    return Selection(view, totals, entries, groups)
+    return Selection(view, totals, entries, groups, rows)
 
 
 def effort_of(view: ClusterView, asked: Sequence[Requirement]) -> int:
@@ -133,8 +143,10 @@ def _rows(view: ClusterView, groups: Sequence[str], asked: Sequence[Requirement]
 
 def of_partitions(layout: Layout, rows: Indexes, asked: Sequence[Requirement]) -> Indexes:
     """Returns the rows whose partitions a query covers."""
+    about_partitions = [requirement for requirement in asked if requirement.key == "partition"]
     numbers, where = np.unique(layout.partition[rows], return_inverse=True)
-    is_wanted = np.array([fits("partition", str(number), asked) for number in numbers], dtype=bool)
+    names = map(str, numbers.tolist())
+    is_wanted = np.array([all(one.matches(name) for one in about_partitions) for name in names], dtype=bool)
     fitting: Indexes = rows[is_wanted[where]]
     return fitting
 

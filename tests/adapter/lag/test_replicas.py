@@ -173,13 +173,20 @@ def test_ten_partitions_are_divided_evenly_by_1_2_5_or_10_replicas(lag: int, rep
     assert group([lag, *[0] * 9]).replicas(shape(ensureEvenDistributionOfPartitions=True)) == replicas
 
 
-@pytest.mark.parametrize(("sharing", "replicas"), [(Sharing.BY_TOPIC, 2), (Sharing.TOGETHER, 2)])
-def test_an_even_distribution_is_one_of_all_topics(sharing: Sharing, replicas: int) -> None:
+@pytest.mark.parametrize(
+    ("sharing", "lag", "replicas"),
+    [
+        (Sharing.BY_TOPIC, 11, 2),
+        (Sharing.BY_TOPIC, 25, 6),  # 3 would divide 6 partitions evenly, but not 4
+        (Sharing.TOGETHER, 11, 2),
+        (Sharing.TOGETHER, 25, 5),
+        (Sharing.TOGETHER, 51, 10),
+    ],
+)
+def test_an_even_distribution_is_one_of_all_topics(sharing: Sharing, lag: int, replicas: int) -> None:
     even = shape(ensureEvenDistributionOfPartitions=True)
 
-    assert group([11, 0, 0, 0], [0, 0], sharing=sharing).replicas(even) == replicas
-    assert group([25, 0, 0, 0], [0, 0], sharing=Sharing.TOGETHER).replicas(even) == 3
-    assert group([25, 0, 0, 0], [0, 0], sharing=Sharing.BY_TOPIC).replicas(even) == 4
+    assert group([lag, 0, 0, 0, 0, 0], [0, 0, 0, 0], sharing=sharing).replicas(even) == replicas
 
 
 @pytest.mark.parametrize(
